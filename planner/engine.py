@@ -1,0 +1,94 @@
+"""Engine settings: one scheduler, described by data.
+
+Presets (catalog/engines.csv) differ in values only: how KV cache is reserved, who goes first,
+what happens when memory or the queue runs out, and which defaults a version ships.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from planner.errors import require_choice, require_int, require_number
+
+
+class Batching(StrEnum):
+    """When a batch may change."""
+
+    CONTINUOUS = "continuous"  # at every step
+    STATIC = "static"  # only when its last sequence has finished
+    SINGLE = "single"  # one request at a time
+
+
+class KvReservation(StrEnum):
+    """How much KV cache a request holds from admission."""
+
+    PAGED = "paged"  # what it has written, block by block
+    OUTPUT_LIMIT = "reserve_output"  # prompt + its output limit (max_tokens)
+    MODEL_LIMIT = "reserve_max"  # the model's context limit, whatever the request needs
+
+
+class StepOrder(StrEnum):
+    """What a step serves first."""
+
+    DECODE_FIRST = "decode_first"  # running first, then prompts within the token budget (vLLM V1, llama.cpp)
+    PREFILL_FIRST = "prefill_first"  # a prefill-only step whenever a prompt can be admitted (SGLang, TGI, vLLM V0)
+
+
+class OnMemoryShortage(StrEnum):
+    """What happens when a running sequence needs a block and none is free."""
+
+    PREEMPT_LAST = "preempt_last"  # last admitted is evicted, re-queued at the head and recomputed (vLLM)
+    RETRACT_SHORTEST = "retract_shortest"  # fewest output tokens first (SGLang)
+    NEVER = "never"  # admission reserves enough that it cannot happen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineSettings:
+    """Settings of one engine. None = resolved from the device by `planner.sizing`, as the engine does.
+
+    The fields carry vLLM's flag names where one exists. `family` chooses the memory arithmetic
+    (vllm, sglang, trtllm, tgi, llamacpp, generic), `version` its edition.
+    """
+
+    name: str = "vllm"
+    family: str = "vllm"
+    version: str = ""
+    gpu_memory_utilization: float | None = None
+    max_num_seqs: int | None = None
+    max_num_batched_tokens: int | None = None
+    enable_chunked_prefill: bool = True
+    block_size: int = 16
+    batching: Batching = Batching.CONTINUOUS
+    kv_reservation: KvReservation = KvReservation.PAGED
+    step_order: StepOrder = StepOrder.DECODE_FIRST
+    on_memory_shortage: OnMemoryShortage = OnMemoryShortage.PREEMPT_LAST
+    long_prefill_token_threshold: int = 0  # 0: no limit of its own
+    max_queued_requests: int | None = None  # None: unbounded; beyond it a request is rejected
+    batch_timeout_s: float | None = None  # STATIC: release an incomplete batch after this wait; None: wait for B or the end
+    enable_prefix_caching: bool = True
+    async_scheduling: bool = True
+    cuda_graphs: bool = True
+    num_speculative_tokens: int = 0
+    speculative_acceptance: float = 0.0  # chance that one drafted token is accepted
+    new_token_ratio: float = 0.7  # SGLang: share of the remaining output counted at admission
+    max_loras: int = 0
+    max_lora_rank: int = 16
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        require_choice("family", self.family, ("vllm", "sglang", "trtllm", "tgi", "llamacpp", "generic"))
+        if self.gpu_memory_utilization is not None:
+            require_number("gpu_memory_utilization", self.gpu_memory_utilization, above=0, at_most=1)
+        for name in ("max_num_seqs", "max_num_batched_tokens"):
+            if getattr(self, name) is not None:
+                require_int(name, getattr(self, name), at_most=1_000_000)
+        require_int("block_size", self.block_size, at_most=100_000)
+        if self.max_queued_requests is not None:
+            require_int("max_queued_requests", self.max_queued_requests, at_least=0)
+        if self.batch_timeout_s is not None:
+            require_number("batch_timeout_s", self.batch_timeout_s, at_least=0)
+        require_int("long_prefill_token_threshold", self.long_prefill_token_threshold, at_least=0)
+        require_int("num_speculative_tokens", self.num_speculative_tokens, at_least=0, at_most=64)
+        require_number("speculative_acceptance", self.speculative_acceptance, at_least=0, at_most=1)
+        require_number("new_token_ratio", self.new_token_ratio, at_least=0, at_most=1)

@@ -1,0 +1,82 @@
+"""The memory of one GPU after the engine has started: the value object that `planner.sizing` fills."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.simulation.records import Limits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Formula:
+    """One figure with its derivation, so that every number can be opened.
+
+    `expression` in symbols, `substituted` with the values of this plan, `value` in `unit`.
+    """
+
+    name: str
+    expression: str
+    substituted: str
+    value: float
+    unit: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryPlan:
+    """Memory per GPU (worst rank) of one replica, as the engine's start-up log would print it.
+
+    All `*_bytes` are per GPU. `budget_bytes` is what the engine may use (utilisation × total).
+    `cuda_graph_bytes` is subtracted from the budget only when `cuda_graphs_in_budget` (vLLM ≥ 0.21).
+    `kv_tokens` is what the engine's log calls KV cache size, `pool_tokens` = num_kv_blocks × block_size.
+    `kv_bytes_per_token` is the marginal cost of one more token of one sequence within its window,
+    `kv_bytes_for(length)` is on `planner.sizing`. `relative_error` are the bands from validation.
+    """
+
+    total_bytes: float
+    budget_bytes: float
+    weights_bytes: float
+    weights_by_group: tuple[tuple[str, float], ...]
+    activation_bytes: float
+    non_torch_bytes: float
+    cuda_graph_bytes: float
+    cuda_graphs_in_budget: bool
+    kv_pool_bytes: float
+    kv_bytes_per_token: float
+    num_kv_blocks: int
+    block_size: int
+    fixed_blocks_per_sequence: int
+    kv_tokens: int
+    max_model_len: int
+    max_num_seqs: int
+    max_num_batched_tokens: int
+    gpu_memory_utilization: float
+    max_concurrency: float  # sequences of max_model_len that fit at once
+    typical_concurrency_paged: float  # sequences at the traffic's lengths, holding what they wrote
+    typical_concurrency_reserved: float  # the same when each reserves max_model_len
+    longest_context_tokens: int  # longest max_model_len with which the engine starts
+    starts: bool
+    refusal: str  # the engine's reason in its own terms, "" when it starts
+    outcome: str  # started, refused_max_len_exceeds_kv, refused_no_cache_blocks, refused_mamba_blocks, ...
+    remedies: tuple[str, ...]  # smallest changes that make it start, most likely first
+    formulas: tuple[Formula, ...]
+    notes: tuple[str, ...] = ()  # estimates and assumptions, visibly marked
+    weights_error: float = 0.0  # relative half-width of the band on weights
+    kv_pool_error: float = 0.0
+
+    @property
+    def free_bytes(self) -> float:
+        """What is left of the GPU beside weights, activations, runtime, graphs and KV pool."""
+        used = self.weights_bytes + self.activation_bytes + self.non_torch_bytes + self.cuda_graph_bytes
+        return self.total_bytes - used - max(0.0, self.kv_pool_bytes)
+
+    def limits(self) -> Limits:
+        """The capacity as the scheduler sees it."""
+        return Limits(
+            max_num_seqs=self.max_num_seqs,
+            max_num_batched_tokens=self.max_num_batched_tokens,
+            max_model_len=self.max_model_len,
+            num_kv_blocks=self.num_kv_blocks,
+            block_size=self.block_size,
+            fixed_blocks_per_sequence=self.fixed_blocks_per_sequence,
+        )

@@ -1,0 +1,115 @@
+"""What users ask of the service: rates, arrival pattern, lengths and the targets to meet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from planner.errors import InvalidInput, require_choice, require_int, require_number
+
+
+class ArrivalKind(StrEnum):
+    """When requests arrive."""
+
+    POISSON = "poisson"
+    BURSTY = "bursty"  # Gamma inter-arrival times with coefficient of variation `cv`
+    ONCE = "once"  # all at once
+    CLOSED = "closed"  # `users` clients that wait for their answer, think, and ask again
+    ON_OFF = "on_off"  # Poisson bursts: `on_fraction` of each `period_s` carries all arrivals
+    DIURNAL = "diurnal"  # Poisson, rate follows a day
+
+
+class LengthKind(StrEnum):
+    """How token counts are distributed."""
+
+    CONSTANT = "constant"
+    NORMAL = "normal"
+    LOGNORMAL = "lognormal"
+    QUANTILES = "quantiles"  # a row of quantiles of a real trace
+    UNIFORM = "uniform"
+    EXPONENTIAL = "exponential"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lengths:
+    """Distribution of token counts; draws are rounded to whole tokens and clipped to [minimum, maximum].
+
+    CONSTANT uses `mean`; NORMAL and LOGNORMAL `mean` and `spread` (standard deviation ÷ mean, of the
+    distribution itself, not of its logarithm); UNIFORM runs over mean·(1 ± spread); EXPONENTIAL uses
+    `mean`; QUANTILES interpolates `quantiles`, given at equal steps from 0 to 100 %.
+    """
+
+    kind: LengthKind = LengthKind.LOGNORMAL
+    mean: float = 512.0
+    spread: float = 1.0
+    quantiles: tuple[float, ...] = ()
+    minimum: int = 1
+    maximum: int = 10_000_000
+
+    def __post_init__(self) -> None:
+        require_choice("kind", self.kind, LengthKind)
+        require_number("mean", self.mean, at_least=1, at_most=1e7)
+        require_number("spread", self.spread, at_least=0, at_most=10)
+        require_int("minimum", self.minimum)
+        require_int("maximum", self.maximum, at_least=self.minimum)
+        if self.kind is LengthKind.QUANTILES:
+            if len(self.quantiles) < 2 or any(b < a for a, b in zip(self.quantiles, self.quantiles[1:], strict=False)):
+                raise InvalidInput("quantiles", self.quantiles, "at least two values that never fall")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrivals:
+    """When requests arrive. `rate_rps` is the mean rate; CLOSED ignores it."""
+
+    kind: ArrivalKind = ArrivalKind.POISSON
+    rate_rps: float = 1.0
+    cv: float = 1.0
+    users: int = 1
+    think_time_s: float = 0.0
+    on_fraction: float = 0.25
+    period_s: float = 60.0
+    peak_factor: float = 2.0  # DIURNAL: peak hour ÷ mean
+
+    def __post_init__(self) -> None:
+        require_choice("kind", self.kind, ArrivalKind)
+        require_number("rate_rps", self.rate_rps, above=0, at_most=1e6)
+        require_number("cv", self.cv, above=0, at_most=100)
+        require_int("users", self.users, at_most=1_000_000)
+        require_number("think_time_s", self.think_time_s, at_least=0, at_most=1e6)
+        require_number("on_fraction", self.on_fraction, above=0, at_most=1)
+        require_number("period_s", self.period_s, above=0, at_most=1e7)
+        require_number("peak_factor", self.peak_factor, at_least=1, at_most=100)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """Requests offered to the whole service at its peak."""
+
+    arrivals: Arrivals
+    prompt_tokens: Lengths
+    output_tokens: Lengths
+    shared_prefix_tokens: int = 0  # leading prompt tokens that all requests have in common
+    num_prefix_groups: int = 1  # distinct shared prefixes
+    output_limit_tokens: int | None = None  # max_tokens that clients send; None = the model's limit
+
+    def __post_init__(self) -> None:
+        require_int("shared_prefix_tokens", self.shared_prefix_tokens, at_least=0)
+        require_int("num_prefix_groups", self.num_prefix_groups)
+        if self.output_limit_tokens is not None:
+            require_int("output_limit_tokens", self.output_limit_tokens)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceLevel:
+    """Targets at a quantile of requests. None = not a target."""
+
+    ttft_s: float | None = 1.0
+    tpot_s: float | None = 0.05
+    e2e_s: float | None = None
+    quantile: float = 0.95
+
+    def __post_init__(self) -> None:
+        for name in ("ttft_s", "tpot_s", "e2e_s"):
+            if getattr(self, name) is not None:
+                require_number(name, getattr(self, name), above=0, at_most=1e6)
+        require_number("quantile", self.quantile, at_least=0.5, at_most=0.999)
