@@ -1,0 +1,196 @@
+"""Advice: what a plan gets wrong although every input is valid, in the user's words.
+
+Each finding is one function with one message. The first five are the common mistakes that the seed
+article lists; the rest are traps of sizing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.cost import CostPlan
+from planner.engine import Batching, KvReservation
+from planner.memory_plan import MemoryPlan
+from planner.metrics import ServingMetrics
+from planner.scenario import Scenario
+from planner.units import GIB, format_duration, format_number, format_percent, format_usd
+
+SHORT_PROMPT_TOKENS = 256
+FEW_REQUESTS_PER_DAY = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One piece of advice.
+
+    `kind` is a stable name, `severity` is "warning" or "note", `field` the input that it speaks of.
+    """
+
+    kind: str
+    severity: str
+    text: str
+    field: str = ""
+
+
+def findings(
+    scenario: Scenario,
+    memory: MemoryPlan,
+    metrics: ServingMetrics | None,
+    cost: CostPlan | None,
+    mean_prompt_tokens: float,
+    mean_output_tokens: float,
+) -> tuple[Finding, ...]:
+    """Collect every finding that applies to a plan, most serious first."""
+    found = [
+        one_request_at_a_time(scenario),
+        only_short_prompts(scenario, mean_prompt_tokens, mean_output_tokens),
+        cache_ignored(memory),
+    ]
+    if metrics is not None:
+        found += [average_hides_tail(metrics), rejects(metrics), preempts(metrics)]
+    if cost is not None:
+        found.append(api_cheaper(scenario, cost))
+    found += [reserved_cache(scenario, memory), cross_node(scenario), decode_only_note(scenario)]
+    found += [Finding(kind="estimate", severity="note", text=text) for text in memory.notes]
+    kept = [finding for finding in found if finding is not None]
+    return tuple(sorted(kept, key=lambda finding: finding.severity != "warning"))
+
+
+def one_request_at_a_time(scenario: Scenario) -> Finding | None:
+    """Mistake 1: measuring or serving with one request at a time."""
+    alone = scenario.engine_settings.batching is Batching.SINGLE or scenario.max_num_seqs == 1
+    closed = scenario.arrivals == "closed" and scenario.concurrent_users == 1
+    if not (alone or closed):
+        return None
+    return Finding(
+        kind="one_at_a_time",
+        severity="warning",
+        field="engine" if alone else "concurrent_users",
+        text="One request at a time: the GPU reads all weights for a single token. A serving system shows its value "
+        "under load; let it batch.",
+    )
+
+
+def only_short_prompts(scenario: Scenario, prompt: float, output: float) -> Finding | None:
+    """Mistake 2: planning with short prompts while long contexts are allowed."""
+    if prompt >= SHORT_PROMPT_TOKENS or prompt + output > scenario.max_model_len / 4:
+        return None
+    return Finding(
+        kind="short_prompts",
+        severity="warning",
+        field="max_model_len",
+        text=f"Only short prompts: the traffic averages {format_number(prompt)} prompt tokens, yet contexts up to "
+        f"{scenario.max_model_len:,} are allowed. Long contexts are where memory runs out; plan with the longest "
+        "real ones too.",
+    )
+
+
+def average_hides_tail(metrics: ServingMetrics) -> Finding | None:
+    """Mistake 3: reporting the average and hiding the tail."""
+    mean, p99 = metrics.ttft_s.mean, metrics.ttft_s.p99
+    if not (mean > 0 and p99 > 3 * mean and p99 > 0.2):
+        return None
+    return Finding(
+        kind="average_only",
+        severity="warning",
+        text=f"The average hides the tail: mean TTFT is {format_duration(mean)}, but one request in a hundred waits "
+        f"{format_duration(p99)} or longer.",
+    )
+
+
+def cache_ignored(memory: MemoryPlan) -> Finding | None:
+    """Mistake 4: sizing by the weights and ignoring the cache."""
+    if memory.weights_bytes >= memory.total_bytes:
+        return None
+    if memory.starts and memory.max_concurrency >= 4:
+        return None
+    pool = max(0.0, memory.kv_pool_bytes) / GIB
+    return Finding(
+        kind="cache_ignored",
+        severity="warning",
+        field="max_model_len",
+        text=f"The weights fit ({memory.weights_bytes / GIB:.1f} of {memory.total_bytes / GIB:.1f} GiB), but the KV "
+        f"cache gets only {pool:.1f} GiB: {format_number(memory.max_concurrency)} sequences of "
+        f"{memory.max_model_len:,} tokens at once. The weights are not the only thing that must fit.",
+    )
+
+
+def api_cheaper(scenario: Scenario, cost: CostPlan) -> Finding | None:
+    """Mistake 5: self-hosting for a few thousand requests a day."""
+    if not cost.api_is_cheaper or cost.api_usd_per_month is None:
+        return None
+    per_day = scenario.mean_rate_rps * 86400
+    few = "A few thousand requests a day: " if per_day <= FEW_REQUESTS_PER_DAY else ""
+    return Finding(
+        kind="api_cheaper",
+        severity="warning",
+        text=f"{few}{format_number(per_day)} requests a day cost {format_usd(cost.usd_per_month)} a month here and "
+        f"{format_usd(cost.api_usd_per_month)} from a hosted API ({cost.api_source}), which is also simpler.",
+    )
+
+
+def rejects(metrics: ServingMetrics) -> Finding | None:
+    """Some requests are turned away."""
+    if metrics.num_rejected == 0:
+        return None
+    share = metrics.num_rejected / max(1, metrics.num_requests)
+    return Finding(
+        kind="rejected",
+        severity="warning",
+        field="max_model_len",
+        text=f"{format_percent(share)} of requests are rejected: longer than the context or the pool, or beyond the "
+        "queue limit. They count as missing the target.",
+    )
+
+
+def preempts(metrics: ServingMetrics) -> Finding | None:
+    """Sequences are evicted and recomputed."""
+    share = metrics.num_preemptions / max(1, metrics.num_requests)
+    if share < 0.01:
+        return None
+    return Finding(
+        kind="preemption",
+        severity="warning",
+        text=f"KV cache runs out under load: {format_number(metrics.num_preemptions)} preemptions, each recomputed "
+        "from the start. More KV memory or fewer sequences would stop that.",
+    )
+
+
+def reserved_cache(scenario: Scenario, memory: MemoryPlan) -> Finding | None:
+    """Reserving the maximum for every request wastes the pool."""
+    if scenario.engine_settings.kv_reservation is not KvReservation.MODEL_LIMIT or not memory.starts:
+        return None
+    return Finding(
+        kind="reserved",
+        severity="warning",
+        field="engine",
+        text=f"This engine reserves {scenario.max_model_len:,} tokens for every request: "
+        f"{format_number(memory.typical_concurrency_reserved)} sequences at once instead of "
+        f"{format_number(memory.typical_concurrency_paged)} with paged KV cache.",
+    )
+
+
+def cross_node(scenario: Scenario) -> Finding | None:
+    """Tensor parallelism across nodes is slow."""
+    node = scenario.gpu_spec.gpus_per_node
+    if scenario.tensor_parallel_size <= node:
+        return None
+    return Finding(
+        kind="cross_node",
+        severity="warning",
+        field="tensor_parallel_size",
+        text=f"Tensor parallel {scenario.tensor_parallel_size} spans more than one node of {node} GPUs: its all-reduces "
+        "would cross the network, which this model does not price. Use pipeline parallelism between nodes.",
+    )
+
+
+def decode_only_note(scenario: Scenario) -> Finding | None:
+    """All at once is a benchmark, not traffic."""
+    if scenario.arrivals != "once":
+        return None
+    return Finding(
+        kind="all_at_once",
+        severity="note",
+        field="arrivals",
+        text="All requests arrive together: time to first token is queueing here. Use it for throughput, not latency.",
+    )

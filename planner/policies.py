@@ -1,0 +1,90 @@
+"""The batching policies side by side: the same requests, the same GPU, only the scheduler differs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.catalog.engine_catalog import get_engine
+from planner.metrics import ServingMetrics, measure
+from planner.saturation import Replica, capacity_rps
+from planner.simulation.records import Requests, SimulationResult
+from planner.traffic import ServiceLevel
+
+LAB_POLICIES = ("one-at-a-time", "static", "reserve-max", "paged")
+POLICY_TITLES = {
+    "one-at-a-time": "One at a time",
+    "static": "Static batches",
+    "reserve-max": "Continuous, reserve-max KV",
+    "paged": "Continuous, paged KV",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PolicyOutcome:
+    """What one policy made of the requests.
+
+    `capacity_rps` is its throughput with a full queue; `usd_per_million_tokens_at_capacity` the price
+    of a token there; `metrics` and `result` belong to the offered rate.
+    """
+
+    name: str
+    title: str
+    capacity_rps: float
+    capacity_tokens_per_s: float
+    usd_per_million_tokens_at_capacity: float
+    metrics: ServingMetrics
+    result: SimulationResult
+
+
+def compare_policies(
+    replica: Replica,
+    requests: Requests,
+    level: ServiceLevel,
+    *,
+    usd_per_hour: float,
+    names: tuple[str, ...] = LAB_POLICIES,
+    timeline: bool = False,
+) -> tuple[PolicyOutcome, ...]:
+    """Serve identical requests under each policy.
+
+    Parameters
+    ----------
+    replica : Replica
+        Capacity and step time; its own engine only lends version and family.
+    requests : Requests
+        The workload at its offered rate.
+    level : ServiceLevel
+        Targets.
+    usd_per_hour : float
+        What the replica's GPUs cost. [USD/h]
+    names : tuple of str
+        Engine presets to compare.
+    timeline : bool
+        Keep samples of the step loop.
+
+    Returns
+    -------
+    tuple of PolicyOutcome
+        In the order of `names`.
+    """
+    mean_tokens = float(requests.prompt_tokens.mean() + requests.output_tokens.mean())
+    outcomes = []
+    for name in names:
+        lane = Replica(engine=get_engine(name), limits=replica.limits, step_time=replica.step_time)
+        top = capacity_rps(lane, requests)
+        result = lane.run(requests, timeline=timeline)
+        tokens_per_s = top * mean_tokens
+        outcomes.append(
+            PolicyOutcome(
+                name=name,
+                title=POLICY_TITLES.get(name, name),
+                capacity_rps=top,
+                capacity_tokens_per_s=tokens_per_s,
+                usd_per_million_tokens_at_capacity=(
+                    usd_per_hour / 3600 / tokens_per_s * 1e6 if tokens_per_s else float("inf")
+                ),
+                metrics=measure(result, level),
+                result=result,
+            )
+        )
+    return tuple(outcomes)

@@ -1,0 +1,128 @@
+"""Latency against load: the rate sweep, the knee, and the highest rate that still meets the targets."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.engine import EngineSettings
+from planner.metrics import ServingMetrics, measure
+from planner.simulation import simulate
+from planner.simulation.records import Limits, Requests, SimulationResult
+from planner.simulation.workload import with_rate
+from planner.step_time import StepTimeTable
+from planner.traffic import ServiceLevel
+
+LOAD_FRACTIONS = (0.05, 0.2, 0.35, 0.5, 0.6, 0.7, 0.78, 0.85, 0.9, 0.95, 1.0, 1.08)
+BISECTIONS = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadPoint:
+    """One replica at one offered rate."""
+
+    rate_rps: float
+    metrics: ServingMetrics
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadCurve:
+    """One replica over the whole range of load, on identical requests.
+
+    `capacity_rps` is the throughput with a queue that never empties; `slo_rate_rps` the highest rate
+    at which the targets hold (0 when they fail even when idle); `binding` what limits there.
+    """
+
+    points: tuple[LoadPoint, ...]
+    capacity_rps: float
+    slo_rate_rps: float
+    binding: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Replica:
+    """What the simulator needs of one replica: scheduler, capacity and step time."""
+
+    engine: EngineSettings
+    limits: Limits
+    step_time: StepTimeTable
+
+    def run(self, requests: Requests, *, timeline: bool = False) -> SimulationResult:
+        """Serve the requests on this replica."""
+        return simulate(requests, self.engine, self.limits, self.step_time, timeline=timeline)
+
+
+def at_once(requests: Requests) -> Requests:
+    """The same requests, all queued at time zero, which shows the capacity."""
+    return dataclasses.replace(requests, arrival_s=np.zeros(len(requests)), closed_loop_users=0)
+
+
+def capacity_rps(replica: Replica, requests: Requests) -> float:
+    """Requests per second that one replica finishes while its queue never empties.
+
+    The run's first and last tenth of completions are cut, so that ramp and drain do not dilute the
+    rate: (0.8 n) ÷ (time between the 10 % and the 90 % completion).
+    """
+    result = replica.run(at_once(requests))
+    finished = np.sort(result.finish_s[np.isfinite(result.finish_s)])
+    if len(finished) < 2:
+        return 0.0
+    low, high = int(0.1 * len(finished)), int(0.9 * len(finished))
+    span = finished[high] - finished[low]
+    return float((high - low) / span) if span > 0 else len(finished) / max(result.duration_s, 1e-9)
+
+
+def meets(metrics: ServingMetrics, level: ServiceLevel) -> bool:
+    """Whether enough requests meet every target: the quantile of the service level."""
+    return metrics.slo_attainment >= level.quantile
+
+
+def load_curve(replica: Replica, requests: Requests, level: ServiceLevel) -> LoadCurve:
+    """Sweep the offered rate of one replica and find where the targets stop holding.
+
+    Parameters
+    ----------
+    replica : Replica
+        Scheduler, capacity and step time.
+    requests : Requests
+        Open-loop workload; only its rate is changed, so that all points are paired.
+    level : ServiceLevel
+        Targets and their quantile.
+
+    Returns
+    -------
+    LoadCurve
+    """
+    top = capacity_rps(replica, requests)
+    if top <= 0:
+        return LoadCurve(points=(), capacity_rps=0.0, slo_rate_rps=0.0, binding="no request fits")
+    points = [_point(replica, requests, fraction * top, level) for fraction in LOAD_FRACTIONS]
+    good = [point for point in points if meets(point.metrics, level)]
+    low = good[-1].rate_rps if good else 0.0
+    bad = [point.rate_rps for point in points if point.rate_rps > low]
+    high = bad[0] if bad else low
+    binding = next((p.metrics.binding for p in points if p.rate_rps >= high and p.metrics.binding), "")
+    if good and bad:
+        for _ in range(BISECTIONS):
+            middle = (low + high) / 2
+            if meets(_point(replica, requests, middle, level).metrics, level):
+                low = middle
+            else:
+                high = middle
+    return LoadCurve(points=tuple(points), capacity_rps=top, slo_rate_rps=low, binding=binding)
+
+
+def _point(replica: Replica, requests: Requests, rate_rps: float, level: ServiceLevel) -> LoadPoint:
+    result = replica.run(with_rate(requests, rate_rps))
+    return LoadPoint(rate_rps=rate_rps, metrics=measure(result, level), verdict=result.verdict)
+
+
+def replicas_needed(rate_rps: float, slo_rate_rps: float) -> int | None:
+    """Replicas that carry `rate_rps` when each carries `slo_rate_rps`; None when none can."""
+    if slo_rate_rps <= 0:
+        return None
+    return max(1, math.ceil(rate_rps / slo_rate_rps - 1e-9))

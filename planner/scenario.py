@@ -1,0 +1,420 @@
+"""The Scenario: everything that a user can set, in one frozen value object.
+
+Every page, the command line and the library start from a Scenario. Each field carries its short
+link name, its unit, its bounds and its help, so that the link codec, the form and the README
+table are all made from this one declaration.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from planner.catalog.engine_catalog import engine_names, get_engine
+from planner.catalog.gpu_catalog import get_gpu
+from planner.catalog.length_catalog import length_quantiles, length_set_names
+from planner.catalog.model_catalog import get_model
+from planner.engine import EngineSettings
+from planner.errors import InvalidInput, require_choice, require_int, require_number
+from planner.hardware import Gpu, Parallelism
+from planner.model import ModelShape
+from planner.model_config import model_from_config, model_from_shape
+from planner.quantization import kv_dtype_names, weight_dtype_names
+from planner.traffic import ArrivalKind, Arrivals, LengthKind, Lengths, ServiceLevel, Traffic
+
+CUSTOM = "custom"  # model or GPU entered by hand
+CONFIG = "config"  # model from a pasted or uploaded config.json
+DEMAND_KINDS = ("users", "rate", "daily")
+LENGTH_KINDS = ("lognormal", "constant", "normal", "trace")
+ARRIVAL_KINDS = ("poisson", "bursty", "once", "closed")
+MAX_TEXT = 120
+MAX_CONFIG_TEXT = 20_000
+
+
+def setting(
+    default: Any,
+    key: str,
+    label: str,
+    *,
+    unit: str = "",
+    group: str = "",
+    minimum: float | None = None,
+    maximum: float | None = None,
+    choices: tuple[str, ...] | None = None,
+    optional: bool = False,
+    help: str = "",
+) -> Any:
+    """Declare one field of the Scenario with all that form, link and documentation need."""
+    kind = "text" if isinstance(default, str) else "flag" if isinstance(default, bool) else "number"
+    if isinstance(default, int) and not isinstance(default, bool):
+        kind = "count"
+    meta = {
+        "key": key,
+        "label": label,
+        "unit": unit,
+        "group": group,
+        "minimum": minimum,
+        "maximum": maximum,
+        "choices": choices,
+        "optional": optional,
+        "help": help,
+        "kind": kind,
+    }
+    return dataclasses.field(default=default, metadata=meta)
+
+
+def optional_setting(key: str, label: str, *, kind: str, **rest: Any) -> Any:
+    """Declare a field that may stay empty (None): the engine's or the catalog's own value then holds."""
+    declared = setting(None, key, label, optional=True, **rest)
+    declared.metadata = {**declared.metadata, "kind": kind}
+    return declared
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """All inputs of a plan. Construction validates each field and the combination.
+
+    Raises
+    ------
+    InvalidInput
+        Names the field, the value and what would be valid.
+    """
+
+    title: str = setting("", "n", "Name of this plan", group="model", help="Shown in the page title; part of the link.")
+    # -- model
+    model: str = setting(
+        "meta-llama/Llama-3.1-8B-Instruct", "m", "Model", group="model", help="Catalog id, 'config' or 'custom'."
+    )
+    model_config: str = setting("", "mc", "config.json", group="model", help="Fields of a Hugging Face config.json.")
+    num_layers: int = setting(32, "ly", "Layers", group="shape", minimum=1, maximum=1000)
+    hidden_size: int = setting(4096, "hs", "Hidden size", group="shape", minimum=8, maximum=200_000)
+    num_attention_heads: int = setting(32, "nh", "Attention heads", group="shape", minimum=1, maximum=2048)
+    num_kv_heads: int = setting(8, "kh", "KV heads", group="shape", minimum=1, maximum=2048)
+    head_dim: int = setting(128, "hd", "Head dimension", group="shape", minimum=1, maximum=8192)
+    intermediate_size: int = setting(14336, "is", "Intermediate size", group="shape", minimum=1, maximum=1_000_000)
+    vocab_size: int = setting(128_256, "vs", "Vocabulary", group="shape", minimum=2, maximum=10_000_000)
+    num_experts: int = setting(0, "ex", "Experts", group="shape", minimum=0, maximum=4096, help="0 = dense.")
+    experts_per_token: int = setting(2, "ek", "Experts per token", group="shape", minimum=1, maximum=4096)
+    moe_intermediate_size: int = setting(
+        1536, "ei", "Expert intermediate size", group="shape", minimum=1, maximum=1_000_000
+    )
+    weight_dtype: str = setting(
+        "auto", "w", "Weights", group="model", help="'auto' = as the checkpoint is published."
+    )
+    kv_cache_dtype: str = setting("auto", "kv", "KV cache", group="model", help="'auto' = the model's own 16-bit type.")
+    max_model_len: int = setting(
+        8192, "ctx", "Context length", unit="tokens", group="model", minimum=16, maximum=100_000_000
+    )
+    # -- hardware
+    gpu: str = setting("H100 SXM", "g", "GPU", group="hardware", help="Catalog name or 'custom'.")
+    gpu_memory_gib: float = setting(80.0, "gm", "Memory", unit="GiB", group="gpu", minimum=0.5, maximum=10_000)
+    gpu_bandwidth_gb_s: float = setting(
+        2000.0, "gb", "Memory bandwidth", unit="GB/s", group="gpu", minimum=1, maximum=1_000_000
+    )
+    gpu_bf16_tflops: float = setting(
+        400.0, "gf", "Dense bf16 rate", unit="TFLOP/s", group="gpu", minimum=0.1, maximum=1_000_000
+    )
+    gpu_fp8_tflops: float = setting(
+        0.0, "g8", "Dense fp8 rate", unit="TFLOP/s", group="gpu", minimum=0, maximum=1_000_000, help="0 = none."
+    )
+    gpu_link_gb_s: float = setting(
+        64.0, "gl", "GPU-to-GPU link, both directions", unit="GB/s", group="gpu", minimum=1, maximum=100_000
+    )
+    gpus_per_node: int = setting(8, "gn", "GPUs per node", group="gpu", minimum=1, maximum=1024)
+    tensor_parallel_size: int = setting(1, "tp", "Tensor parallel", group="hardware", minimum=1, maximum=1024)
+    pipeline_parallel_size: int = setting(1, "pp", "Pipeline parallel", group="hardware", minimum=1, maximum=256)
+    expert_parallel: bool = setting(False, "ep", "Expert parallel", group="hardware")
+    num_replicas: int | None = optional_setting(
+        "r", "Replicas", kind="count", group="hardware", minimum=1, maximum=100_000, help="Empty = as many as needed."
+    )
+    # -- engine
+    engine: str = setting("vllm", "e", "Engine", group="engine")
+    gpu_memory_utilization: float | None = optional_setting(
+        "gmu", "GPU memory utilization", kind="number", group="engine", minimum=0.05, maximum=1.0
+    )
+    max_num_seqs: int | None = optional_setting(
+        "seqs", "Max sequences", kind="count", group="engine", minimum=1, maximum=100_000
+    )
+    max_num_batched_tokens: int | None = optional_setting(
+        "mbt", "Max batched tokens", kind="count", group="engine", minimum=1, maximum=1_000_000
+    )
+    enable_prefix_caching: bool = setting(True, "pc", "Prefix caching", group="engine")
+    num_speculative_tokens: int = setting(
+        0, "spec", "Speculative tokens", group="engine", minimum=0, maximum=32, help="0 = off."
+    )
+    speculative_acceptance: float = setting(
+        0.7, "acc", "Acceptance per drafted token", group="engine", minimum=0, maximum=1
+    )
+    # -- traffic
+    demand: str = setting("users", "d", "Traffic given as", group="traffic", choices=DEMAND_KINDS)
+    users: int = setting(500, "u", "Users", group="traffic", minimum=1, maximum=100_000_000)
+    requests_per_user_hour: float = setting(
+        30.0, "uh", "Requests per user and hour", group="traffic", minimum=0.001, maximum=100_000
+    )
+    rate_rps: float = setting(8.0, "rps", "Requests per second", unit="req/s", group="traffic", minimum=1e-6, maximum=1e6)
+    requests_per_day: float = setting(360_000.0, "rpd", "Requests per day", group="traffic", minimum=0.1, maximum=1e11)
+    peak_factor: float = setting(2.0, "pk", "Peak ÷ mean", group="traffic", minimum=1, maximum=100)
+    arrivals: str = setting("poisson", "a", "Arrivals", group="traffic", choices=ARRIVAL_KINDS)
+    burst_cv: float = setting(
+        2.0, "cv", "Burstiness (CV of gaps)", group="traffic", minimum=0.05, maximum=20, help="1 = Poisson."
+    )
+    concurrent_users: int = setting(
+        32, "cu", "Users in the closed loop", group="traffic", minimum=1, maximum=100_000, help="Each waits for its answer."
+    )
+    think_time_s: float = setting(0.0, "th", "Think time", unit="s", group="traffic", minimum=0, maximum=100_000)
+    lengths: str = setting("trace", "l", "Lengths given as", group="traffic", choices=LENGTH_KINDS)
+    length_trace: str = setting("azure23_conv", "lt", "Trace of lengths", group="traffic")
+    prompt_mean_tokens: float = setting(
+        1024.0, "p", "Prompt, mean", unit="tokens", group="traffic", minimum=1, maximum=10_000_000
+    )
+    prompt_spread: float = setting(
+        1.0, "ps", "Prompt, spread ÷ mean", group="traffic", minimum=0, maximum=10
+    )
+    output_mean_tokens: float = setting(
+        256.0, "o", "Output, mean", unit="tokens", group="traffic", minimum=1, maximum=1_000_000
+    )
+    output_spread: float = setting(1.0, "os", "Output, spread ÷ mean", group="traffic", minimum=0, maximum=10)
+    shared_prefix_tokens: int = setting(
+        0, "sp", "Shared system prompt", unit="tokens", group="traffic", minimum=0, maximum=10_000_000
+    )
+    # -- targets
+    ttft_target_s: float = setting(1.0, "ttft", "TTFT target", unit="s", group="targets", minimum=0.001, maximum=3600)
+    tpot_target_s: float = setting(0.05, "tpot", "TPOT target", unit="s", group="targets", minimum=0.0001, maximum=60)
+    target_quantile: float = setting(0.95, "q", "Quantile of requests", group="targets", minimum=0.5, maximum=0.999)
+    spare_replicas: int = setting(
+        0, "sr", "Spare replicas", group="targets", minimum=0, maximum=1000, help="Replicas that may fail at the peak."
+    )
+    # -- prices
+    usd_per_gpu_hour: float | None = optional_setting(
+        "usd", "Price per GPU-hour", kind="number", unit="USD", group="prices", minimum=0, maximum=10_000
+    )
+    api_usd_per_mtok_input: float | None = optional_setting(
+        "ai", "API price, input", kind="number", unit="USD per million tokens", group="prices", minimum=0, maximum=10_000
+    )
+    api_usd_per_mtok_output: float | None = optional_setting(
+        "ao", "API price, output", kind="number", unit="USD per million tokens", group="prices", minimum=0, maximum=10_000
+    )
+    hours_per_month: float = setting(
+        730.0, "hpm", "Hours paid per month", unit="h", group="prices", minimum=1, maximum=744
+    )
+    # -- simulation
+    num_requests: int = setting(2000, "nr", "Simulated requests", group="simulation", minimum=50, maximum=2_000_000)
+    seed: int = setting(7, "s", "Seed", group="simulation", minimum=0, maximum=2**31 - 1)
+
+    def __post_init__(self) -> None:
+        for item in dataclasses.fields(self):
+            _check_field(item, getattr(self, item.name))
+        _check_names(self)
+        if self.model == CUSTOM and self.num_attention_heads % self.num_kv_heads:
+            raise InvalidInput(
+                "num_kv_heads", self.num_kv_heads, f"a divisor of num_attention_heads ({self.num_attention_heads})"
+            )
+        if self.model == CUSTOM and self.num_experts and self.experts_per_token > self.num_experts:
+            raise InvalidInput("experts_per_token", self.experts_per_token, f"at most num_experts ({self.num_experts})")
+        shape = self.model_shape
+        if self.max_model_len > shape.max_position_embeddings:
+            raise InvalidInput(
+                "max_model_len",
+                self.max_model_len,
+                f"at most {shape.max_position_embeddings:,}, the longest context of {shape.name}",
+            )
+
+    # -- the nested value objects, derived (cached by value, so that a Scenario stays small and picklable)
+
+    @property
+    def model_shape(self) -> ModelShape:
+        """The model as sizing and step time see it."""
+        if self.model == CONFIG:
+            return _shape_from_config(self.model_config)
+        if self.model == CUSTOM:
+            return _custom_shape(
+                self.num_layers,
+                self.hidden_size,
+                self.num_attention_heads,
+                self.num_kv_heads,
+                self.head_dim,
+                self.intermediate_size,
+                self.vocab_size,
+                self.num_experts,
+                self.experts_per_token,
+                self.moe_intermediate_size,
+            )
+        return get_model(self.model)
+
+    @property
+    def gpu_spec(self) -> Gpu:
+        """The accelerator, from the catalog or entered by hand."""
+        if self.gpu != CUSTOM:
+            return get_gpu(self.gpu)
+        return Gpu(
+            name=CUSTOM,
+            memory_gb=self.gpu_memory_gib * 2**30 / 1e9,
+            memory_gib=self.gpu_memory_gib,
+            memory_bandwidth_gb_s=self.gpu_bandwidth_gb_s,
+            bf16_tflops=self.gpu_bf16_tflops,
+            fp16_tflops=self.gpu_bf16_tflops,
+            fp8_tflops=self.gpu_fp8_tflops or None,
+            link_gb_s=self.gpu_link_gb_s,
+            gpus_per_node=self.gpus_per_node,
+            usd_per_hour_typical=self.usd_per_gpu_hour,
+            spec_source="entered by hand",
+        )
+
+    @property
+    def engine_settings(self) -> EngineSettings:
+        """The engine preset with the user's own settings on top."""
+        preset = get_engine(self.engine)
+        own: dict[str, Any] = {}
+        for name in ("gpu_memory_utilization", "max_num_seqs", "max_num_batched_tokens"):
+            if getattr(self, name) is not None:
+                own[name] = getattr(self, name)
+        if not self.enable_prefix_caching:
+            own["enable_prefix_caching"] = False
+        if self.num_speculative_tokens:
+            own["num_speculative_tokens"] = self.num_speculative_tokens
+            own["speculative_acceptance"] = self.speculative_acceptance
+        return dataclasses.replace(preset, **own) if own else preset
+
+    @property
+    def parallelism(self) -> Parallelism:
+        """How one replica is spread over GPUs."""
+        return Parallelism(
+            tensor_parallel_size=self.tensor_parallel_size,
+            pipeline_parallel_size=self.pipeline_parallel_size,
+            expert_parallel=self.expert_parallel,
+        )
+
+    @property
+    def peak_rate_rps(self) -> float:
+        """Requests per second at the peak, as the user stated the demand. [req/s]"""
+        if self.demand == "users":
+            return self.users * self.requests_per_user_hour * self.peak_factor / 3600
+        if self.demand == "daily":
+            return self.requests_per_day * self.peak_factor / 86400
+        return self.rate_rps
+
+    @property
+    def mean_rate_rps(self) -> float:
+        """Requests per second averaged over the month: the peak divided by the peak factor. [req/s]"""
+        return self.peak_rate_rps / self.peak_factor
+
+    @property
+    def traffic(self) -> Traffic:
+        """The peak traffic offered to the whole service."""
+        arrivals = Arrivals(
+            kind=ArrivalKind(self.arrivals),
+            rate_rps=self.peak_rate_rps,
+            cv=self.burst_cv if self.arrivals == "bursty" else 1.0,
+            users=self.concurrent_users,
+            think_time_s=self.think_time_s,
+        )
+        return Traffic(
+            arrivals=arrivals,
+            prompt_tokens=self._lengths("prompt"),
+            output_tokens=self._lengths("output"),
+            shared_prefix_tokens=self.shared_prefix_tokens,
+        )
+
+    def _lengths(self, side: str) -> Lengths:
+        if self.lengths == "trace":
+            column = "in" if side == "prompt" else "out"
+            values = length_quantiles(f"{self.length_trace}_{column}")
+            return Lengths(kind=LengthKind.QUANTILES, mean=math.fsum(values) / len(values), quantiles=values)
+        return Lengths(
+            kind=LengthKind(self.lengths),
+            mean=getattr(self, f"{side}_mean_tokens"),
+            spread=getattr(self, f"{side}_spread"),
+        )
+
+    @property
+    def service_level(self) -> ServiceLevel:
+        """The targets at their quantile."""
+        return ServiceLevel(ttft_s=self.ttft_target_s, tpot_s=self.tpot_target_s, quantile=self.target_quantile)
+
+    @property
+    def gpu_price_usd_per_hour(self) -> float | None:
+        """Price of one GPU-hour: the user's own, else the catalog's typical price, else None. [USD]"""
+        return self.usd_per_gpu_hour if self.usd_per_gpu_hour is not None else self.gpu_spec.usd_per_hour_typical
+
+    def replace(self, **changes: Any) -> Scenario:
+        """Make a Scenario that differs in the named fields, validated anew."""
+        return dataclasses.replace(self, **changes)
+
+
+def fields_by_name() -> dict[str, dataclasses.Field[Any]]:
+    """All fields of the Scenario with their metadata, in order."""
+    return {item.name: item for item in dataclasses.fields(Scenario)}
+
+
+def _check_field(item: dataclasses.Field[Any], value: Any) -> None:
+    meta = item.metadata
+    if value is None and meta["optional"]:
+        return
+    if meta["kind"] == "text":
+        limit = MAX_CONFIG_TEXT if item.name == "model_config" else MAX_TEXT
+        if not isinstance(value, str) or len(value) > limit or any(ord(c) < 32 and c not in "\n\t" for c in value):
+            raise InvalidInput(item.name, value, f"text of at most {limit:,} printable characters")
+        if meta["choices"]:
+            require_choice(item.name, value, meta["choices"])
+    elif meta["kind"] == "flag":
+        if not isinstance(value, bool):
+            raise InvalidInput(item.name, value, "true or false")
+    elif meta["kind"] == "count":
+        require_int(item.name, value, at_least=int(meta["minimum"]), at_most=int(meta["maximum"]))
+    else:
+        require_number(item.name, value, at_least=meta["minimum"], at_most=meta["maximum"])
+
+
+def _check_names(scenario: Scenario) -> None:
+    if scenario.engine not in engine_names():
+        require_choice("engine", scenario.engine, engine_names())
+    require_choice("weight_dtype", scenario.weight_dtype, weight_dtype_names())
+    require_choice("kv_cache_dtype", scenario.kv_cache_dtype, kv_dtype_names())
+    if scenario.lengths == "trace":
+        require_choice("length_trace", scenario.length_trace, length_set_names())
+    if scenario.gpu != CUSTOM:
+        get_gpu(scenario.gpu)
+    if scenario.model == CONFIG and not scenario.model_config.strip():
+        raise InvalidInput("model_config", scenario.model_config, "the text of a Hugging Face config.json")
+
+
+@lru_cache(maxsize=256)
+def _shape_from_config(text: str) -> ModelShape:
+    try:
+        config = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput("model_config", text, "JSON, as in a Hugging Face config.json") from error
+    return model_from_config(config)
+
+
+@lru_cache(maxsize=256)
+def _custom_shape(
+    num_layers: int,
+    hidden_size: int,
+    num_attention_heads: int,
+    num_kv_heads: int,
+    head_dim: int,
+    intermediate_size: int,
+    vocab_size: int,
+    num_experts: int,
+    experts_per_token: int,
+    moe_intermediate_size: int,
+) -> ModelShape:
+    return model_from_shape(
+        num_layers=num_layers,
+        hidden_size=hidden_size,
+        num_attention_heads=num_attention_heads,
+        num_kv_heads=num_kv_heads,
+        head_dim=head_dim,
+        intermediate_size=intermediate_size,
+        vocab_size=vocab_size,
+        num_experts=num_experts,
+        experts_per_token=experts_per_token if num_experts else 0,
+        moe_intermediate_size=moe_intermediate_size if num_experts else 0,
+        max_position_embeddings=100_000_000,
+        name=CUSTOM,
+    )
