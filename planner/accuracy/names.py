@@ -1,0 +1,108 @@
+"""Published names of models, GPUs, engines and dtypes → names of the catalog.
+
+Benchmarks write "Llama 3.1 8B", "LLaMA-3.1-8B" or "Llama-3.1-8B-Instruct-FP8" for one shape.
+A name is reduced to its letters and digits without the words that do not change the shape
+(instruct, fp8, a release month), and then looked up in `catalog/published_names.csv` and among
+the ids of the catalog itself.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from planner.catalog.gpu_catalog import get_gpu
+from planner.catalog.model_catalog import model_names
+from planner.errors import InvalidInput
+
+_TABLE = Path(__file__).parent.parent / "catalog" / "published_names.csv"
+_NO_SHAPE = re.compile(
+    r"(?:^|[-_ .])(?:instruct|chat|it|hf|base|pt|preview|exp|fp8|nvfp4|fp4|mxfp4|bf16|fp16|awq|gptq|int4|int8"
+    r"|w8a8|w4a16|quantized|dynamic|0528|0324|0905|2501|2503|2506|2507|2407|2411|17b|16e|128e|v0\.[0-9]|v1|nvidia|meta)"
+    r"(?=$|[-_ .])"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedDtypes:
+    """What a benchmark says of its precision, in the names of `planner.quantization`."""
+
+    weights: str
+    kv_cache: str
+
+
+def reduce_name(name: str) -> str:
+    """Reduce a published model name to what tells shapes apart.
+
+    Parameters
+    ----------
+    name : str
+        Name as published, with or without the organisation.
+
+    Returns
+    -------
+    str
+        Lower-case letters and digits, without words that do not change the shape.
+    """
+    text = name.strip().lower().rsplit("/", 1)[-1]
+    before = None
+    while before != text:
+        before, text = text, _NO_SHAPE.sub("", text)
+    return re.sub(r"[^a-z0-9]", "", text)
+
+
+@cache
+def _published(kind: str) -> dict[str, str]:
+    with _TABLE.open(encoding="utf-8", newline="") as file:
+        return {row["published"]: row["catalog"] for row in csv.DictReader(file) if row["kind"] == kind}
+
+
+@cache
+def _catalog_models() -> dict[str, str]:
+    return {reduce_name(name): name for name in reversed(model_names())}
+
+
+def find_model(published: str) -> str | None:
+    """Find the catalog's name of a published model name, None when its shape is not known."""
+    if published in model_names():
+        return published
+    reduced = reduce_name(published)
+    return _published("model").get(reduced) or _catalog_models().get(reduced)
+
+
+def find_gpu(published: str) -> str | None:
+    """Find the catalog's name of a published GPU name, None when the catalog lacks it."""
+    try:
+        return get_gpu(published).name
+    except InvalidInput:
+        reduced = re.sub(r"[^a-z0-9]", "", published.lower())
+        reduced = re.sub(r"^(nvidia|amd|intel|apple)", "", reduced)
+        found = [key for key in _published("gpu") if reduced.startswith(key)]
+        return _published("gpu")[max(found, key=len)] if found else None
+
+
+def find_engine(published: str) -> str | None:
+    """Find the engine family (vllm, sglang, trtllm, tgi, llamacpp, generic) of a published engine name."""
+    name = published.lower()
+    for word, family in (
+        ("vllm", "vllm"),
+        ("sglang", "sglang"),
+        ("tensorrt", "trtllm"),
+        ("trt", "trtllm"),
+        ("nim", "trtllm"),
+        ("tgi", "tgi"),
+        ("llama.cpp", "llamacpp"),
+        ("ollama", "llamacpp"),
+    ):
+        if word in name:
+            return family
+    return "generic"
+
+
+def version_tuple(version: str) -> tuple[int, ...]:
+    """Read the numbers of an engine version ("v0.5.4.post2" → (0, 5, 4)), () when there are none."""
+    found = re.search(r"(\d+)\.(\d+)(?:\.(\d+))?", version or "")
+    return tuple(int(part) for part in found.groups() if part is not None) if found else ()

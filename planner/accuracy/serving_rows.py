@@ -1,0 +1,303 @@
+"""What a published serving row ran: model, GPU, engine settings, parallelism, dtypes and workload.
+
+A row of a benchmark table names some settings, its notes name others (a serve command, a chunk size,
+attention data parallelism, how lengths were drawn), and the benchmark's own scripts publish more
+(`catalog/harness_settings.csv`). What nobody published is left None: the engine's default applies.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from planner.accuracy.names import find_engine, find_gpu, find_model, version_tuple
+
+_HARNESS = Path(__file__).parent.parent / "catalog" / "harness_settings.csv"
+
+
+# What the scripts compute from a run's prompt length and concurrency.
+_EXPRESSIONS: dict[str, Callable[[int, int], float]] = {
+    "2*isl": lambda isl, users: 2 * isl,
+    "concurrency": lambda isl, users: users,
+    "max(8192, isl + concurrency + 64)": lambda isl, users: max(8192, isl + users + 64),
+    "30 if concurrency >= 16 else 10": lambda isl, users: 30 if users >= 16 else 10,
+}
+
+
+class RowSkipped(ValueError):
+    """A row that cannot be predicted, with the reason that a reader would accept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingCase:
+    """One published run in the planner's terms; None = not published, the engine's default applies.
+
+    `spread_low` and `spread_high` bound uniformly drawn lengths as fractions of `prompt_tokens` and
+    `output_tokens`; equal bounds mean fixed lengths. `arrival` is one of burst (all at once), static
+    (one batch, nobody joins), closed (at most `concurrency` in flight) and poisson.
+    """
+
+    id: str
+    model: str
+    gpu: str
+    engine: str
+    version: tuple[int, ...]
+    year: float
+    weight_dtype: str
+    kv_cache_dtype: str
+    tensor_parallel_size: int = 1
+    pipeline_parallel_size: int = 1
+    expert_parallel: bool = False
+    attention_data_parallel_size: int = 1
+    replicas: int = 1
+    num_gpus: int = 1
+    arrival: str = "burst"
+    concurrency: int = 0
+    rate_rps: float = 0.0
+    num_requests: int = 0
+    prompt_tokens: float = 0.0
+    output_tokens: float = 0.0
+    prompt_low: float = 1.0
+    prompt_high: float = 1.0
+    output_low: float = 1.0
+    output_high: float = 1.0
+    max_num_seqs: int | None = None
+    max_num_batched_tokens: int | None = None
+    gpu_memory_utilization: float | None = None
+    max_model_len: int | None = None
+    receive_interval_steps: int = 1
+    decode_only: bool = False  # llama-bench tg and the like: the prompt is not part of the time
+    speculative: bool = False
+
+
+@cache
+def _harness() -> list[dict[str, str]]:
+    with _HARNESS.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(line for line in file if not line.startswith("#")))
+
+
+def _text(row: Mapping[str, Any], key: str) -> str:
+    value = row.get(key)
+    return "" if value is None or (isinstance(value, float) and math.isnan(value)) else str(value).strip()
+
+
+def _number(row: Mapping[str, Any], key: str) -> float | None:
+    text = _text(row, key)
+    try:
+        return float(text) if text else None
+    except ValueError:
+        return None
+
+
+def harness_settings(row: Mapping[str, Any], engine: str) -> dict[str, float | str]:
+    """Collect what the benchmark's own scripts set for a row.
+
+    Returns
+    -------
+    dict
+        Setting name to value; what depends on the prompt length or concurrency is worked out.
+    """
+    isl, users = int(_number(row, "isl") or 0), int(_number(row, "concurrency") or 0)
+    out: dict[str, float | str] = {}
+    for line in _harness():
+        wanted = (("source", "source"), ("model", "model"), ("gpu", "gpu"), ("weights", "weight_dtype"))
+        if line["engine"] not in ("", engine):
+            continue
+        if any(line[key].lower() not in _text(row, column).lower() for key, column in wanted if line[key]):
+            continue
+        if line["from"] and _text(row, "date")[:7] < line["from"]:
+            continue
+        value = line["value"]
+        if value in _EXPRESSIONS:
+            out[line["setting"]] = _EXPRESSIONS[value](isl, users)
+        else:
+            out[line["setting"]] = value if value[0].isalpha() else float(value)
+    return out
+
+
+def published_weight_dtype(row: Mapping[str, Any], model: str) -> str:
+    """Read a row's weight precision as a scheme of `planner.quantization`."""
+    text = _text(row, "weight_dtype").lower()
+    notes = _text(row, "notes")
+    engine = _text(row, "engine").lower()
+    gemm = re.search(r"\bgemm=(\w+)", notes)
+    if "gpt-oss" in model and text not in ("bf16", "fp16"):
+        return "mxfp4"
+    if gemm and gemm.group(1) == "fp8_block":
+        return "fp8_block"
+    if "fp8" in text:
+        native = any(name in model for name in ("DeepSeek", "Kimi-K2-", "MiniMax", "Qwen3.5", "GLM-5"))
+        published = re.search(r"(Qwen3|GLM)[^/]*-FP8", _text(row, "model"))
+        return "fp8_block" if native or published else "fp8"
+    if "mxfp4" in text:
+        return "mxfp4"
+    if "fp4" in text:
+        return "nvfp4"
+    if "eetq" in text or text == "int8":
+        return "int8_weight_only"
+    if "q4_k_m" in text:
+        return "gguf_q4_k_m"
+    if "4-bit" in text:
+        return "gguf_q4_k_m" if "llama.cpp" in engine else "int4"
+    if "awq" in text:
+        return "awq"
+    if "int4" in text:
+        return "int4"
+    if text in ("f16", "fp16"):
+        return "fp16"
+    return "bf16"
+
+
+def _lengths(row: Mapping[str, Any]) -> dict[str, float]:
+    """Mean lengths and the bounds of their draw, as fractions of the mean."""
+    notes = _text(row, "notes")
+    isl, osl = _number(row, "isl"), _number(row, "osl")
+    if isl is None or osl is None:
+        raise RowSkipped("the row gives no prompt or output length")
+    out = {"prompt_tokens": isl, "output_tokens": max(1.0, osl)}
+    if "RANDOM_RANGE_RATIO 0.8" in notes:
+        # published lengths are the nominal upper end: drawn in 0.8 to 1.0 of it
+        out |= {"prompt_low": 0.8, "prompt_high": 1.0, "output_low": 0.8, "output_high": 1.0}
+    elif "uniform in [1,nominal]" in notes or "lengths uniform" in notes:
+        out |= {"prompt_low": 0.0, "prompt_high": 2.0, "output_low": 0.0, "output_high": 2.0}
+    return out
+
+
+def _serve_flags(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings that the row's notes state: serve flags, the case's chunk size, attention-DP labels."""
+    notes = _text(row, "notes")
+    out: dict[str, Any] = {}
+    for flag, name, kind in (
+        ("max-num-batched-tokens", "max_num_batched_tokens", int),
+        ("chunked-prefill-size", "max_num_batched_tokens", int),
+        ("max-num-seqs", "max_num_seqs", int),
+        ("max-running-requests", "max_num_seqs", int),
+        ("max-model-len", "max_model_len", int),
+        ("gpu-memory-utilization", "gpu_memory_utilization", float),
+        ("mem-fraction-static", "gpu_memory_utilization", float),
+    ):
+        # the case label of a sweep comes first in the notes and overrides the serve command
+        found = re.search(rf"--{flag}[ =](\d+(?:\.\d+)?)", notes)
+        if found and kind(found.group(1)) > 0:
+            out.setdefault(name, kind(found.group(1)))
+    if "--kv-cache-dtype fp8" in notes:
+        out["kv_cache_dtype"] = "fp8"
+    if re.search(r"--enable-expert-parallel|--ep-size [2-9]|--ep [2-9]|expert-parallel enabled", notes):
+        out["expert_parallel"] = True
+    if re.search(r"SPECULATIVE|--speculative-algorithm|\bMTP\b", notes):
+        out["speculative"] = True
+    width = re.search(r"attention-DP(\d+)", notes) or re.search(r"\battn_dp=(\d+)", notes)
+    if width and int(width.group(1)) > 1:
+        out["attention_data_parallel_size"] = int(width.group(1))
+    elif "--enable-dp-attention" in notes:
+        out["attention_data_parallel_size"] = 0  # as wide as the tensor-parallel group
+    return out
+
+
+def _parallelism(row: Mapping[str, Any], flags: dict[str, Any], moe: bool) -> dict[str, Any]:
+    """Widths of each kind of parallelism from the row's columns and notes."""
+    notes = _text(row, "notes")
+    gpus = int(_number(row, "n_gpus") or _number(row, "tp") or 1)
+    tp = int(_number(row, "tp") or gpus)
+    pp = int(_number(row, "pp") or 1)
+    ep = int(_number(row, "ep") or 1)
+    attention_dp = flags.get("attention_data_parallel_size", 1)
+    if "attention-DP" in notes or ("DEP" in notes and ep > 1):
+        attention_dp, tp = ep, 1
+    elif attention_dp == 0:
+        attention_dp, tp = tp, 1
+    elif moe and "enable_attention_dp: true" in notes and tp > 1:
+        attention_dp, ep, tp = tp, tp, 1
+    elif attention_dp > 1:
+        tp = max(1, tp // attention_dp)
+    replica = tp * pp * attention_dp
+    return {
+        "tensor_parallel_size": tp,
+        "pipeline_parallel_size": pp,
+        "attention_data_parallel_size": attention_dp,
+        "expert_parallel": bool(moe and (ep > 1 or flags.get("expert_parallel", False) or attention_dp > 1)),
+        "replicas": max(1, gpus // replica),
+        "num_gpus": max(gpus, replica),
+    }
+
+
+def _workload(row: Mapping[str, Any], harness: dict[str, float | str]) -> dict[str, Any]:
+    """Arrival pattern and number of requests."""
+    notes = _text(row, "notes")
+    arrival = _text(row, "arrival")
+    users = int(_number(row, "concurrency") or 0)
+    published = _number(row, "n_requests")
+    if "STATIC batching" in notes or "batch-1 first-token" in notes:
+        return {"arrival": "static", "concurrency": max(1, users), "num_requests": max(1, users)}
+    if arrival == "poisson":
+        rate = _number(row, "request_rate_rps")
+        if not rate:
+            raise RowSkipped("an open loop without its request rate")
+        return {"arrival": "poisson", "rate_rps": rate, "num_requests": int(published or 500)}
+    if arrival == "concurrency":
+        users = max(1, users)
+        count = int(published or float(harness.get("requests_per_user", 10)) * users)
+        return {"arrival": "closed", "concurrency": users, "num_requests": max(count, 1)}
+    return {"arrival": "burst", "num_requests": int(published or 1000)}
+
+
+def read_case(row: Mapping[str, Any], *, is_moe: Any = None) -> ServingCase:
+    """Read one published row.
+
+    Parameters
+    ----------
+    row : mapping
+        Columns of a serving benchmark row, as text or numbers.
+    is_moe : callable, optional
+        Catalog model name → whether it is a mixture of experts (attention data parallelism of
+        TensorRT-LLM's published MoE runs applies only to those).
+
+    Returns
+    -------
+    ServingCase
+        The run in the planner's terms.
+
+    Raises
+    ------
+    RowSkipped
+        When the shape of the model or the GPU is in no catalog, or the row lacks its workload.
+    """
+    model = find_model(_text(row, "model"))
+    if model is None:
+        raise RowSkipped(f"the catalog has no shape for {_text(row, 'model')}")
+    gpu = find_gpu(_text(row, "gpu"))
+    if gpu is None:
+        raise RowSkipped(f"the catalog has no GPU {_text(row, 'gpu') or '(not stated)'}")
+    engine = find_engine(_text(row, "engine"))
+    flags = _serve_flags(row)
+    harness = harness_settings(row, engine)
+    date = re.search(r"(20\d\d)-(\d\d)", _text(row, "date"))
+    settings: dict[str, Any] = {}
+    for name, kind in (("max_num_batched_tokens", int), ("max_num_seqs", int), ("gpu_memory_utilization", float)):
+        value = flags.get(name, harness.get(name))
+        settings[name] = kind(value) if value else None
+    kv = flags.get("kv_cache_dtype") or _text(row, "kv_dtype").replace("f16", "fp16").replace("pfp16", "p16")
+    return ServingCase(
+        id=_text(row, "id"),
+        model=model,
+        gpu=gpu,
+        engine=engine,
+        version=version_tuple(_text(row, "engine_version")),
+        year=int(date.group(1)) + (int(date.group(2)) - 1) / 12 if date else 0.0,
+        weight_dtype=published_weight_dtype(row, model),
+        kv_cache_dtype=str(kv or harness.get("kv_cache_dtype", "auto")),
+        max_model_len=flags.get("max_model_len"),
+        receive_interval_steps=int(harness.get("receive_interval_steps", 1)),
+        decode_only="prefill excluded" in _text(row, "notes") or "pure decode" in _text(row, "notes"),
+        speculative=bool(flags.get("speculative", False)),
+        **settings,
+        **_parallelism(row, flags, bool(is_moe and is_moe(model))),
+        **_workload(row, harness),
+        **_lengths(row),
+    )
