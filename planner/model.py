@@ -94,6 +94,7 @@ class Mixer:
     indexer_head_dim: int = 0  # DSA: elements per token of the indexer's key cache
     indexer_num_heads: int = 0
     indexer_top_k: int = 0
+    kv_compression: int = 1  # tokens per cached entry (DeepSeek-V4 compresses 4 or 128 into one)
     state_elements: int = 0
     conv_elements: int = 0
     state_element_bytes: int = 4

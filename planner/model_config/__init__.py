@@ -1,0 +1,14 @@
+"""From a Hugging Face config.json, or figures entered by hand, to a ModelShape.
+
+fields     typed access to an untrusted config
+blocks     the matrices of each building block
+families   traits of each model_type, as data
+decoder    layers of the families that differ in traits only
+hybrids    layers of the families with a builder of their own
+checkpoint the quantization_config
+build      puts a ModelShape together
+"""
+
+from planner.model_config.build import model_from_config, model_from_shape
+
+__all__ = ["model_from_config", "model_from_shape"]

@@ -1,0 +1,215 @@
+"""Put a ModelShape together: layers, embeddings, vision tower, draft layers, checkpoint dtype."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from planner.errors import InvalidInput, require_int
+from planner.model import Layer, ModelShape
+from planner.model_config.checkpoint import read_quantization
+from planner.model_config.decoder import decoder_layers
+from planner.model_config.families import FAMILIES, LLAMA, OWN_BUILDER, SAME_AS, UNKNOWN_MIXER_FIELDS, Family
+from planner.model_config.fields import MAX_LAYERS, Fields, parse_config
+from planner.model_config.hybrids import hybrid_layers
+from planner.model_config.vision import vision_parameters
+
+DTYPES = {"bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float32": "fp32", "float": "fp32"}
+ENCODER_DECODER = ("t5", "mt5", "bart", "whisper", "m2m_100", "marian", "pegasus", "mllama", "nougat")
+
+
+def model_from_config(config: dict[str, Any] | str, name: str = "") -> ModelShape:
+    """Describe the model of a Hugging Face config.json.
+
+    Parameters
+    ----------
+    config : dict or str
+        The parsed file, or its text.
+    name : str
+        What to call the model; "" = the config's own name or its model_type.
+
+    Returns
+    -------
+    ModelShape
+        Layers, matrices and parameters; `estimated_fields` lists what had to be assumed.
+
+    Raises
+    ------
+    InvalidInput
+        When a field that matters is missing, contradicts another or cannot be read, and when the
+        architecture is not known and shows a mixer that an estimate would get wrong.
+    """
+    config = parse_config(config)
+    fields = Fields(_flat(config))
+    model_type = _model_type(fields)
+    _refuse_encoder_decoder(fields, model_type)
+    family = _family(fields, model_type)
+    own = model_type in OWN_BUILDER
+    layers = hybrid_layers(fields, model_type) if own else decoder_layers(fields, family)
+    kinds, order = _distinct(layers)
+    hidden = fields.integer("hidden_size")
+    limit = fields.integer("max_position_embeddings", 4096, at_most=10**9, note=True)
+    scheme, kept = read_quantization(fields)
+    own_name = fields.root.get("_name_or_path")
+    shape = ModelShape(
+        name=name or (own_name if isinstance(own_name, str) and own_name else model_type or "config"),
+        model_type=model_type or "unknown",
+        hidden_size=hidden,
+        vocab_size=fields.integer("vocab_size"),
+        max_position_embeddings=limit,
+        layer_kinds=kinds,
+        layer_order=order,
+        tie_word_embeddings=fields.flag("tie_word_embeddings", family.tied),
+        extra_embedding_parameters=0 if family.position_offset is None else (limit + family.position_offset) * hidden,
+        final_norm_parameters=hidden * (2 if family.norm_bias else 1),
+        lm_head_bias=family.lm_head_bias,
+        vision_parameters=vision_parameters(fields, model_type),
+        mtp_parameters=_mtp_parameters(fields, model_type, layers),
+        native_dtype=_native_dtype(fields),
+        quantization=scheme,
+        unquantized_groups=kept,
+        estimated_fields=tuple(dict.fromkeys(fields.estimated)),
+        source="config.json",
+    )
+    return shape
+
+
+def model_from_shape(
+    *,
+    num_layers: int,
+    hidden_size: int,
+    num_attention_heads: int,
+    num_kv_heads: int,
+    head_dim: int,
+    intermediate_size: int,
+    vocab_size: int,
+    max_position_embeddings: int = 1_000_000,
+    num_experts: int = 0,
+    experts_per_token: int = 0,
+    moe_intermediate_size: int = 0,
+    tie_word_embeddings: bool = False,
+    name: str = "custom",
+) -> ModelShape:
+    """Describe a Llama-like model from figures entered by hand.
+
+    Parameters
+    ----------
+    num_layers, hidden_size, num_attention_heads, num_kv_heads, head_dim : int
+        As in a config.json.
+    intermediate_size, vocab_size, max_position_embeddings : int
+        As in a config.json. [tokens for the last]
+    num_experts, experts_per_token, moe_intermediate_size : int
+        0 experts = dense; else every layer routes to experts of that width.
+    tie_word_embeddings : bool
+        Whether the output head is the embedding.
+    name : str
+        What to call it.
+
+    Returns
+    -------
+    ModelShape
+        RMSNorm, gated MLP, no biases.
+
+    Raises
+    ------
+    InvalidInput
+        When a figure is out of bounds or contradicts another.
+    """
+    require_int("num_layers", num_layers, at_most=MAX_LAYERS)
+    if num_attention_heads and num_kv_heads and num_attention_heads % num_kv_heads:
+        raise InvalidInput("num_kv_heads", num_kv_heads, f"a divisor of num_attention_heads ({num_attention_heads})")
+    config: dict[str, Any] = {
+        "model_type": "mixtral" if num_experts else "llama",
+        "num_hidden_layers": num_layers,
+        "hidden_size": hidden_size,
+        "num_attention_heads": num_attention_heads,
+        "num_key_value_heads": num_kv_heads,
+        "head_dim": head_dim,
+        "intermediate_size": intermediate_size,
+        "vocab_size": vocab_size,
+        "max_position_embeddings": max_position_embeddings,
+        "tie_word_embeddings": tie_word_embeddings,
+    }
+    if num_experts:
+        config |= {"num_experts": num_experts, "num_experts_per_tok": experts_per_token or 1}
+        config |= {"moe_intermediate_size": moe_intermediate_size or intermediate_size}
+    return model_from_config(config, name)
+
+
+def _flat(config: dict[str, Any]) -> dict[str, Any]:
+    """Bring nested sections of older configs (DBRX, Qwen3-Omni) to the usual place."""
+    flat = dict(config)
+    thinker = config.get("thinker_config")
+    if isinstance(thinker, dict):
+        flat = {**flat, **thinker, "model_type": config.get("model_type")}
+    attention, ffn = config.get("attn_config"), config.get("ffn_config")
+    if isinstance(attention, dict):
+        flat.setdefault("num_key_value_heads", attention.get("kv_n_heads"))
+    if isinstance(ffn, dict):
+        flat.setdefault("intermediate_size", ffn.get("ffn_hidden_size"))
+        flat.setdefault("num_experts", ffn.get("moe_num_experts"))
+        flat.setdefault("num_experts_per_tok", ffn.get("moe_top_k"))
+    if config.get("multi_query") is True and config.get("new_decoder_architecture") is not True:
+        flat["num_key_value_heads"] = 1
+    return flat
+
+
+def _model_type(fields: Fields) -> str:
+    inner = fields.text.get("model_type")
+    given = inner if inner is not None else fields.root.get("model_type")
+    if given is None:
+        fields.estimated.append("model_type: not given, taken as Llama-like")
+        return ""
+    if not isinstance(given, str) or len(given) > 100:
+        raise InvalidInput("model_type", given, "text, such as llama")
+    return SAME_AS.get(given.lower(), given.lower())
+
+
+def _family(fields: Fields, model_type: str) -> Family:
+    if model_type in FAMILIES:
+        return FAMILIES[model_type]
+    if model_type in OWN_BUILDER:
+        return LLAMA
+    strange = [name for name in UNKNOWN_MIXER_FIELDS if fields.has(name)]
+    if strange:
+        known = ", ".join(sorted(FAMILIES))
+        raise InvalidInput(
+            "model_type", model_type, f"a known architecture, because {strange[0]} is set; known are {known}"
+        )
+    if model_type:
+        fields.estimated.append(f"model_type: {model_type} is not known, taken as Llama-like")
+    return LLAMA
+
+
+def _refuse_encoder_decoder(fields: Fields, model_type: str) -> None:
+    if fields.raw("is_encoder_decoder") is True or model_type in ENCODER_DECODER:
+        raise InvalidInput("model_type", model_type, "a decoder-only model: encoder-decoder models are not sized")
+
+
+def _native_dtype(fields: Fields) -> str:
+    given = fields.text_value("torch_dtype", "bfloat16").replace("torch.", "")
+    if given not in DTYPES:
+        fields.estimated.append(f"torch_dtype: {given} taken as bfloat16")
+    return DTYPES.get(given, "bf16")
+
+
+def _distinct(layers: list[Layer]) -> tuple[tuple[Layer, ...], tuple[int, ...]]:
+    kinds: dict[Layer, int] = {}
+    order = tuple(kinds.setdefault(layer, len(kinds)) for layer in layers)
+    return tuple(kinds), order
+
+
+def _mtp_parameters(fields: Fields, model_type: str, layers: list[Layer]) -> int:
+    """Draft layers: one more layer, a projection of two vectors, norms; some copy embedding and head."""
+    count = fields.integer(
+        "num_nextn_predict_layers", fields.integer("mtp_num_hidden_layers", 0, at_least=0), at_least=0, at_most=64
+    )
+    if model_type == "qwen3_next" and not count:
+        count = 1
+    if not count or not layers:
+        return 0
+    hidden = fields.integer("hidden_size")
+    full = [layer for layer in layers if layer.mixer.kind.value in ("full_attention", "mla")]
+    layer = full[-1] if full else layers[-1]
+    copies = 2 * fields.integer("vocab_size") * hidden if model_type in ("deepseek_v3", "deepseek_v32") else 0
+    per_layer = layer.num_parameters + 2 * hidden * hidden + 3 * hidden + copies
+    return count * per_layer

@@ -1,0 +1,154 @@
+"""What distinguishes the decoder families, as data: biases, norms, ties, windows, experts.
+
+Each entry holds only what differs from a Llama-like decoder (RMSNorm twice, no biases, gated MLP,
+untied head). Sources: the modelling files of each family in Hugging Face transformers, checked by
+parameter counts against the totals that the hub publishes (tests/test_model_config.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """Traits of one `model_type`. None = the config says it (`attention_bias`, `mlp_bias`)."""
+
+    attention: str = "gqa"  # gqa, mla
+    qkv_bias: bool | None = None
+    out_bias: bool | None = None
+    output_gate: bool = False
+    qk_norm: str = ""  # "", head (one vector per head width), full (over all heads), config (use_qk_norm)
+    norms: int = 2
+    norm_bias: bool = False
+    gated: bool = True
+    mlp_bias: bool | None = None
+    tied: bool = False  # what the class assumes when tie_word_embeddings is absent
+    lm_head_bias: bool = False
+    position_offset: int | None = None  # learned positions: max_position_embeddings + offset rows
+    routing_bias: bool = False  # one correction term per expert
+    router_bias: bool = False
+    expert_bias: bool = False
+    sinks: bool = False  # one attention sink per head
+    shared_gate: bool = False
+    window_pattern: int = 0  # every n-th layer is full, the others slide; 0 = all alike
+    full_first: bool = False  # with a pattern of 2: the first layer is the full one
+    window_default: int = 0
+    always_slides: bool = False  # a sliding_window given applies to every layer
+    state: str = ""  # what `linear_attention` layers are: gated_delta_net, kda
+    embed_dim_field: str = ""
+
+
+LLAMA = Family()
+
+FAMILIES: dict[str, Family] = {
+    "llama": LLAMA,
+    "mistral": Family(always_slides=True),
+    "ministral3": Family(always_slides=True),
+    "mixtral": Family(always_slides=True),
+    "phi3": Family(always_slides=True),
+    "yi": LLAMA,
+    "internlm2": LLAMA,
+    "baichuan": LLAMA,
+    "stablelm": Family(norm_bias=True),
+    "starcoder2": Family(norm_bias=True, qkv_bias=True, out_bias=True, mlp_bias=True, gated=False, tied=True),
+    "granite": LLAMA,
+    "granitemoe": LLAMA,
+    "mimo": Family(qkv_bias=True, out_bias=False),
+    "qwen2": Family(qkv_bias=True, out_bias=False),
+    "qwen2_moe": Family(qkv_bias=True, out_bias=False, shared_gate=True),
+    "qwen3": Family(qk_norm="head"),
+    "qwen3_moe": Family(qk_norm="head"),
+    "qwen3_next": Family(qk_norm="head", output_gate=True, shared_gate=True, state="gated_delta_net"),
+    "qwen3_5_text": Family(qk_norm="head", output_gate=True, state="gated_delta_net"),
+    "qwen3_5_moe_text": Family(qk_norm="head", output_gate=True, shared_gate=True, state="gated_delta_net"),
+    "olmo": LLAMA,
+    "olmo2": Family(qk_norm="full"),
+    "olmo3": Family(qk_norm="full"),
+    "gemma": Family(tied=True),
+    "gemma2": Family(tied=True, norms=4, window_pattern=2, window_default=4096),
+    "gemma3_text": Family(tied=True, norms=4, qk_norm="head", window_pattern=6, window_default=4096),
+    "gemma4_text": Family(tied=True, norms=4, qk_norm="head", window_pattern=6, window_default=1024),
+    "cohere": Family(tied=True, norms=1, qk_norm="config"),
+    "cohere2": Family(tied=True, norms=1, window_pattern=4, window_default=4096),
+    "exaone4": Family(qk_norm="head", window_pattern=4, window_default=4096),
+    "glm4": Family(norms=4),
+    "glm4_moe": Family(out_bias=False, qk_norm="config", routing_bias=True),
+    "minimax_m2": Family(qk_norm="full", routing_bias=True),
+    "dbrx": LLAMA,
+    "phimoe": Family(norm_bias=True, lm_head_bias=True),
+    "gpt_oss": Family(
+        qkv_bias=True,
+        out_bias=True,
+        router_bias=True,
+        expert_bias=True,
+        sinks=True,
+        window_pattern=2,
+        window_default=128,
+    ),
+    "phi": Family(norms=1, norm_bias=True, qkv_bias=True, out_bias=True, mlp_bias=True, gated=False, lm_head_bias=True),
+    "gpt2": Family(
+        norm_bias=True, qkv_bias=True, out_bias=True, mlp_bias=True, gated=False, tied=True, position_offset=0
+    ),
+    "opt": Family(
+        norm_bias=True, qkv_bias=True, out_bias=True, mlp_bias=True, gated=False, tied=True, position_offset=2
+    ),
+    "gpt_neox": Family(norm_bias=True, qkv_bias=True, out_bias=True, mlp_bias=True, gated=False),
+    "falcon": Family(norms=1, norm_bias=True, qkv_bias=False, out_bias=False, mlp_bias=False, gated=False, tied=True),
+    "deepseek_v2": Family(attention="mla"),
+    "deepseek_v3": Family(attention="mla", routing_bias=True),
+    "deepseek_v32": Family(attention="mla", routing_bias=True),
+    "kimi_k2": Family(attention="mla", routing_bias=True),
+    "glm_moe_dsa": Family(attention="mla", routing_bias=True),
+    "glm4_moe_lite": Family(attention="mla", routing_bias=True),
+    "mistral4": Family(attention="mla"),
+    "kimi_linear": Family(attention="mla", routing_bias=True, state="kda"),
+}
+
+#: model_type as written -> the family that it is
+SAME_AS: dict[str, str] = {
+    "phi-msft": "phi",
+    "qwen3_5": "qwen3_5_text",
+    "qwen3_5_moe": "qwen3_5_moe_text",
+    "gemma3": "gemma3_text",
+    "gemma4": "gemma4_text",
+    "qwen2_vl": "qwen2",
+    "qwen2_5_vl": "qwen2",
+    "qwen2_5_vl_text": "qwen2",
+    "qwen2_vl_text": "qwen2",
+    "qwen3_vl": "qwen3",
+    "qwen3_vl_text": "qwen3",
+    "qwen3_vl_moe": "qwen3_moe",
+    "qwen3_vl_moe_text": "qwen3_moe",
+    "qwen3_omni_moe": "qwen3_moe",
+    "qwen3_omni_moe_text": "qwen3_moe",
+    "mistral3": "mistral",
+    "mllama_text_model": "llama",
+    "llava": "llama",
+    "kimi_k25": "kimi_k2",
+    "kimi_vl": "deepseek_v3",
+    "refinedweb": "falcon",
+    "refinedwebmodel": "falcon",
+    "minimax": "minimax_m2",
+    "phi3_v": "phi3",
+    "glm4v_moe": "glm4_moe",
+}
+
+#: families with a builder of their own (planner.model_config.hybrids)
+OWN_BUILDER = ("llama4", "llama4_text", "nemotron_h", "nemotron-nas", "falcon_h1", "deepseek_v4")
+
+#: fields that show a kind of attention or state which a Llama-like estimate would get wrong
+UNKNOWN_MIXER_FIELDS = (
+    "kv_lora_rank",
+    "compress_ratios",
+    "linear_num_key_heads",
+    "linear_attn_config",
+    "mamba_num_heads",
+    "mamba_d_state",
+    "ssm_state_size",
+    "state_size",
+    "hybrid_override_pattern",
+    "block_configs",
+    "index_topk",
+    "is_encoder_decoder",
+)

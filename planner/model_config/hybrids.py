@@ -1,0 +1,295 @@
+"""Layers of the families whose blocks differ from one another: Llama 4, Nemotron, Falcon-H1, DeepSeek-V4."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from planner.errors import InvalidInput
+from planner.model import Experts, Layer, Linear, Mixer, MixerKind, Shard, TensorGroup
+from planner.model_config.blocks import (
+    gqa_linears,
+    indexer_linears,
+    mamba_linears,
+    mlp_linears,
+    replicated_linear,
+    router_linear,
+)
+from planner.model_config.decoder import Heads, moe_flags, read_heads
+from planner.model_config.fields import MAX_LAYERS, Fields
+
+NO_MIXER = Mixer(kind=MixerKind.NONE)
+
+
+def hybrid_layers(fields: Fields, model_type: str) -> list[Layer]:
+    """All layers from first to last of a family with a builder of its own."""
+    builders = {
+        "llama4": llama4_layers,
+        "llama4_text": llama4_layers,
+        "nemotron_h": nemotron_h_layers,
+        "nemotron-nas": nemotron_nas_layers,
+        "falcon_h1": falcon_h1_layers,
+        "deepseek_v4": deepseek_v4_layers,
+    }
+    return builders[model_type](fields)
+
+
+def _full_mixer(heads: Heads, kind: MixerKind = MixerKind.FULL, window: int | None = None) -> Mixer:
+    return Mixer(
+        kind=kind,
+        num_heads=heads.heads,
+        num_kv_heads=heads.kv_heads,
+        head_dim=heads.head_dim,
+        value_head_dim=heads.head_dim,
+        window_tokens=window,
+    )
+
+
+def llama4_layers(fields: Fields) -> list[Layer]:
+    """Llama 4: chunked attention except in every fourth layer, one shared and many routed experts."""
+    num_layers = fields.integer("num_hidden_layers", at_most=MAX_LAYERS)
+    hidden, chunk = fields.integer("hidden_size"), fields.integer("attention_chunk_size", 8192)
+    heads = read_heads(fields)
+    moe = moe_flags(fields, num_layers)
+    no_rope = fields.integers("no_rope_layers") or [int((i + 1) % 4 != 0) for i in range(num_layers)]
+    if len(no_rope) != num_layers:
+        raise InvalidInput("no_rope_layers", f"{len(no_rope)} entries", f"{num_layers} entries, one per layer")
+    width = fields.integer("intermediate_size")
+    layers = []
+    for index in range(num_layers):
+        local = bool(no_rope[index])
+        mixer = _full_mixer(heads, MixerKind.CHUNKED, chunk) if local else _full_mixer(heads)
+        linears = gqa_linears(hidden, heads.heads, heads.kv_heads, heads.head_dim)
+        experts = None
+        if moe[index]:
+            count = fields.integer("num_experts", at_most=100_000)
+            experts = Experts(
+                num_experts=count,
+                experts_per_token=fields.integer("num_experts_per_tok", 1),
+                intermediate_size=width,
+                shared_intermediate_size=width,
+            )
+            linears += (router_linear(hidden, count),)
+            linears += mlp_linears(hidden, width, group=TensorGroup.EXPERT, count=count)
+            linears += mlp_linears(hidden, width, group=TensorGroup.SHARED_EXPERT)
+        else:
+            linears += mlp_linears(hidden, fields.integer("intermediate_size_mlp", width))
+        layers.append(Layer(mixer=mixer, linears=linears, experts=experts, norm_parameters=2 * hidden))
+    return layers
+
+
+def mamba2_mixer(fields: Fields, prefix: str = "mamba_") -> tuple[Mixer, tuple[Linear, ...], int]:
+    """Mamba-2 block: mixer, matrices and small parameters, the gated norm included."""
+    hidden = fields.integer("hidden_size")
+    if prefix == "mamba_":
+        heads, head_dim = fields.integer("mamba_num_heads"), fields.integer("mamba_head_dim")
+        groups, state = fields.integer("n_groups"), fields.integer("ssm_state_size")
+        kernel, inner, norm = fields.integer("conv_kernel", 4), 0, True
+    else:
+        heads, head_dim = fields.integer("mamba_n_heads"), fields.integer("mamba_d_head")
+        groups, state = fields.integer("mamba_n_groups", 1), fields.integer("mamba_d_state")
+        kernel, norm = fields.integer("mamba_d_conv", 4), fields.flag("mamba_rms_norm", False)
+        inner = fields.integer("mamba_d_ssm", heads * head_dim)
+    inner = inner or heads * head_dim
+    channels = inner + 2 * groups * state
+    conv_bias = fields.flag("use_conv_bias", fields.flag("mamba_conv_bias", True))
+    small = channels * (kernel + int(conv_bias)) + 3 * heads + (inner if norm else 0)
+    mixer = Mixer(
+        kind=MixerKind.STATE,
+        num_heads=heads,
+        num_kv_heads=groups,
+        head_dim=state,
+        value_head_dim=head_dim,
+        state_elements=heads * head_dim * state,
+        conv_elements=channels * (kernel - 1),
+        state_element_bytes=4 if fields.text_value("mamba_ssm_cache_dtype", "") == "float32" else 2,
+    )
+    return mixer, mamba_linears(hidden, inner, groups, state, heads), small
+
+
+def nemotron_h_layers(fields: Fields) -> list[Layer]:
+    """Nemotron-H and Nemotron 3: each block is one of M (Mamba-2), * (attention), - (MLP), E (experts)."""
+    pattern = fields.text_value("hybrid_override_pattern")
+    num_layers = fields.integer("num_hidden_layers", len(pattern) or None, at_most=MAX_LAYERS)
+    if len(pattern) != num_layers or set(pattern) - set("M*-E"):
+        raise InvalidInput("hybrid_override_pattern", pattern, f"{num_layers} characters out of M * - E")
+    hidden = fields.integer("hidden_size")
+    made: dict[str, Layer] = {}
+    for kind in set(pattern):
+        if kind == "M":
+            mixer, linears, small = mamba2_mixer(fields)
+            made[kind] = Layer(mixer=mixer, linears=linears, norm_parameters=small + hidden)
+        elif kind == "*":
+            heads = read_heads(fields)
+            linears = gqa_linears(hidden, heads.heads, heads.kv_heads, heads.head_dim)
+            made[kind] = Layer(mixer=_full_mixer(heads), linears=linears, norm_parameters=hidden)
+        elif kind == "-":
+            linears = mlp_linears(hidden, fields.integer("intermediate_size"), gated=False)
+            made[kind] = Layer(mixer=NO_MIXER, linears=linears, norm_parameters=hidden)
+        else:
+            made[kind] = _nemotron_expert_layer(fields)
+    return [made[kind] for kind in pattern]
+
+
+def _nemotron_expert_layer(fields: Fields) -> Layer:
+    hidden = fields.integer("hidden_size")
+    count, width = fields.integer("n_routed_experts", at_most=100_000), fields.integer("moe_intermediate_size")
+    shared = fields.integer("moe_shared_expert_intermediate_size", 0, at_least=0)
+    latent = fields.integer("moe_latent_size", 0, at_least=0)
+    linears: tuple[Linear, ...] = (router_linear(hidden, count),)
+    if latent:  # experts work on a narrower vector
+        linears += (
+            replicated_linear("latent_down_proj", TensorGroup.SHARED_EXPERT, hidden, latent),
+            replicated_linear("latent_up_proj", TensorGroup.SHARED_EXPERT, latent, hidden),
+        )
+    linears += mlp_linears(latent or hidden, width, gated=False, group=TensorGroup.EXPERT, count=count)
+    if shared:
+        linears += mlp_linears(hidden, shared, gated=False, group=TensorGroup.SHARED_EXPERT)
+    experts = Experts(
+        num_experts=count,
+        experts_per_token=fields.integer("num_experts_per_tok", at_most=100_000),
+        intermediate_size=width,
+        shared_intermediate_size=shared,
+    )
+    return Layer(mixer=NO_MIXER, linears=linears, experts=experts, norm_parameters=hidden + count)
+
+
+def nemotron_nas_layers(fields: Fields) -> list[Layer]:
+    """Nemotron-NAS (Llama-3.3-Nemotron-Super): every block has its own KV heads and MLP width, or none."""
+    blocks = fields.raw("block_configs")
+    num_layers = fields.integer("num_hidden_layers", at_most=MAX_LAYERS)
+    ok = isinstance(blocks, list) and len(blocks) == num_layers and all(isinstance(b, dict) for b in blocks)
+    if not ok:
+        raise InvalidInput("block_configs", type(blocks).__name__, f"a list of {num_layers} objects, one per layer")
+    return [_nas_layer(fields, block) for block in blocks]
+
+
+def _nas_layer(fields: Fields, block: dict[str, Any]) -> Layer:
+    hidden, heads = fields.integer("hidden_size"), fields.integer("num_attention_heads")
+    head_dim = fields.integer("head_dim", max(1, hidden // heads))
+    attention, ffn = Fields(block.get("attention") or {}), Fields(block.get("ffn") or {})
+    mixer, linears, norms = NO_MIXER, (), 0
+    if not attention.flag("no_op", False):
+        per_group = attention.integer("n_heads_in_group")
+        shape = Heads(heads=heads, kv_heads=max(1, heads // per_group), head_dim=head_dim)
+        mixer = _full_mixer(shape)
+        linears = gqa_linears(hidden, heads, shape.kv_heads, head_dim)
+        norms += hidden
+    if not ffn.flag("no_op", False):
+        factor = ffn.raw("ffn_mult")
+        if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 0 < factor < 100:
+            raise InvalidInput("ffn_mult", factor, "a number from 0 to 100")
+        width = -(-int(2 * factor * hidden / 3) // 256) * 256
+        linears += mlp_linears(hidden, width)
+        norms += hidden
+    return Layer(mixer=mixer, linears=linears, norm_parameters=norms)
+
+
+def falcon_h1_layers(fields: Fields) -> list[Layer]:
+    """Falcon-H1: attention and Mamba-2 side by side in every layer.
+
+    A layer has one mixer here, so each is described as two: the Mamba half with the MLP, then the
+    attention half without; memory and parameters come out the same.
+    """
+    num_layers = fields.integer("num_hidden_layers", at_most=MAX_LAYERS // 2)
+    hidden, heads = fields.integer("hidden_size"), read_heads(fields)
+    mixer, linears, small = mamba2_mixer(fields, "mamba_d_")
+    mamba = Layer(
+        mixer=mixer,
+        linears=linears + mlp_linears(hidden, fields.integer("intermediate_size")),
+        norm_parameters=small + 2 * hidden,
+    )
+    attention = Layer(
+        mixer=_full_mixer(heads), linears=gqa_linears(hidden, heads.heads, heads.kv_heads, heads.head_dim)
+    )
+    return [mamba, attention] * num_layers
+
+
+def deepseek_v4_layers(fields: Fields) -> list[Layer]:
+    """DeepSeek-V4: one shared 512-wide KV head, compressed 4:1 or 128:1 beyond a short window.
+
+    Small parts (compressors, hyper-connections) are estimated; experts hold 97 % of the weights.
+    The cache of a compressed layer is described by a window and, for the compressed tokens, by
+    `indexer_head_dim` and `indexer_top_k` (compression ratio in `q_lora_rank` of the mixer).
+    """
+    num_layers = fields.integer("num_hidden_layers", at_most=MAX_LAYERS)
+    ratios = (fields.integers("compress_ratios") or [])[:num_layers]
+    if len(ratios) != num_layers:
+        raise InvalidInput("compress_ratios", f"{len(ratios)} entries", f"at least {num_layers} entries")
+    fields.estimated.append("compressors and hyper-connections of DeepSeek-V4")
+    hidden, width = fields.integer("hidden_size"), fields.integer("moe_intermediate_size")
+    count = fields.integer("num_experts", at_most=100_000)
+    shared = fields.integer("n_shared_experts", 1, at_least=0) * width
+    experts = Experts(
+        num_experts=count,
+        experts_per_token=fields.integer("num_experts_per_tok"),
+        intermediate_size=width,
+        shared_intermediate_size=shared,
+    )
+    feed = (router_linear(hidden, count),)
+    feed += mlp_linears(hidden, width, group=TensorGroup.EXPERT, count=count)
+    feed += mlp_linears(hidden, shared, group=TensorGroup.SHARED_EXPERT)
+    return [
+        Layer(
+            mixer=_v4_mixer(fields, ratio),
+            linears=_v4_attention(fields, ratio) + feed,
+            experts=experts,
+            norm_parameters=2 * hidden + count + fields.integer("num_attention_heads"),
+        )
+        for ratio in ratios
+    ]
+
+
+def _v4_mixer(fields: Fields, ratio: int) -> Mixer:
+    heads, width = fields.integer("num_attention_heads"), fields.integer("head_dim")
+    rope = fields.integer("qk_rope_head_dim", 64)
+    if ratio == 0:
+        return Mixer(
+            kind=MixerKind.SLIDING,
+            num_heads=heads,
+            num_kv_heads=1,
+            head_dim=width,
+            value_head_dim=width,
+            window_tokens=fields.integer("sliding_window", 128),
+        )
+    return Mixer(
+        kind=MixerKind.MLA,
+        num_heads=heads,
+        num_kv_heads=1,
+        head_dim=width,
+        value_head_dim=width,
+        window_tokens=fields.integer("sliding_window", 128),
+        kv_lora_rank=width - rope,
+        qk_rope_head_dim=rope,
+        q_lora_rank=fields.integer("q_lora_rank", 0, at_least=0),
+        kv_compression=ratio,
+        indexer_head_dim=fields.integer("index_head_dim", 0, at_least=0) if ratio == 4 else 0,
+        indexer_num_heads=fields.integer("index_n_heads", 0, at_least=0) if ratio == 4 else 0,
+        indexer_top_k=fields.integer("index_topk", 0, at_least=0) if ratio == 4 else 0,
+    )
+
+
+def _v4_attention(fields: Fields, ratio: int) -> tuple[Linear, ...]:
+    hidden, heads, width = (
+        fields.integer("hidden_size"),
+        fields.integer("num_attention_heads"),
+        fields.integer("head_dim"),
+    )
+    q_lora, o_lora = fields.integer("q_lora_rank"), fields.integer("o_lora_rank", 1024)
+    groups = fields.integer("o_groups", 8)
+    group = TensorGroup.ATTENTION
+
+    def part(name: str, inputs: int, outputs: int, shard: Shard, count: int = 1) -> Linear:
+        return Linear(name=name, group=group, in_features=inputs, out_features=outputs, shard=shard, count=count)
+
+    linears = (
+        part("q_a_proj", hidden, q_lora, Shard.REPLICATED),
+        part("q_b_proj", q_lora, heads * width, Shard.COLUMN),
+        part("kv_proj", hidden, width, Shard.REPLICATED),
+        part("o_a_proj", heads * width // groups, o_lora, Shard.COLUMN, groups),
+        part("o_b_proj", groups * o_lora, hidden, Shard.ROW),
+    )
+    if ratio:
+        linears += (part("compressor", hidden, 2 * width * (2 if ratio == 4 else 1), Shard.REPLICATED),)
+    if ratio == 4:
+        linears += indexer_linears(hidden, q_lora, fields.integer("index_n_heads"), fields.integer("index_head_dim"))
+    return linears
