@@ -36,6 +36,7 @@ class Gpu:
     usd_per_hour_high: float | None = None
     price_source: str = ""
     spec_source: str = ""
+    estimated_fields: tuple[str, ...] = ()  # fields that no source gave and that had to be estimated
 
     def __post_init__(self) -> None:
         require_number("memory_gb", self.memory_gb, above=0, at_most=10_000)
