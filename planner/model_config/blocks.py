@@ -119,7 +119,7 @@ def mlp_linears(
 
 
 def router_linear(hidden: int, experts: int, *, bias: bool = False) -> Linear:
-    """The gate that chooses experts, kept in 16 bits and on every rank."""
+    """Return the gate that chooses experts, kept in 16 bits and on every rank."""
     return Linear(
         name="router",
         group=TensorGroup.ROUTER,

@@ -1,0 +1,1 @@
+"""Facts as data, each with its source, and the functions that read them."""
