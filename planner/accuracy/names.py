@@ -9,29 +9,24 @@ the ids of the catalog itself.
 from __future__ import annotations
 
 import csv
+import json
 import re
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from planner.catalog.gpu_catalog import get_gpu
-from planner.catalog.model_catalog import model_names
+from planner.catalog.model_catalog import get_model, model_names
 from planner.errors import InvalidInput
+from planner.model import ModelShape
+from planner.model_config import model_from_config
 
 _TABLE = Path(__file__).parent.parent / "catalog" / "published_names.csv"
+_EXTRA_MODELS = _TABLE.with_name("benchmark_models.json")
 _NO_SHAPE = re.compile(
     r"(?:^|[-_ .])(?:instruct|chat|it|hf|base|pt|preview|exp|fp8|nvfp4|fp4|mxfp4|bf16|fp16|awq|gptq|int4|int8"
     r"|w8a8|w4a16|quantized|dynamic|0528|0324|0905|2501|2503|2506|2507|2407|2411|17b|16e|128e|v0\.[0-9]|v1|nvidia|meta)"
     r"(?=$|[-_ .])"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class PublishedDtypes:
-    """What a benchmark says of its precision, in the names of `planner.quantization`."""
-
-    weights: str
-    kv_cache: str
 
 
 def reduce_name(name: str) -> str:
@@ -71,6 +66,14 @@ def find_model(published: str) -> str | None:
         return published
     reduced = reduce_name(published)
     return _published("model").get(reduced) or _catalog_models().get(reduced)
+
+
+@cache
+def benchmark_model(name: str) -> ModelShape:
+    """Shape of a model that `find_model` named: from the catalog, or from the benchmarks' own additions."""
+    with _EXTRA_MODELS.open(encoding="utf-8") as file:
+        extra = {entry["id"]: entry["config"] for entry in json.load(file)["models"]}
+    return model_from_config(extra[name], name) if name in extra else get_model(name)
 
 
 def find_gpu(published: str) -> str | None:

@@ -170,7 +170,7 @@ def _lengths(row: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _serve_flags(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings that the row's notes state: serve flags, the case's chunk size, attention-DP labels."""
+    """Read the settings that a row's notes state: serve flags, the case's chunk size, attention-DP labels."""
     notes = _text(row, "notes")
     out: dict[str, Any] = {}
     for flag, name, kind in (

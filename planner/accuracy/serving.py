@@ -1,0 +1,311 @@
+"""Predictions of published serving benchmarks: each row's workload, simulated on the engine that it names.
+
+A row becomes a `ServingCase`; sizing gives the memory and limits of the deployment, the step-time
+model its step times, and the simulator runs the published arrival pattern: everything at once,
+a closed loop at the published concurrency, Poisson arrivals, or one static batch. Nothing here is
+fitted to rows: engine and GPU parameters live with the step-time model.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import math
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from planner.accuracy.names import benchmark_model
+from planner.accuracy.serving_rows import RowSkipped, ServingCase, read_case
+from planner.catalog.engine_catalog import get_engine
+from planner.catalog.gpu_catalog import get_gpu
+from planner.engine import Batching, EngineSettings
+from planner.errors import PlannerError
+from planner.hardware import Parallelism
+from planner.memory_plan import MemoryPlan
+from planner.simulation import simulate
+from planner.simulation.records import Limits, Requests, SimulationResult
+from planner.sizing import plan_memory
+from planner.step_time import StepTimeTable, StepWork
+from planner.step_time_model import step_time_table
+
+COLUMNS = (
+    "pred_output_tok_s_total",
+    "pred_total_tok_s",
+    "pred_req_s",
+    "pred_ttft_ms_mean",
+    "pred_ttft_ms_p50",
+    "pred_tpot_ms_mean",
+    "pred_tpot_ms_p50",
+    "pred_e2e_s_mean",
+)
+# A closed loop is periodic after a few rounds and a burst settles after a few fillings of the engine;
+# more requests than this change no mean by a visible amount.
+MAX_CLOSED_ROUNDS = 10
+MAX_CLOSED_REQUESTS = 3000
+MAX_BURST_REQUESTS = 6000
+
+
+def predict(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Predict every row of a serving benchmark file.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Rows with the columns of `serving_benchmarks.csv`.
+
+    Returns
+    -------
+    (DataFrame, dict)
+        `id` and `pred_<quantity>` for the rows that can be predicted, and for each other row's id
+        the reason why not.
+    """
+    deployments: dict[Hashable, Deployment | str] = {}
+    results: dict[Hashable, dict[str, float]] = {}
+    lines: list[dict[str, Any]] = []
+    skipped: dict[str, str] = {}
+    for row in frame.to_dict("records"):
+        name = str(row.get("id", ""))
+        try:
+            case = read_case(row, is_moe=_is_moe)
+            key = dataclasses.replace(case, id="")
+            if key not in results:
+                results[key] = predict_case(case, deployments)
+            lines.append({"id": name} | results[key])
+        except (RowSkipped, PlannerError) as reason:
+            skipped[name] = str(reason)
+    columns = ["id", *COLUMNS]
+    return pd.DataFrame(lines, columns=columns), skipped
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Deployment:
+    """One replica, sized and timed."""
+
+    engine: EngineSettings
+    memory: MemoryPlan
+    limits: Limits
+    table: StepTimeTable
+
+
+def _is_moe(name: str) -> bool:
+    return benchmark_model(name).is_moe
+
+
+def predict_case(case: ServingCase, deployments: dict[Hashable, Deployment | str] | None = None) -> dict[str, float]:
+    """Predict one published run.
+
+    Parameters
+    ----------
+    case : ServingCase
+        The run.
+    deployments : dict, optional
+        Cache of sized deployments, shared between calls.
+
+    Returns
+    -------
+    dict of str to float
+        `pred_*` figures of the whole deployment: tokens and requests per second over all GPUs,
+        TTFT and TPOT in milliseconds, end-to-end time in seconds.
+
+    Raises
+    ------
+    RowSkipped
+        When the deployment does not start by the memory model.
+    """
+    found = _deployment(case, {} if deployments is None else deployments)
+    requests = draw_case(case)
+    engine = found.engine
+    if case.arrival == "static":
+        engine = dataclasses.replace(engine, batching=Batching.STATIC, max_num_seqs=case.concurrency)
+    wait_s = _receive_wait_s(case, found)
+    if wait_s:
+        requests = dataclasses.replace(requests, think_time_s=wait_s)
+    result = simulate(requests, engine, found.limits, found.table)
+    return measure_case(case, result, wait_s)
+
+
+def _deployment(case: ServingCase, cache: dict[Hashable, Deployment | str]) -> Deployment:
+    longest = math.ceil(case.prompt_tokens * case.prompt_high + case.output_tokens * case.output_high) + 16
+    max_tokens = case.max_num_batched_tokens or 0
+    key = (
+        case.model,
+        case.gpu,
+        case.engine,
+        case.version,
+        case.weight_dtype,
+        case.kv_cache_dtype,
+        case.tensor_parallel_size,
+        case.pipeline_parallel_size,
+        case.expert_parallel,
+        case.attention_data_parallel_size,
+        case.max_num_seqs,
+        max_tokens,
+        case.gpu_memory_utilization,
+        case.max_model_len or longest,
+        case.arrival == "static",
+    )
+    if key not in cache:
+        try:
+            cache[key] = _deploy(case, case.max_model_len or longest)
+        except (PlannerError, RowSkipped) as reason:
+            cache[key] = str(reason)
+    found = cache[key]
+    if isinstance(found, str):
+        raise RowSkipped(found)
+    return found
+
+
+def engine_of(case: ServingCase) -> EngineSettings:
+    """Choose the engine preset of a case: its family at the published version, with what the row sets."""
+    engine = get_engine({"llamacpp": "llama.cpp", "generic": "vllm"}.get(case.engine, case.engine))
+    changes: dict[str, Any] = {"version": ".".join(map(str, case.version)), "enable_prefix_caching": False}
+    for name in ("max_num_seqs", "max_num_batched_tokens", "gpu_memory_utilization"):
+        if getattr(case, name) is not None:
+            changes[name] = getattr(case, name)
+    if case.engine == "vllm":
+        # asynchronous scheduling became the default with 0.14; before it the host's work adds to each step
+        changes["async_scheduling"] = not case.version or case.version >= (0, 14)
+    return dataclasses.replace(engine, **changes)
+
+
+def _deploy(case: ServingCase, max_model_len: int) -> Deployment:
+    model, gpu, engine = benchmark_model(case.model), get_gpu(case.gpu), engine_of(case)
+    parallelism = Parallelism(
+        tensor_parallel_size=case.tensor_parallel_size,
+        pipeline_parallel_size=case.pipeline_parallel_size,
+        expert_parallel=case.expert_parallel,
+        attention_data_parallel_size=case.attention_data_parallel_size,
+    )
+    memory = plan_memory(
+        model,
+        gpu,
+        engine,
+        parallelism,
+        max_model_len=max_model_len,
+        weight_dtype=case.weight_dtype,
+        kv_cache_dtype=case.kv_cache_dtype,
+    )
+    limits = memory.limits()
+    if not memory.starts:
+        # It was measured, so it ran: our memory model is a little too strict here. Give it the room of one
+        # request at a time, which errs on the slow side.
+        if memory.kv_pool_bytes < 0:
+            raise RowSkipped(f"by our sizing the engine does not start: {memory.refusal}")
+        blocks = max(memory.num_kv_blocks, math.ceil(max_model_len / memory.block_size) + 1)
+        limits = dataclasses.replace(limits, num_kv_blocks=blocks)
+    if case.arrival == "static":
+        # A static engine pads to its batch: prompts of the whole batch go through at once.
+        limits = dataclasses.replace(
+            limits,
+            max_num_seqs=max(limits.max_num_seqs, case.concurrency),
+            max_num_batched_tokens=max(limits.max_num_batched_tokens, math.ceil(case.prompt_tokens * case.concurrency)),
+            num_kv_blocks=max(
+                limits.num_kv_blocks, case.concurrency * (math.ceil(max_model_len / limits.block_size) + 1)
+            ),
+        )
+    engine = dataclasses.replace(
+        engine,
+        max_num_seqs=limits.max_num_seqs,
+        max_num_batched_tokens=limits.max_num_batched_tokens,
+        gpu_memory_utilization=memory.gpu_memory_utilization,
+        block_size=memory.block_size,
+    )
+    table = step_time_table(
+        model,
+        gpu,
+        engine,
+        parallelism,
+        weight_dtype=case.weight_dtype,
+        kv_cache_dtype=case.kv_cache_dtype,
+        max_tokens=max(limits.max_num_batched_tokens, limits.max_num_seqs),
+    )
+    return Deployment(engine=engine, memory=memory, limits=limits, table=table)
+
+
+def draw_case(case: ServingCase) -> Requests:
+    """Draw the requests that one replica (or one attention rank's share) of a case serves."""
+    shares = case.replicas
+    count = max(1, round(case.num_requests / shares))
+    users = max(1, round(case.concurrency / shares)) if case.concurrency else 0
+    if case.arrival == "closed":
+        count = min(max(count, users), max(MAX_CLOSED_ROUNDS * users, 10), max(MAX_CLOSED_REQUESTS, 3 * users))
+    elif case.arrival == "burst":
+        count = min(count, MAX_BURST_REQUESTS)
+    seed = int.from_bytes(hashlib.sha256(repr((case.prompt_tokens, case.output_tokens)).encode()).digest()[:4], "big")
+    rng = np.random.default_rng(seed)
+    prompt = _draw(rng, case.prompt_tokens, case.prompt_low, case.prompt_high, count)
+    output = _draw(rng, case.output_tokens, case.output_low, case.output_high, count)
+    if case.decode_only:
+        prompt = np.ones(count, dtype=np.int64)
+    arrival = np.zeros(count)
+    if case.arrival == "poisson":
+        gaps = rng.exponential(shares / case.rate_rps, count)
+        arrival = np.cumsum(gaps) - gaps[0]
+    return Requests(
+        arrival_s=arrival,
+        prompt_tokens=prompt,
+        output_tokens=output,
+        output_limit_tokens=output,
+        prefix_group=np.full(count, -1, dtype=np.int64),
+        prefix_tokens=np.zeros(count, dtype=np.int64),
+        closed_loop_users=users if case.arrival == "closed" else 0,
+    )
+
+
+def _draw(rng: np.random.Generator, mean: float, low: float, high: float, count: int) -> np.ndarray:
+    if low == high:
+        return np.full(count, max(1, round(mean)), dtype=np.int64)
+    first, last = max(1, round(mean * low)), max(1, round(mean * high))
+    drawn = rng.integers(first, last + 1, count)
+    # Few draws scatter; the published means are of the drawn lengths, so keep the mean of the law.
+    wanted = (first + last) / 2
+    return np.maximum(1, np.rint(drawn * (wanted / drawn.mean()))).astype(np.int64)
+
+
+def _receive_wait_s(case: ServingCase, found: Deployment) -> float:
+    """Mean wait before a scheduler that polls its inbox only every so many steps sees a request, in seconds."""
+    if case.receive_interval_steps <= 1 or case.arrival != "closed":
+        return 0.0
+    users = max(1, case.concurrency // case.replicas)
+    context = int(users * (case.prompt_tokens + case.output_tokens / 2))
+    step = found.table.step_s(StepWork(num_decodes=users, kv_tokens=context, window_kv_tokens=0, num_logit_rows=users))
+    return case.receive_interval_steps / 2 * step
+
+
+def measure_case(case: ServingCase, result: SimulationResult, wait_s: float = 0.0) -> dict[str, float]:
+    """Measure a simulated run as the benchmark clients do: over all requests, first wave included."""
+    done = np.isfinite(result.finish_s)
+    if not done.any():
+        raise RowSkipped("no request finished in the simulation")
+    arrival, first, finish = result.arrival_s[done], result.first_token_s[done], result.finish_s[done]
+    output = result.output_tokens[done]
+    ttft = first - arrival + wait_s
+    several = output > 1
+    tpot = (finish - first)[several] / (output[several] - 1)
+    span = float(finish.max() - arrival.min())
+    scale = case.replicas / span if span > 0 else math.nan
+    tokens = float(output.sum())
+    if case.decode_only and several.any():
+        # decode speed alone: tokens after the first over the time between first and last
+        span = float((finish - first).max())
+        scale, tokens = case.replicas / span, float((output - 1).sum())
+    total = tokens + float(result.prompt_tokens[done].sum())
+    return {
+        "pred_output_tok_s_total": tokens * scale,
+        "pred_total_tok_s": total * scale,
+        "pred_req_s": len(output) * scale,
+        "pred_ttft_ms_mean": 1e3 * float(ttft.mean()),
+        "pred_ttft_ms_p50": 1e3 * float(np.median(ttft)),
+        "pred_tpot_ms_mean": 1e3 * float(tpot.mean()) if len(tpot) else math.nan,
+        "pred_tpot_ms_p50": 1e3 * float(np.median(tpot)) if len(tpot) else math.nan,
+        "pred_e2e_s_mean": float((finish - arrival).mean()) + wait_s,
+    }
+
+
+def explain_row(row: Mapping[str, Any]) -> tuple[ServingCase, Deployment]:
+    """Read one row and size it, for the accuracy page and for looking into a residual."""
+    case = read_case(row, is_moe=_is_moe)
+    return case, _deployment(case, {})

@@ -1,0 +1,169 @@
+"""Reading published rows, scoring, and that simulated rows obey the arithmetic of their workload."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from planner.accuracy.report import serving_class, serving_counts, serving_report
+from planner.accuracy.serving import draw_case, measure_case, predict
+from planner.accuracy.serving_rows import RowSkipped, harness_settings, read_case
+from planner.simulation.records import SimulationResult
+
+# Three rows in the form of the public sources that they cite in `url`.
+CLOSED = {
+    "id": "closed",
+    "source": "aiconfigurator-silicon(inferencex-db)",
+    "date": "2025-10-29",
+    "engine": "vLLM",
+    "engine_version": None,
+    "model": "Llama-3.1-70B",
+    "gpu": "B200-180GB",
+    "n_gpus": 2,
+    "tp": 2,
+    "pp": 1,
+    "ep": 1,
+    "weight_dtype": "FP8",
+    "kv_dtype": None,
+    "isl": 1024,
+    "osl": 1024,
+    "arrival": "concurrency",
+    "concurrency": 4,
+    "notes": "harness RANDOM_RANGE_RATIO 0.8 (lengths uniform 0.8-1.0 x nominal), closed loop; gemm=fp8 attn_dp=1",
+}
+BURST = CLOSED | {
+    "id": "burst",
+    "source": "trtllm-perf-overview-v0.17",
+    "engine": "TensorRT-LLM",
+    "engine_version": "0.17",
+    "model": "LLaMA-3.1-8B",
+    "gpu": "H100-SXM-80GB",
+    "n_gpus": 1,
+    "tp": 1,
+    "kv_dtype": "fp8",
+    "isl": 128,
+    "osl": 128,
+    "arrival": "offline",
+    "concurrency": None,
+    "n_requests": 3000,
+    "notes": "all requests queued at once",
+}
+STATIC = BURST | {"id": "static", "concurrency": 8, "n_requests": 8, "notes": "STATIC batching, one batch"}
+
+
+def test_a_closed_loop_row_is_read():
+    case = read_case(CLOSED)
+    assert (case.model, case.gpu, case.engine) == ("meta-llama/Llama-3.1-70B-Instruct", "B200", "vllm")
+    assert (case.tensor_parallel_size, case.replicas, case.arrival, case.concurrency) == (2, 1, "closed", 4)
+    assert (case.weight_dtype, case.kv_cache_dtype) == ("fp8", "fp8")
+    assert (case.prompt_low, case.prompt_high) == (0.8, 1.0)
+    assert case.max_num_batched_tokens == 8192  # published by the benchmark's scripts
+
+
+def test_requests_are_drawn_within_the_published_range_and_mean():
+    requests = draw_case(read_case(CLOSED))
+    assert requests.closed_loop_users == 4
+    assert requests.prompt_tokens.min() >= 0.79 * 1024
+    assert requests.prompt_tokens.mean() == pytest.approx(0.9 * 1024, rel=0.005)
+
+
+def test_a_static_batch_is_one_batch():
+    case = read_case(STATIC)
+    assert (case.arrival, case.concurrency, case.num_requests) == ("static", 8, 8)
+
+
+def test_attention_data_parallelism_takes_the_place_of_tensor_parallelism():
+    row = BURST | {
+        "model": "Qwen3-235B-A22B",
+        "n_gpus": 4,
+        "tp": 1,
+        "ep": 4,
+        "notes": "attention-DP4+EP4 (doc label DEP4)",
+    }
+    case = read_case(row, is_moe=lambda name: True)
+    assert (case.tensor_parallel_size, case.attention_data_parallel_size, case.expert_parallel) == (1, 4, True)
+
+
+def test_harness_expressions_are_worked_out():
+    row = CLOSED | {"model": "MiniMax-M2.5", "isl": 8192}
+    assert harness_settings(row, "vllm")["max_num_batched_tokens"] == 16384
+
+
+@pytest.mark.parametrize("change", [{"model": "Grok-9"}, {"gpu": "Cerebras"}, {"isl": None}])
+def test_a_row_without_shape_gpu_or_lengths_is_skipped_with_a_reason(change):
+    with pytest.raises(RowSkipped, match=r"\w+"):
+        read_case(CLOSED | change)
+
+
+def _result(first, finish, output):
+    n = len(first)
+    whole = np.array(output, dtype=np.int64)
+    zeros = np.zeros(n, dtype=np.int64)
+    return SimulationResult(
+        arrival_s=np.zeros(n),
+        first_token_s=np.array(first, dtype=float),
+        finish_s=np.array(finish, dtype=float),
+        prompt_tokens=np.full(n, 10, dtype=np.int64),
+        output_tokens=whole,
+        status=np.zeros(n, dtype=np.int8),
+        num_preemptions=zeros,
+        max_itl_s=np.zeros(n),
+        replica=zeros,
+        duration_s=max(finish),
+        num_steps=1,
+        busy_s=1.0,
+        mean_running=1.0,
+        mean_waiting=0.0,
+        mean_kv_used_fraction=0.0,
+        mean_kv_written_fraction=0.0,
+        peak_running=n,
+        prefill_tokens_computed=0,
+        prefix_tokens_hit=0,
+        decode_tokens=int(whole.sum()),
+    )
+
+
+def test_figures_are_those_of_the_benchmark_clients():
+    # two requests: first tokens at 1 s and 2 s, ends at 3 s and 4 s, 11 and 21 tokens
+    figures = measure_case(read_case(STATIC), _result([1, 2], [3, 4], [11, 21]))
+    assert figures["pred_output_tok_s_total"] == pytest.approx(32 / 4)
+    assert figures["pred_total_tok_s"] == pytest.approx((32 + 20) / 4)
+    assert figures["pred_ttft_ms_mean"] == pytest.approx(1500)
+    assert figures["pred_tpot_ms_mean"] == pytest.approx(1e3 * (2 / 10 + 2 / 20) / 2)
+    assert figures["pred_e2e_s_mean"] == pytest.approx(3.5)
+
+
+def test_scoring_by_hand():
+    frame = pd.DataFrame(
+        [
+            {"id": i, "source": "s", "engine": "vLLM", "gpu": "g", "model": "Llama", "arrival": "concurrency",
+             "notes": note, "tpot_ms_mean": 10.0}
+            for i, note in (("a", ""), ("b", ""), ("c", ""), ("d", "SPECULATIVE DECODING ON"))
+        ]
+    )  # fmt: skip
+    predicted = pd.DataFrame({"id": ["a", "b", "d"], "pred_tpot_ms_mean": [11.0, 9.8, 99.0]})
+    assert serving_class(frame).unique().tolist() == ["dense"]
+    assert serving_counts(frame, "tpot_ms_mean").tolist() == [True, True, True, False]
+    (line,) = [x for x in serving_report(frame, predicted) if x.group == "class"]
+    assert (line.rows, line.predicted) == (3, 2)
+    assert line.signed_median_pct == pytest.approx(4.0)  # median of +10 % and −2 %
+    assert line.median_pct == pytest.approx(6.0)
+    assert line.p90_pct == pytest.approx(2 + 0.9 * 8)
+
+
+def test_simulated_rows_obey_their_workload():
+    frame = pd.DataFrame([CLOSED, BURST, STATIC, CLOSED | {"id": "none", "model": "Grok-9"}])
+    predicted, skipped = predict(frame)
+    assert set(skipped) == {"none"}
+    lines = predicted.set_index("id")
+    assert np.isfinite(lines.to_numpy(dtype=float)).all()
+    closed = lines.loc["closed"]
+    # Little's law in a closed loop: users = request rate × time in system, but for the drain at the end
+    in_flight = closed.pred_req_s * closed.pred_e2e_s_mean
+    assert 3.4 < in_flight <= 4.0 + 1e-9
+    # a decode step cannot be faster than reading the FP8 weights of half the model at full bandwidth
+    assert closed.pred_tpot_ms_mean > 1e3 * 70e9 / 2 / 7.7e12
+    assert math.isclose(
+        lines.loc["burst"].pred_total_tok_s, 2 * lines.loc["burst"].pred_output_tok_s_total, rel_tol=1e-6
+    )
