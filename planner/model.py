@@ -168,6 +168,7 @@ class ModelShape:
     lm_head_bias: bool = False
     vision_parameters: int = 0  # encoder and projector, 16-bit unless the scheme says otherwise
     mtp_parameters: int = 0  # multi-token-prediction layers, loaded only when drafting
+    rope_cache_elements: int = 0  # precomputed rotary table: positions × rotary width, summed over tables
     native_dtype: str = "bf16"  # dtype of the checkpoint's unquantised tensors: bf16, fp16, fp32
     quantization: str = ""  # scheme of the published checkpoint, "" when it is not quantised
     unquantized_groups: tuple[str, ...] = ()  # TensorGroup values that the checkpoint leaves in native_dtype

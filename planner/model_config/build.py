@@ -64,6 +64,7 @@ def model_from_config(config: dict[str, Any] | str, name: str = "") -> ModelShap
         lm_head_bias=family.lm_head_bias,
         vision_parameters=vision_parameters(fields, model_type),
         mtp_parameters=_mtp_parameters(fields, model_type, layers),
+        rope_cache_elements=_rope_cache_elements(fields, family, limit),
         native_dtype=_native_dtype(fields),
         quantization=scheme,
         unquantized_groups=kept,
@@ -185,6 +186,34 @@ def _refuse_encoder_decoder(fields: Fields, model_type: str) -> None:
         raise InvalidInput("model_type", model_type, "a decoder-only model: encoder-decoder models are not sized")
 
 
+def _rope_cache_elements(fields: Fields, family: Family, limit: int) -> int:
+    """Elements of the rotary tables that engines precompute: positions × rotary width.
+
+    Linear scaling lengthens the table by its factor, YaRN to its original length times the factor.
+    """
+    if family.position_offset is not None:
+        return 0
+    width = fields.integer("qk_rope_head_dim", 0, at_least=0)
+    if not width:
+        heads, hidden = fields.integer("num_attention_heads", at_most=100_000), fields.integer("hidden_size")
+        width = fields.integer("head_dim", max(1, hidden // heads), at_most=65_536)
+        partial = fields.raw("partial_rotary_factor")
+        if isinstance(partial, (int, float)) and not isinstance(partial, bool) and 0 < partial <= 1:
+            width = int(width * partial)
+    positions: float = limit
+    scaling = fields.raw("rope_scaling")
+    if isinstance(scaling, dict):
+        kind, factor = scaling.get("rope_type", scaling.get("type")), scaling.get("factor")
+        original = scaling.get("original_max_position_embeddings")
+        if isinstance(factor, (int, float)) and not isinstance(factor, bool) and 1 <= factor <= 1000:
+            if kind == "linear":
+                positions = limit * factor
+            elif kind == "yarn" and isinstance(original, int) and 0 < original <= 10**8:
+                positions = original * factor
+    local = limit if family.window_pattern > 2 else 0  # windowed layers of Gemma 3 have a table of their own
+    return int(min(positions, 10**9) + local) * width
+
+
 def _native_dtype(fields: Fields) -> str:
     given = fields.text_value("torch_dtype", "bfloat16").replace("torch.", "")
     if given not in DTYPES:
@@ -210,6 +239,9 @@ def _mtp_parameters(fields: Fields, model_type: str, layers: list[Layer]) -> int
     hidden = fields.integer("hidden_size")
     full = [layer for layer in layers if layer.mixer.kind.value in ("full_attention", "mla")]
     layer = full[-1] if full else layers[-1]
+    own = layer.num_parameters
+    if model_type == "nemotron_h":  # its draft module is an attention block and an expert block
+        own += next((x.num_parameters for x in reversed(layers) if x.experts is not None), 0)
     copies = 2 * fields.integer("vocab_size") * hidden if model_type in ("deepseek_v3", "deepseek_v32") else 0
-    per_layer = layer.num_parameters + 2 * hidden * hidden + 3 * hidden + copies
+    per_layer = own + 2 * hidden * hidden + 3 * hidden + copies
     return count * per_layer

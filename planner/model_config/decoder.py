@@ -247,7 +247,6 @@ def kda_mixer(fields: Fields) -> tuple[Mixer, tuple[Linear, ...], int]:
     kernel = section.integer("short_conv_kernel_size", 4)
     width = heads * head_dim
     state = TensorGroup.STATE
-    linears = tuple(gqa_linears(hidden, heads, heads, head_dim)[:3])
     linears = tuple(
         Linear(name=x.name, group=state, in_features=x.in_features, out_features=x.out_features, shard=x.shard)
         for x in gqa_linears(hidden, heads, heads, head_dim)

@@ -91,6 +91,8 @@ def mamba2_mixer(fields: Fields, prefix: str = "mamba_") -> tuple[Mixer, tuple[L
         inner = fields.integer("mamba_d_ssm", heads * head_dim)
     inner = inner or heads * head_dim
     channels = inner + 2 * groups * state
+    # Nemotron 3 keeps the recurrent state in fp32, Nemotron-H in the model's dtype; Falcon-H1 in fp32
+    wide = fields.text_value("mamba_ssm_cache_dtype", "float32" if fields.has("n_routed_experts") or not norm else "")
     conv_bias = fields.flag("use_conv_bias", fields.flag("mamba_conv_bias", True))
     small = channels * (kernel + int(conv_bias)) + 3 * heads + (inner if norm else 0)
     mixer = Mixer(
@@ -101,14 +103,14 @@ def mamba2_mixer(fields: Fields, prefix: str = "mamba_") -> tuple[Mixer, tuple[L
         value_head_dim=head_dim,
         state_elements=heads * head_dim * state,
         conv_elements=channels * (kernel - 1),
-        state_element_bytes=4 if fields.text_value("mamba_ssm_cache_dtype", "") == "float32" else 2,
+        state_element_bytes=4 if wide == "float32" else 2,
     )
     return mixer, mamba_linears(hidden, inner, groups, state, heads), small
 
 
 def nemotron_h_layers(fields: Fields) -> list[Layer]:
     """Nemotron-H and Nemotron 3: each block is one of M (Mamba-2), * (attention), - (MLP), E (experts)."""
-    pattern = fields.text_value("hybrid_override_pattern")
+    pattern = fields.text_value("hybrid_override_pattern") or _nemotron_pattern(fields)
     num_layers = fields.integer("num_hidden_layers", len(pattern) or None, at_most=MAX_LAYERS)
     if len(pattern) != num_layers or set(pattern) - set("M*-E"):
         raise InvalidInput("hybrid_override_pattern", pattern, f"{num_layers} characters out of M * - E")
@@ -128,6 +130,12 @@ def nemotron_h_layers(fields: Fields) -> list[Layer]:
         else:
             made[kind] = _nemotron_expert_layer(fields)
     return [made[kind] for kind in pattern]
+
+
+def _nemotron_pattern(fields: Fields) -> str:
+    """Write the list of block types of newer configs as a pattern."""
+    letters = {"mamba": "M", "attention": "*", "mlp": "-", "moe": "E"}
+    return "".join(letters.get(name, "?") for name in fields.names("layers_block_type") or ())
 
 
 def _nemotron_expert_layer(fields: Fields) -> Layer:
@@ -167,7 +175,8 @@ def _nas_layer(fields: Fields, block: dict[str, Any]) -> Layer:
     hidden, heads = fields.integer("hidden_size"), fields.integer("num_attention_heads")
     head_dim = fields.integer("head_dim", max(1, hidden // heads))
     attention, ffn = Fields(block.get("attention") or {}), Fields(block.get("ffn") or {})
-    mixer, linears, norms = NO_MIXER, (), 0
+    mixer, norms = NO_MIXER, 0
+    linears: tuple[Linear, ...] = ()
     if not attention.flag("no_op", False):
         per_group = attention.integer("n_heads_in_group")
         shape = Heads(heads=heads, kv_heads=max(1, heads // per_group), head_dim=head_dim)
@@ -225,7 +234,7 @@ def deepseek_v4_layers(fields: Fields) -> list[Layer]:
         intermediate_size=width,
         shared_intermediate_size=shared,
     )
-    feed = (router_linear(hidden, count),)
+    feed: tuple[Linear, ...] = (router_linear(hidden, count),)
     feed += mlp_linears(hidden, width, group=TensorGroup.EXPERT, count=count)
     feed += mlp_linears(hidden, shared, group=TensorGroup.SHARED_EXPERT)
     return [
@@ -281,7 +290,7 @@ def _v4_attention(fields: Fields, ratio: int) -> tuple[Linear, ...]:
     def part(name: str, inputs: int, outputs: int, shard: Shard, count: int = 1) -> Linear:
         return Linear(name=name, group=group, in_features=inputs, out_features=outputs, shard=shard, count=count)
 
-    linears = (
+    linears: tuple[Linear, ...] = (
         part("q_a_proj", hidden, q_lora, Shard.REPLICATED),
         part("q_b_proj", q_lora, heads * width, Shard.COLUMN),
         part("kv_proj", hidden, width, Shard.REPLICATED),

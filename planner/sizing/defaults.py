@@ -1,0 +1,121 @@
+"""Engine limits that a user left open, resolved from the device as the engines do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.engine import EngineSettings, KvReservation
+from planner.hardware import Gpu, Parallelism
+from planner.sizing.edition import UTILIZATION_092, Edition, edition_of
+
+V0_CHUNKED_PREFILL_FROM_TOKENS = 32_768  # V0 chunks prefill only for models longer than this
+LARGE_GPU_GIB = 70.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolved:
+    """Settings with nothing left open."""
+
+    edition: Edition
+    gpu_memory_utilization: float
+    max_num_seqs: int
+    max_num_batched_tokens: int
+    block_size: int
+
+
+def resolve(engine: EngineSettings, gpu: Gpu, parallelism: Parallelism, max_model_len: int) -> Resolved:
+    """Resolve the limits.
+
+    Parameters
+    ----------
+    engine : EngineSettings
+        None = as the engine decides.
+    gpu : Gpu
+        Its memory and name choose the defaults.
+    parallelism : Parallelism
+        SGLang's reserve depends on it.
+    max_model_len : int
+        Longest sequence [tokens]; without chunked prefill a whole prompt must fit into one step.
+
+    Returns
+    -------
+    Resolved
+        Nothing None.
+
+    Notes
+    -----
+    vLLM `EngineArgs.get_batch_defaults`: 8,192 tokens and 1,024 sequences on devices of 70 GiB and
+    more that are not A100, else 2,048 and 256. SGLang and llama.cpp as their server arguments say.
+    """
+    edition = edition_of(engine)
+    seqs, tokens = _batch_defaults(edition, gpu, parallelism)
+    tokens = engine.max_num_batched_tokens or tokens
+    if engine.max_num_seqs is not None:
+        seqs = engine.max_num_seqs
+    chunked = engine.enable_chunked_prefill
+    if edition.is_v0 and engine.max_num_batched_tokens is None:
+        chunked = max_model_len > V0_CHUNKED_PREFILL_FROM_TOKENS
+        tokens = (512 if edition.number < (0, 7) else 2048) if chunked else max(2048, max_model_len)
+    elif not chunked:
+        tokens = max(tokens, max_model_len)
+    utilization = engine.gpu_memory_utilization
+    if utilization is None:
+        utilization = default_utilization(edition, gpu, parallelism)
+    if (
+        engine.kv_reservation is KvReservation.MODEL_LIMIT
+        and engine.max_num_seqs is None
+        and edition.family == "generic"
+    ):
+        seqs = min(seqs, 64)
+    return Resolved(
+        edition=edition,
+        gpu_memory_utilization=utilization,
+        max_num_seqs=min(seqs, tokens) if edition.family == "vllm" else seqs,
+        max_num_batched_tokens=tokens,
+        block_size=engine.block_size,
+    )
+
+
+def _batch_defaults(edition: Edition, gpu: Gpu, parallelism: Parallelism) -> tuple[int, int]:
+    large = gpu.memory_gib >= LARGE_GPU_GIB and "a100" not in gpu.name.lower()
+    if edition.family == "vllm":
+        if edition.is_v0:
+            return 256, 2048
+        return (1024, 8192) if large else (256, 2048)
+    if edition.family == "sglang":
+        return _sglang_graph_batch(gpu, parallelism) * 2, _sglang_chunk(gpu)
+    return {"trtllm": (256, 8192), "tgi": (128, 4096), "llamacpp": (1, 2048)}.get(edition.family, (256, 2048))
+
+
+def _sglang_chunk(gpu: Gpu) -> int:
+    """Prefill chunk of SGLang by device memory. [tokens]."""
+    for limit_gb, chunk in ((35, 2048), (60, 4096), (160, 8192)):
+        if gpu.memory_gb < limit_gb:
+            return chunk
+    return 16_384
+
+
+def _sglang_graph_batch(gpu: Gpu, parallelism: Parallelism) -> int:
+    narrow = parallelism.tensor_parallel_size < 4
+    for limit_gb, batch, wide in ((20, 8, 8), (35, 24, 80), (60, 32, 160), (90, 256, 512)):
+        if gpu.memory_gb < limit_gb:
+            return batch if narrow else wide
+    return 256 if narrow else 512
+
+
+def default_utilization(edition: Edition, gpu: Gpu, parallelism: Parallelism) -> float:
+    """Share of device memory that the engine takes when the user says nothing.
+
+    vLLM 0.9, from v0.22 on 0.92. SGLang reserves 512 MB + 1.5 MB per token of the prefill chunk +
+    2 MB per graph batch + 1 GB per eight ranks, at least 10 GiB on devices above 60 GB
+    (server_args of SGLang 0.5). TensorRT-LLM takes 0.9 of what is free after loading; TGI 0.95.
+    """
+    if edition.family == "vllm":
+        return 0.92 if edition.since(UTILIZATION_092) else 0.9
+    if edition.family == "sglang":
+        ranks = parallelism.tensor_parallel_size * parallelism.pipeline_parallel_size
+        reserved_mb = 512 + 1.5 * _sglang_chunk(gpu) + ranks / 8 * 1024 + 2 * _sglang_graph_batch(gpu, parallelism)
+        if gpu.memory_gb > 60:
+            reserved_mb = max(reserved_mb, 10 * 1024)
+        return max(0.5, 1 - reserved_mb / 1024 / gpu.memory_gib)
+    return {"trtllm": 0.9, "tgi": 0.95, "llamacpp": 1.0}.get(edition.family, 0.9)

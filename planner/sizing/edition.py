@@ -1,0 +1,42 @@
+"""Which edition of an engine: the arithmetic of memory changed with versions."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from planner.engine import EngineSettings
+
+NEWEST = (0, 30)
+
+# vLLM: first version with the behaviour
+V1_DEFAULT = (0, 8)  # V1 engine by default
+HYBRID_POOL = (0, 9)  # windows share a pool of block groups; before, every layer was kept in full
+LEAN_SAMPLER = (0, 17)  # sampler of the profile run needs 15 instead of 38 bytes per logit
+SYMMETRIC_MEMORY = (0, 18)  # larger communication buffers
+GRAPHS_IN_BUDGET = (0, 21)  # CUDA-graph estimate is subtracted; the log's KV size is concurrency × length
+UTILIZATION_092 = (0, 22)  # gpu_memory_utilization 0.9 -> 0.92
+
+
+@dataclass(frozen=True, slots=True)
+class Edition:
+    """Family and version; `is_v0` marks vLLM's first engine."""
+
+    family: str
+    number: tuple[int, int]
+    is_v0: bool = False
+
+    def since(self, number: tuple[int, int]) -> bool:
+        """Whether the behaviour that came with `number` is there."""
+        return self.number >= number
+
+
+@lru_cache(maxsize=256)
+def edition_of(engine: EngineSettings) -> Edition:
+    """Read the edition from the engine's settings; no version means the newest."""
+    text = engine.version
+    found = re.search(r"(\d+)\.(\d+)", text)
+    number = (int(found[1]), int(found[2])) if found else NEWEST
+    is_v0 = engine.family == "vllm" and ("V0" in text or (number < V1_DEFAULT and "V1" not in text))
+    return Edition(engine.family, number, is_v0)
