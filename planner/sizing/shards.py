@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -88,7 +88,7 @@ def _stage_weights(
     with_draft_layers: bool,
 ) -> tuple[tuple[str, float], ...]:
     tp = parallelism.tensor_parallel_size
-    sizes: Counter[str] = Counter()
+    sizes: dict[str, float] = defaultdict(float)
     scheme = resolve_scheme(model, weight_dtype)
     native = scheme.bits_per_weight / 8 if scheme.is_native else 2.0
     for layer, number in layers:

@@ -1,0 +1,18 @@
+"""Memory of a replica: what fits, what the engine's start-up log will say, and what to change.
+
+edition    which version's arithmetic
+defaults   limits that the engine resolves from the device
+shards     weights per pipeline stage and GPU
+kv_layout  blocks, groups, windows, states
+runtime    activation peak, buffers, CUDA graphs
+checks     divisions that an engine refuses
+ranks      budget rule per engine family, binding rank
+verdict    does it start, the longest context, the logged size
+explain    formulas with values, remedies
+plan       `plan_memory`
+"""
+
+from planner.sizing.kv_layout import kv_bytes_for
+from planner.sizing.plan import plan_memory
+
+__all__ = ["kv_bytes_for", "plan_memory"]

@@ -1,0 +1,177 @@
+"""Formulas with this plan's values put in, and the smallest changes that make an engine start."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from planner.engine import EngineSettings
+from planner.memory_plan import Formula
+from planner.sizing.ranks import Demand
+from planner.sizing.verdict import REFUSED_DIVISION, Verdict, judge
+from planner.units import GIB, format_number
+
+NARROWER = ("fp8", "int4_g128")
+HIGHEST_UTILIZATION = 0.97
+CONTEXT_STEP = 1024
+
+
+def formulas(demand: Demand, verdict: Verdict, kv_tokens: int) -> tuple[Formula, ...]:
+    """Every figure of the plan with its derivation.
+
+    Parameters
+    ----------
+    demand : Demand
+        What was asked.
+    verdict : Verdict
+        What came out.
+    kv_tokens : int
+        Tokens as the engine's log prints them.
+
+    Returns
+    -------
+    tuple of Formula
+        weights, budget, activation, runtime, graphs, pool, block, blocks, tokens, concurrency.
+    """
+    rank, resolved, layout = verdict.rank, verdict.resolved, verdict.rank.layout
+
+    def gib(value: float) -> str:
+        return f"{value / GIB:,.2f}"
+
+    source = "vLLM gpu_worker.py: budget = share × device memory"
+    parts = " + ".join(f"{group} {gib(size)}" for group, size in rank.stage.weights_by_group if size > 0.005 * GIB)
+    total, share = demand.gpu.memory_bytes, resolved.gpu_memory_utilization
+    per_sequence = verdict.blocks_per_sequence
+    rows = [
+        ("weights", "Σ parameters × bits ÷ 8 ÷ share per GPU", parts or "0", rank.weights_bytes, "tensor groups"),
+        ("budget", "utilization × device memory", f"{share:g} × {gib(total)}", rank.budget_bytes, source),
+        (
+            "activation",
+            "max(forward pass, sampler rows × vocabulary × bytes per logit) + workspaces",
+            f"{resolved.max_num_batched_tokens:,} tokens; {resolved.max_num_seqs:,} × {demand.model.vocab_size:,} logits",
+            rank.activation_bytes,
+            "fitted to published start-up logs, ± 5 %",
+        ),
+        (
+            "non_torch",
+            "context + library and communication buffers",
+            "by version and GPUs per replica",
+            rank.non_torch_bytes,
+            "published start-up logs, ± 0.1 GiB",
+        ),
+        (
+            "cuda_graphs",
+            "base + layers × pool per layer",
+            "estimate",
+            rank.cuda_graph_bytes,
+            "published start-up logs, ± 20 %",
+        ),
+        (
+            "kv_pool",
+            "budget − weights − activation − non-torch" + (" − graphs" if rank.graphs_in_budget else ""),
+            f"{gib(rank.budget_bytes)} − {gib(rank.weights_bytes)} − {gib(rank.activation_bytes)} − "
+            f"{gib(rank.non_torch_bytes)}" + (f" − {gib(rank.cuda_graph_bytes)}" if rank.graphs_in_budget else ""),
+            rank.pool_bytes,
+            source,
+        ),
+    ]
+    made = [
+        Formula(name=name, expression=expression, substituted=text, value=value / GIB, unit="GiB", source=origin)
+        for name, expression, text, value, origin in rows
+    ]
+    made += [
+        Formula(
+            name="kv_bytes_per_token",
+            expression="Σ layers: KV heads per GPU × (key + value width) × bytes",
+            substituted=f"{format_number(layout.bytes_per_token, 7)} B",
+            value=layout.bytes_per_token,
+            unit="B",
+            source="vLLM kv_cache_interface.py",
+        ),
+        Formula(
+            name="kv_blocks",
+            expression="⌊pool ÷ bytes per block⌋",
+            substituted=f"⌊{gib(rank.pool_bytes)} GiB ÷ {layout.block_bytes / 2**20:,.3f} MiB⌋",
+            value=verdict.num_blocks,
+            unit="blocks",
+            source="vLLM kv_cache_utils.py",
+        ),
+        Formula(
+            name="kv_tokens",
+            expression="as the engine's log prints it",
+            substituted=f"{verdict.num_blocks:,} blocks in {layout.num_groups} groups",
+            value=kv_tokens,
+            unit="tokens",
+            source="vLLM kv_cache_utils.py",
+        ),
+        Formula(
+            name="max_concurrency",
+            expression="blocks ÷ blocks per sequence of max_model_len",
+            substituted=f"{verdict.num_blocks:,} ÷ {per_sequence:,}",
+            value=verdict.max_concurrency,
+            unit="sequences",
+            source="vLLM kv_cache_utils.py",
+        ),
+    ]
+    return tuple(made)
+
+
+def remedies(demand: Demand, verdict: Verdict) -> tuple[str, ...]:
+    """Smallest changes that make the engine start, in the order in which a user would try them.
+
+    Each is judged anew, so that none is promised in vain. Empty when the engine starts.
+    """
+    if verdict.starts:
+        return ()
+    found = []
+    longest = verdict.longest_context_tokens
+    if verdict.outcome != REFUSED_DIVISION and longest >= 256:
+        shorter = longest // CONTEXT_STEP * CONTEXT_STEP or longest
+        if shorter < demand.max_model_len and _starts(demand, max_model_len=shorter):
+            found.append(f"max_model_len {shorter:,}")
+    if verdict.rank.layout.has_states and verdict.num_blocks > 0:
+        seqs = min(verdict.num_blocks, verdict.resolved.max_num_seqs) // 8 * 8
+        if seqs and seqs < verdict.resolved.max_num_seqs and _starts(demand, engine={"max_num_seqs": seqs}):
+            found.insert(0, f"max_num_seqs {seqs:,}")
+    found += _setting_remedies(demand, verdict) + _hardware_remedies(demand)
+    return tuple(found[:5])
+
+
+def _setting_remedies(demand: Demand, verdict: Verdict) -> list[str]:
+    found = []
+    share = verdict.resolved.gpu_memory_utilization
+    if demand.engine.family in ("vllm", "sglang") and share < HIGHEST_UTILIZATION:
+        for hundredths in range(int(share * 100) + 1, int(HIGHEST_UTILIZATION * 100) + 1):
+            if _starts(demand, engine={"gpu_memory_utilization": hundredths / 100}):
+                found.append(f"gpu_memory_utilization {hundredths / 100:g}")
+                break
+    if demand.kv_cache_dtype in ("auto", "bf16", "fp16"):
+        narrow = "q8_0" if demand.engine.family == "llamacpp" else "fp8"
+        if _starts(demand, kv_cache_dtype=narrow):
+            found.append(f"kv_cache_dtype {narrow}")
+    if verdict.resolved.max_num_seqs > 64 and demand.engine.max_num_seqs is None:
+        small: dict[str, object] = {"max_num_seqs": 64, "max_num_batched_tokens": 2048}
+        if _starts(demand, engine=small):
+            found.append("max_num_seqs 64 and max_num_batched_tokens 2,048")
+    return found
+
+
+def _hardware_remedies(demand: Demand) -> list[str]:
+    found = []
+    for dtype in NARROWER:
+        if demand.weight_dtype != dtype and not demand.model.quantization and _starts(demand, weight_dtype=dtype):
+            found.append(f"weights in {dtype}")
+            break
+    tp = demand.parallelism.tensor_parallel_size
+    for wider in (2 * tp, 4 * tp, 8 * tp):
+        parallelism = dataclasses.replace(demand.parallelism, tensor_parallel_size=wider)
+        if wider <= demand.gpu.gpus_per_node and _starts(demand, parallelism=parallelism):
+            found.append(f"tensor_parallel_size {wider}")
+            break
+    return found
+
+
+def _starts(demand: Demand, *, engine: dict[str, object] | None = None, **changes: object) -> bool:
+    if engine is not None:
+        settings: EngineSettings = dataclasses.replace(demand.engine, **engine)  # type: ignore[arg-type]
+        changes["engine"] = settings
+    return judge(dataclasses.replace(demand, **changes)).starts  # type: ignore[arg-type]

@@ -1,0 +1,287 @@
+"""How a KV pool is cut into blocks: one group, or groups of equal pages for hybrid models.
+
+An engine that knows windows and states gives every kind of layer its own groups of equal size (padded
+with unused layers), and all groups draw blocks from one pool; a block is one page of every layer of a group.
+Source: vLLM kv_cache_interface.py and kv_cache_utils.py as described in engine_semantics section 1.2;
+reproduced to the printed digit on published logs (tests/test_sizing.py).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+from planner.model import Layer, Mixer, MixerKind, ModelShape
+from planner.quantization import kv_bits
+from planner.sizing.edition import HYBRID_POOL, Edition
+from planner.sizing.shards import kv_heads_per_rank
+
+DS_MLA_ENTRY_BYTES = 656  # 512 fp8 latent + 16 scales + 128 bf16 rope
+V4_ENTRY_BYTES = 584  # 448 fp8 latent + 8 scales + 128 bf16 rope
+INDEXER_SCALE_BYTES = 4
+V0_MLA_MULTIPLE = 128  # V0 pads the latent of 576 elements to 640
+GROUP_SLACK = 1.25  # groups take the larger size when sizes differ by less than this
+BLOCK_ALIGNMENT = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KvGroup:
+    """`num_groups` groups of layers of one kind."""
+
+    kind: MixerKind
+    num_groups: int
+    block_tokens: int
+    window_tokens: int = 0
+    pages_per_sequence: int = 0  # states: whatever the length
+
+    def blocks_at_peak(self, length: int, max_num_batched_tokens: int) -> int:
+        """Blocks that one sequence of this length may hold while its prompt is computed."""
+        if self.kind is MixerKind.STATE:
+            return self.num_groups * self.pages_per_sequence
+        if self.kind is MixerKind.SLIDING:
+            held = min(self.window_tokens - 1 + max_num_batched_tokens, length)
+            return self.num_groups * (-(-held // self.block_tokens) + 1)
+        if self.kind is MixerKind.CHUNKED:
+            length = min(self.window_tokens + max_num_batched_tokens, length)
+        return self.num_groups * -(-length // self.block_tokens)
+
+    def blocks_in_decode(self, length: float) -> int:
+        """Blocks that one sequence of this length holds while it generates."""
+        whole = math.ceil(length / self.block_tokens)
+        if self.kind is MixerKind.STATE:
+            return self.num_groups * self.pages_per_sequence
+        if self.kind is MixerKind.SLIDING:
+            whole = min(whole, -(-self.window_tokens // self.block_tokens) + 1)
+        if self.kind is MixerKind.CHUNKED:
+            whole = min(whole, -(-self.window_tokens // self.block_tokens))
+        return self.num_groups * whole
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KvLayout:
+    """Blocks of one pipeline stage on one GPU."""
+
+    groups: tuple[KvGroup, ...]
+    block_bytes: float
+    bytes_per_token: float  # of layers whose cache grows with the sequence, padding layers excluded
+    context_parallel: int = 1
+
+    @property
+    def num_groups(self) -> int:
+        """All groups."""
+        return sum(group.num_groups for group in self.groups)
+
+    @property
+    def main(self) -> KvGroup:
+        """The group that grows with the sequence; the first when none does."""
+        growing = [g for g in self.groups if g.kind in (MixerKind.FULL, MixerKind.MLA)]
+        return (growing or [g for g in self.groups if g.kind is not MixerKind.STATE] or list(self.groups))[0]
+
+    @property
+    def has_states(self) -> bool:
+        """Whether running sequences hold state pages."""
+        return any(group.kind is MixerKind.STATE for group in self.groups)
+
+    def blocks_at_peak(self, length: int, max_num_batched_tokens: int) -> int:
+        """Blocks for one sequence of this length, as the engine's start-up check counts. [blocks]."""
+        local = -(-length // self.context_parallel)
+        return sum(group.blocks_at_peak(local, max_num_batched_tokens) for group in self.groups)
+
+    def blocks_in_decode(self, length: float) -> int:
+        """Blocks that a running sequence of this length holds. [blocks]."""
+        return sum(group.blocks_in_decode(length / self.context_parallel) for group in self.groups)
+
+    def fixed_blocks(self, length: float) -> int:
+        """Blocks beside those of the growing groups: windows and states. [blocks]."""
+        local, main = length / self.context_parallel, self.main
+        fixed = sum(group.blocks_in_decode(local) for group in self.groups if group is not main)
+        extra_main = (main.num_groups - 1) * math.ceil(local / main.block_tokens)
+        return fixed + extra_main
+
+
+def entry_bytes(mixer: Mixer, tensor_parallel_size: int, bits: float, edition: Edition, dtype: str) -> float:
+    """Bytes that one token adds to one layer's cache on one GPU."""
+    if mixer.reuses_kv_of_another_layer or mixer.kind in (MixerKind.NONE, MixerKind.STATE):
+        return 0.0
+    if mixer.kind is MixerKind.MLA:
+        return _latent_bytes(mixer, bits, edition, dtype)
+    heads = kv_heads_per_rank(mixer.num_kv_heads, tensor_parallel_size)
+    return heads * (mixer.head_dim + mixer.value_head_dim) * bits / 8
+
+
+def _latent_bytes(mixer: Mixer, bits: float, edition: Edition, dtype: str) -> float:
+    elements = mixer.kv_lora_rank + mixer.qk_rope_head_dim
+    if edition.family == "vllm" and edition.is_v0:
+        elements = -(-elements // V0_MLA_MULTIPLE) * V0_MLA_MULTIPLE
+    size = elements * bits / 8
+    if (mixer.indexer_head_dim and bits == 8) or dtype == "fp8_ds_mla":
+        size = DS_MLA_ENTRY_BYTES
+    if mixer.kv_compression > 1:
+        size = V4_ENTRY_BYTES
+    if mixer.indexer_head_dim:
+        size += mixer.indexer_head_dim + INDEXER_SCALE_BYTES
+    return size / mixer.kv_compression
+
+
+def state_bytes(mixer: Mixer, tensor_parallel_size: int) -> float:
+    """Bytes of one sequence's state in one layer on one GPU: recurrent state and convolution tail."""
+    whole = mixer.state_elements * mixer.state_element_bytes + mixer.conv_elements * 2
+    return whole / tensor_parallel_size
+
+
+def _key(mixer: Mixer, pools_windows: bool) -> tuple[MixerKind, int]:
+    if mixer.kind in (MixerKind.SLIDING, MixerKind.CHUNKED):
+        return (mixer.kind, mixer.window_tokens or 0) if pools_windows else (MixerKind.FULL, 0)
+    return mixer.kind if mixer.kind is MixerKind.STATE else MixerKind.FULL, 0
+
+
+def build_layout(
+    layers: tuple[tuple[Layer, int], ...],
+    *,
+    tensor_parallel_size: int,
+    context_parallel: int,
+    kv_cache_dtype: str,
+    fp32: bool,
+    edition: Edition,
+    block_size: int,
+    num_speculative_tokens: int,
+    draft_mixer: Mixer | None = None,
+) -> KvLayout:
+    """Cut the cache of a stage into groups and blocks.
+
+    Parameters
+    ----------
+    layers : tuple of (Layer, int)
+        Distinct layers of the stage with their numbers.
+    tensor_parallel_size, context_parallel : int
+        Division of heads, and of tokens.
+    kv_cache_dtype : str
+        Element type of the cache.
+    fp32 : bool
+        The model runs in fp32, so "auto" does too.
+    edition : Edition
+        Decides whether windows share a pool.
+    block_size : int
+        Tokens per block before hybrids enlarge it.
+    num_speculative_tokens : int
+        Each adds a state page per sequence.
+    draft_mixer : Mixer, optional
+        One more layer when drafting with multi-token prediction.
+
+    Returns
+    -------
+    KvLayout
+        Groups, bytes of a block, marginal bytes per token.
+    """
+    bits = kv_bits(kv_cache_dtype, None, "fp32" if fp32 else "auto")
+    pools = edition.family != "vllm" or (edition.since(HYBRID_POOL) and not edition.is_v0)
+    counts: dict[tuple[MixerKind, int], list[float]] = {}
+    states = 0.0
+    entries = [(layer.mixer, count) for layer, count in layers]
+    if draft_mixer is not None:
+        entries.append((draft_mixer, 1))
+    for mixer, count in entries:
+        per_token = entry_bytes(mixer, tensor_parallel_size, bits, edition, kv_cache_dtype)
+        if mixer.kind is MixerKind.STATE:
+            states = max(states, state_bytes(mixer, tensor_parallel_size))
+        elif not per_token:
+            continue
+        entry = counts.setdefault(_key(mixer, pools), [0, 0.0, 0.0])
+        entry[0] += count
+        entry[1] = max(entry[1], per_token)
+        entry[2] += count * per_token
+    growing = sum(total for (kind, _), (_, _, total) in counts.items() if kind is not MixerKind.STATE)
+    if len(counts) == 1 and not states:
+        (kind, window), (_, _, total) = next(iter(counts.items()))
+        group = KvGroup(kind=kind, num_groups=1, block_tokens=block_size, window_tokens=window)
+        return KvLayout(
+            groups=(group,), block_bytes=total * block_size, bytes_per_token=growing, context_parallel=context_parallel
+        )
+    return _hybrid_layout(counts, states, growing, block_size, num_speculative_tokens, context_parallel)
+
+
+def _hybrid_layout(
+    counts: dict[tuple[MixerKind, int], list[float]],
+    states: float,
+    growing: float,
+    block_size: int,
+    num_speculative_tokens: int,
+    context_parallel: int,
+) -> KvLayout:
+    if not counts:
+        group = KvGroup(kind=MixerKind.FULL, num_groups=1, block_tokens=block_size)
+        return KvLayout(groups=(group,), block_bytes=1.0, bytes_per_token=0.0)
+    widest = max(per_token for _, per_token, _ in counts.values())
+    block = block_size
+    if states and widest:
+        needed = math.ceil(states / widest / BLOCK_ALIGNMENT) * BLOCK_ALIGNMENT
+        block = max(block_size, needed)
+    page = max(block * widest, states)
+    sizes = [int(number) for number, _, _ in counts.values()]
+    group_size = max(sizes) if max(sizes) < GROUP_SLACK * min(sizes) else min(sizes)
+    groups = tuple(
+        KvGroup(
+            kind=kind,
+            num_groups=math.ceil(number / group_size),
+            block_tokens=block if not per_token else max(1, int(page // per_token)) // block_size * block_size or block,
+            window_tokens=window,
+            pages_per_sequence=1 + num_speculative_tokens if kind is MixerKind.STATE else 0,
+        )
+        for (kind, window), (number, per_token, _) in counts.items()
+    )
+    return KvLayout(
+        groups=groups,
+        block_bytes=page * group_size,
+        bytes_per_token=growing,
+        context_parallel=context_parallel,
+    )
+
+
+@lru_cache(maxsize=4096)
+def _entries(model: ModelShape, bits: float, tp: int, dtype: str) -> tuple[tuple[float, int, float, int], ...]:
+    edition = Edition("generic", (0, 30))
+    rows = []
+    for layer, count in model.layer_counts():
+        mixer = layer.mixer
+        per_token = entry_bytes(mixer, tp, bits, edition, dtype)
+        fixed = state_bytes(mixer, tp) if mixer.kind is MixerKind.STATE else 0.0
+        window = mixer.window_tokens or 0 if mixer.kind in (MixerKind.SLIDING, MixerKind.CHUNKED) else 0
+        rows.append((per_token, window, fixed, count))
+    return tuple(rows)
+
+
+def kv_bytes_for(
+    model: ModelShape,
+    length_tokens: float,
+    *,
+    kv_cache_dtype: str = "auto",
+    tensor_parallel_size: int = 1,
+    weight_dtype: str = "auto",
+) -> float:
+    """Cache that one sequence needs, without rounding to blocks: windows stop growing, states do not grow.
+
+    Parameters
+    ----------
+    model : ModelShape
+        The model.
+    length_tokens : float
+        Tokens of the sequence.
+    kv_cache_dtype : str
+        Element type.
+    tensor_parallel_size : int
+        Bytes are per GPU: KV heads divided, replicated beyond their number; latents not divided.
+    weight_dtype : str
+        fp32 makes "auto" fp32.
+
+    Returns
+    -------
+    float
+        Bytes per GPU.
+    """
+    bits = kv_bits(kv_cache_dtype, model, weight_dtype)
+    total = 0.0
+    for per_token, window, fixed, count in _entries(model, bits, tensor_parallel_size, kv_cache_dtype):
+        tokens = min(length_tokens, window) if window else length_tokens
+        total += count * (per_token * tokens + fixed)
+    return total

@@ -1,0 +1,146 @@
+"""The memory of one GPU once the engine has started, as its log would print it."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from planner.engine import EngineSettings
+from planner.errors import InvalidInput, require_int, require_number
+from planner.hardware import Gpu, Parallelism
+from planner.memory_plan import MemoryPlan
+from planner.model import ModelShape
+from planner.quantization import kv_dtype_names, resolve_scheme
+from planner.sizing.explain import formulas, remedies
+from planner.sizing.ranks import Demand
+from planner.sizing.verdict import REFUSED_DIVISION, Verdict, judge, logged_kv_tokens
+
+#: half-widths of the bands: 90th percentiles of the errors on published start-up logs
+WEIGHTS_ERROR = 0.02
+KV_POOL_ERROR = 0.05
+
+
+def plan_memory(
+    model: ModelShape,
+    gpu: Gpu,
+    engine: EngineSettings,
+    parallelism: Parallelism,
+    *,
+    max_model_len: int,
+    weight_dtype: str = "auto",
+    kv_cache_dtype: str = "auto",
+    mean_sequence_tokens: float | None = None,
+    draft_weights_bytes: float = 0.0,
+    explain: bool = True,
+) -> MemoryPlan:
+    """Size the memory of one replica's binding GPU.
+
+    Parameters
+    ----------
+    model : ModelShape
+        The model.
+    gpu : Gpu
+        What the driver reports is what counts (`memory_gib`).
+    engine : EngineSettings
+        Family, version and limits; None = as the engine decides for this GPU.
+    parallelism : Parallelism
+        How the replica is spread.
+    max_model_len : int
+        Longest sequence to be served. [tokens]
+    weight_dtype : str
+        "auto" (as published) or a scheme of planner.quantization.
+    kv_cache_dtype : str
+        "auto" (16-bit) or one of `kv_dtype_names`.
+    mean_sequence_tokens : float, optional
+        Mean tokens that a running sequence holds, for the concurrency at the traffic's lengths;
+        None = max_model_len.
+    draft_weights_bytes : float
+        Weights of a separate draft model on each GPU.
+    explain : bool
+        Whether to make formulas and, if it does not start, remedies. A search can do without.
+
+    Returns
+    -------
+    MemoryPlan
+        Of the GPU that holds the fewest blocks.
+
+    Raises
+    ------
+    InvalidInput
+        When a length or a type is not valid.
+    """
+    require_int("max_model_len", max_model_len, at_most=10**9)
+    require_number("draft_weights_bytes", draft_weights_bytes, at_least=0)
+    if mean_sequence_tokens is not None:
+        require_number("mean_sequence_tokens", mean_sequence_tokens, above=0)
+    if kv_cache_dtype not in kv_dtype_names():
+        raise InvalidInput("kv_cache_dtype", kv_cache_dtype, "one of " + ", ".join(kv_dtype_names()))
+    resolve_scheme(model, weight_dtype)  # refuses an unknown name
+    demand = Demand(
+        model=model,
+        gpu=gpu,
+        engine=engine,
+        parallelism=parallelism,
+        max_model_len=max_model_len,
+        weight_dtype=weight_dtype,
+        kv_cache_dtype=kv_cache_dtype,
+        draft_weights_bytes=draft_weights_bytes,
+    )
+    return _planned(demand, mean_sequence_tokens or float(max_model_len), explain)
+
+
+@lru_cache(maxsize=8192)
+def _planned(demand: Demand, mean_tokens: float, explain: bool) -> MemoryPlan:
+    verdict = judge(demand)
+    rank, resolved, layout = verdict.rank, verdict.resolved, verdict.rank.layout
+    blocks = verdict.num_blocks if verdict.outcome != REFUSED_DIVISION else 0
+    usable = max(0, blocks - 1) if resolved.edition.family == "vllm" else blocks  # one is the null block
+    tokens = logged_kv_tokens(verdict, demand.max_model_len)
+    full = max(1, layout.blocks_in_decode(demand.max_model_len))
+    typical = max(1, layout.blocks_in_decode(min(mean_tokens, demand.max_model_len)))
+    return MemoryPlan(
+        total_bytes=demand.gpu.memory_bytes,
+        budget_bytes=rank.budget_bytes,
+        weights_bytes=rank.weights_bytes,
+        weights_by_group=rank.stage.weights_by_group,
+        activation_bytes=rank.activation_bytes,
+        non_torch_bytes=rank.non_torch_bytes,
+        cuda_graph_bytes=rank.cuda_graph_bytes,
+        cuda_graphs_in_budget=rank.graphs_in_budget,
+        kv_pool_bytes=rank.pool_bytes,
+        kv_bytes_per_token=layout.bytes_per_token / layout.context_parallel,
+        num_kv_blocks=usable,
+        block_size=layout.main.block_tokens * layout.context_parallel,
+        fixed_blocks_per_sequence=layout.fixed_blocks(min(mean_tokens, demand.max_model_len)),
+        kv_tokens=tokens,
+        max_model_len=demand.max_model_len,
+        max_num_seqs=resolved.max_num_seqs,
+        max_num_batched_tokens=resolved.max_num_batched_tokens,
+        gpu_memory_utilization=resolved.gpu_memory_utilization,
+        max_concurrency=verdict.max_concurrency,
+        typical_concurrency_paged=usable / typical,
+        typical_concurrency_reserved=usable / full,
+        longest_context_tokens=verdict.longest_context_tokens,
+        starts=verdict.starts,
+        refusal=verdict.refusal,
+        outcome=verdict.outcome,
+        remedies=remedies(demand, verdict) if explain else (),
+        formulas=formulas(demand, verdict, tokens) if explain else (),
+        notes=_notes(demand, verdict),
+        weights_error=WEIGHTS_ERROR,
+        kv_pool_error=KV_POOL_ERROR,
+    )
+
+
+def _notes(demand: Demand, verdict: Verdict) -> tuple[str, ...]:
+    notes = [f"Estimated: {field}." for field in demand.model.estimated_fields]
+    layout = verdict.rank.layout
+    if layout.num_groups > 1:
+        notes.append(
+            f"The cache is cut into {layout.num_groups} groups of layers; "
+            f"a block is {layout.block_bytes / 2**20:,.2f} MiB of one group."
+        )
+    if demand.parallelism.pipeline_parallel_size > 1:
+        notes.append("Pipeline stages differ; the figures are those of the stage that holds the fewest blocks.")
+    if demand.parallelism.attention_data_parallel_size > 1:
+        notes.append("Each data-parallel rank has a pool of its own; figures are per rank.")
+    return tuple(notes)

@@ -1,0 +1,186 @@
+"""Memory of every kind of rank of a replica, and the rank that binds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from planner.engine import EngineSettings
+from planner.hardware import Gpu, Parallelism
+from planner.model import Layer, Mixer, MixerKind, ModelShape
+from planner.quantization import resolve_scheme
+from planner.sizing.defaults import Resolved, resolve
+from planner.sizing.edition import GRAPHS_IN_BUDGET
+from planner.sizing.kv_layout import KvLayout, build_layout
+from planner.sizing.runtime import activation_bytes, cuda_graph_bytes, non_torch_bytes
+from planner.sizing.shards import Stage, pipeline_stages
+from planner.units import GIB
+
+SGLANG_CONTEXT_BYTES = 0.5 * GIB  # taken before SGLang looks at free memory
+LLAMACPP_HEADROOM_BYTES = 0.5 * GIB  # CUDA context and the estimator's reserve
+TRTLLM_RESERVED_SHARE = 0.015
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """What is asked of the deployment: everything that the memory depends on."""
+
+    model: ModelShape
+    gpu: Gpu
+    engine: EngineSettings
+    parallelism: Parallelism
+    max_model_len: int
+    weight_dtype: str = "auto"
+    kv_cache_dtype: str = "auto"
+    draft_weights_bytes: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rank:
+    """One GPU of one stage. All in bytes."""
+
+    stage: Stage
+    layout: KvLayout
+    weights_bytes: float
+    activation_bytes: float
+    non_torch_bytes: float
+    cuda_graph_bytes: float
+    graphs_in_budget: bool
+    budget_bytes: float
+    pool_bytes: float
+
+    @property
+    def num_blocks(self) -> int:
+        """Whole blocks that the pool holds, as the engine prints."""
+        return max(0, math.floor(self.pool_bytes / self.layout.block_bytes))
+
+
+def drafts_with_own_layers(demand: Demand) -> bool:
+    """Whether multi-token-prediction layers are loaded: the model has them and drafting is on."""
+    return demand.engine.num_speculative_tokens > 0 and demand.model.mtp_parameters > 0
+
+
+def lora_bytes(layers: tuple[tuple[Layer, int], ...], engine: EngineSettings, tensor_parallel_size: int) -> float:
+    """LoRA slots, allocated in full: slots × rank × (in + out) of every dense matrix, 16-bit, on one GPU."""
+    if not engine.max_loras:
+        return 0.0
+    total = 0
+    for layer, count in layers:
+        dense = [x for x in layer.linears if x.count == 1 and x.quantizable]
+        total += count * sum(x.in_features + x.out_features for x in dense)
+    return 2.0 * engine.max_loras * engine.max_lora_rank * total / tensor_parallel_size
+
+
+def draft_mixer(model: ModelShape) -> Mixer | None:
+    """Mixer of a draft layer: that of the last layer with attention over the whole sequence."""
+    for layer in reversed(model.layer_kinds):
+        if layer.mixer.kind in (MixerKind.FULL, MixerKind.MLA):
+            return layer.mixer
+    return None
+
+
+def all_ranks(demand: Demand, resolved: Resolved | None = None) -> tuple[Rank, ...]:
+    """Memory of each distinct stage's GPU.
+
+    Parameters
+    ----------
+    demand : Demand
+        Model, GPU, engine, parallelism and lengths.
+    resolved : Resolved, optional
+        Engine limits, when the caller has them.
+
+    Returns
+    -------
+    tuple of Rank
+        One per distinct stage.
+    """
+    model, engine, parallelism = demand.model, demand.engine, demand.parallelism
+    resolved = resolved or resolve(engine, demand.gpu, parallelism, demand.max_model_len)
+    drafting = drafts_with_own_layers(demand)
+    scheme = resolve_scheme(model, demand.weight_dtype)
+    fp32 = scheme.name == "fp32"
+    ranks = []
+    for stage in pipeline_stages(model, demand.weight_dtype, parallelism, drafting):
+        layout = build_layout(
+            stage.layers,
+            tensor_parallel_size=parallelism.tensor_parallel_size,
+            context_parallel=parallelism.decode_context_parallel_size,
+            kv_cache_dtype=demand.kv_cache_dtype,
+            fp32=fp32,
+            edition=resolved.edition,
+            block_size=resolved.block_size,
+            num_speculative_tokens=engine.num_speculative_tokens,
+            draft_mixer=draft_mixer(model) if drafting and stage.is_last else None,
+        )
+        weights = stage.weights_bytes + (demand.draft_weights_bytes if stage.is_last else 0.0)
+        weights += lora_bytes(stage.layers, engine, parallelism.tensor_parallel_size)
+        activation = activation_bytes(
+            model,
+            stage.layers,
+            resolved,
+            parallelism,
+            is_last=stage.is_last,
+            fp32=fp32,
+            expert_scheme=scheme.name,
+        )
+        graphs = cuda_graph_bytes(model, stage.layers, demand.gpu, engine.cuda_graphs, resolved.edition.family)
+        ranks.append(_rank(demand, resolved, stage, layout, weights, activation, graphs))
+    return tuple(ranks)
+
+
+def _rank(
+    demand: Demand,
+    resolved: Resolved,
+    stage: Stage,
+    layout: KvLayout,
+    weights: float,
+    activation: float,
+    graphs: float,
+) -> Rank:
+    """Apply the budget rule of the engine's family."""
+    total, share, family = demand.gpu.memory_bytes, resolved.gpu_memory_utilization, resolved.edition.family
+    other = non_torch_bytes(resolved, demand.parallelism)
+    budget, in_budget = share * total, False
+    if family == "vllm":
+        in_budget = not resolved.edition.is_v0 and resolved.edition.since(GRAPHS_IN_BUDGET)
+        pool = budget - weights - activation - other - (graphs if in_budget else 0.0)
+    elif family == "sglang":  # weights and pool share the static fraction, the rest runs in what remains
+        budget = share * (total - SGLANG_CONTEXT_BYTES)
+        pool = budget - weights
+    elif family in ("trtllm", "tgi"):  # a share of what is free after loading
+        free = total - weights - activation - other
+        pool = share * free * (1 - (TRTLLM_RESERVED_SHARE if family == "trtllm" else 0.0))
+        budget = total
+    elif family == "llamacpp":  # every slot's context is reserved at once
+        activation, other, budget = _llamacpp_buffers(demand.model, resolved), LLAMACPP_HEADROOM_BYTES, total
+        sequence = layout.bytes_per_token * demand.max_model_len + _state_bytes(layout)
+        pool = sequence * resolved.max_num_seqs
+    else:
+        pool = budget - weights - activation - other
+    return Rank(
+        stage=stage,
+        layout=layout,
+        weights_bytes=weights,
+        activation_bytes=activation,
+        non_torch_bytes=other,
+        cuda_graph_bytes=graphs,
+        graphs_in_budget=in_budget,
+        budget_bytes=budget,
+        pool_bytes=pool,
+    )
+
+
+def _state_bytes(layout: KvLayout) -> float:
+    states = [group for group in layout.groups if group.kind is MixerKind.STATE]
+    return sum(group.num_groups for group in states) * layout.block_bytes
+
+
+def _llamacpp_buffers(model: ModelShape, resolved: Resolved) -> float:
+    """Compute buffers of llama.cpp with flash attention: logits and activations of one physical batch of 512."""
+    batch = min(512, resolved.max_num_batched_tokens)
+    return batch * (4.0 * model.vocab_size + 4.0 * 6 * model.hidden_size)
+
+
+def binding_rank(ranks: tuple[Rank, ...]) -> Rank:
+    """Return the rank whose pool holds the fewest blocks: all ranks use its number."""
+    return min(ranks, key=lambda rank: rank.pool_bytes / rank.layout.block_bytes)

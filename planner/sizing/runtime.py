@@ -1,0 +1,154 @@
+"""Memory that is neither weights nor cache: activation peak, communication buffers, CUDA graphs.
+
+Each figure is a formula with few constants. They were fitted to published vLLM start-up logs (H100,
+vLLM 0.11 to 0.19, one laboratory) and RTX 3090/4090, T4 and A100 logs of issue threads; the scatter
+is given beside each constant. Other engines use the same forward pass, so the same formula.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.hardware import Gpu, Parallelism
+from planner.model import Layer, MixerKind, ModelShape, TensorGroup
+from planner.sizing.defaults import Resolved
+from planner.sizing.edition import LEAN_SAMPLER, SYMMETRIC_MEMORY
+from planner.units import GIB, MIB
+
+#: bytes per logit at the peak of the sampler: bf16 and fp32 logits, two sorted or normalised fp32
+#: copies and a mask (15); with sort indices in 64 bits before v0.17 (38.4). Scatter ± 1 %.
+SAMPLER_BYTES_LEAN = 15.0
+SAMPLER_BYTES_SORT = 38.4
+#: forward pass: gate, up and their product (3 × I / TP) and two hidden vectors per token, 16-bit,
+#: plus attention workspace. Scatter ± 5 %.
+FORWARD_WORKSPACE_BYTES = 0.14 * GIB
+V0_HIDDEN_VECTORS = 2.9
+#: communication and library buffers per GPU: CUDA context and cuBLAS; symmetric memory from v0.18.
+#: Scatter ± 0.03 GiB on H100; other GPUs ± 0.1 GiB.
+BASE_BYTES = 0.13 * GIB
+BASE_BYTES_LATER = 0.25 * GIB
+NCCL_BYTES = {1: 0.0, 2: 0.41 * GIB}
+NCCL_BYTES_LATER = {1: 0.0, 2: 1.83 * GIB}
+PIPELINE_RANK_BYTES = 0.07 * GIB
+#: captured graphs: 0.2 GiB + 20 MiB per layer with 51 sizes (Hopper, v0.19, scatter ± 20 %), half on
+#: older GPUs; experts add 0.4 GiB.
+GRAPH_BASE_BYTES = 0.2 * GIB
+GRAPH_LAYER_BYTES = 20 * MIB
+GRAPH_EXPERT_BYTES = 0.4 * GIB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runtime:
+    """Bytes per GPU."""
+
+    activation_bytes: float
+    non_torch_bytes: float
+    cuda_graph_bytes: float
+
+
+def widest_mlp(layers: tuple[tuple[Layer, int], ...], tensor_parallel_size: int) -> float:
+    """Widest dense feed-forward block on one GPU, as gate + up + product columns. [elements per token]."""
+    widest = 0.0
+    for layer, _ in layers:
+        for linear in layer.linears:
+            if linear.group in (TensorGroup.MLP, TensorGroup.SHARED_EXPERT) and linear.name.endswith("up_proj"):
+                gated = linear.name.startswith("gate")
+                widest = max(widest, linear.out_features * (1.5 if gated else 2) / tensor_parallel_size)
+    return widest
+
+
+def expert_workspace_bytes(layers: tuple[tuple[Layer, int], ...], tokens: int, parallelism: Parallelism) -> float:
+    """Workspace of the fused expert kernel: gate and up, and outputs, of every routed token, 16-bit."""
+    tp = parallelism.tensor_parallel_size if not parallelism.expert_parallel else 1
+    largest = 0.0
+    for layer, _ in layers:
+        if layer.experts is not None:
+            expert = next((x for x in layer.linears if x.group is TensorGroup.EXPERT), None)
+            if expert is not None:
+                columns = expert.out_features / tp + expert.in_features
+                largest = max(largest, 2.0 * tokens * layer.experts.experts_per_token * columns)
+    return largest
+
+
+def activation_bytes(
+    model: ModelShape,
+    layers: tuple[tuple[Layer, int], ...],
+    resolved: Resolved,
+    parallelism: Parallelism,
+    *,
+    is_last: bool,
+    fp32: bool,
+    expert_scheme: str,
+) -> float:
+    """Activation peak of the engine's profile run on one GPU.
+
+    The larger of the forward pass over max_num_batched_tokens tokens and the sampler over
+    max_num_seqs rows of the vocabulary (gathered on every tensor-parallel rank). Multimodal models
+    keep one batch of encoder outputs beside it; fused expert kernels keep their workspace.
+
+    Parameters
+    ----------
+    model : ModelShape
+        Widths and vocabulary.
+    layers : tuple of (Layer, int)
+        Layers of the stage.
+    resolved : Resolved
+        Batch limits and edition.
+    parallelism : Parallelism
+        Division of the widths.
+    is_last : bool
+        Whether this stage samples.
+    fp32 : bool
+        Model in fp32.
+    expert_scheme : str
+        mxfp4 experts use kernels without that workspace.
+
+    Returns
+    -------
+    float
+        Bytes.
+    """
+    tokens, edition = resolved.max_num_batched_tokens, resolved.edition
+    width = 4 if fp32 else 2
+    hidden = model.hidden_size
+    columns = widest_mlp(layers, parallelism.tensor_parallel_size)
+    v0 = edition.family == "vllm" and edition.is_v0
+    forward = tokens * width * (columns + (V0_HIDDEN_VECTORS * 2 if v0 else 2) * hidden)
+    forward += 0.03 * GIB if v0 else FORWARD_WORKSPACE_BYTES
+    lean = edition.family != "vllm" or (edition.since(LEAN_SAMPLER) and not v0)
+    per_logit = (SAMPLER_BYTES_LEAN if lean else SAMPLER_BYTES_SORT) + width - 2
+    sampler = 0.0
+    if is_last:
+        sampler = resolved.max_num_seqs * model.vocab_size * per_logit + tokens * hidden * width
+    kept = 0.0
+    if expert_scheme != "mxfp4":
+        kept += expert_workspace_bytes(layers, tokens, parallelism)
+    if model.vision_parameters:
+        kept += tokens * hidden * width
+    if parallelism.pipeline_parallel_size > 1 and not is_last:
+        forward += 2 * tokens * hidden * width
+    return max(forward, sampler) + kept
+
+
+def non_torch_bytes(resolved: Resolved, parallelism: Parallelism) -> float:
+    """Memory outside the framework's allocator: context, cuBLAS, collective buffers of one GPU."""
+    edition, tp = resolved.edition, parallelism.tensor_parallel_size
+    later = edition.family != "vllm" or edition.since(SYMMETRIC_MEMORY)
+    if parallelism.pipeline_parallel_size > 1 and tp == 1:
+        return PIPELINE_RANK_BYTES
+    base = BASE_BYTES_LATER if later else BASE_BYTES
+    collectives = NCCL_BYTES_LATER if later else NCCL_BYTES
+    extra = collectives.get(tp, collectives[2] * (1 + 0.04 * (tp / 2 - 1)))
+    return base + extra
+
+
+def cuda_graph_bytes(
+    model: ModelShape, layers: tuple[tuple[Layer, int], ...], gpu: Gpu, enabled: bool, family: str
+) -> float:
+    """Pool of the captured CUDA graphs on one GPU, an estimate as the engine's own."""
+    if not enabled or family in ("llamacpp", "generic"):
+        return 0.0
+    number = sum(count for layer, count in layers if layer.mixer.kind is not MixerKind.NONE)
+    wide = gpu.memory_gib >= 70 and "a100" not in gpu.name.lower()
+    size = GRAPH_BASE_BYTES + GRAPH_LAYER_BYTES * number * (1.0 if wide else 0.5)
+    return size + (GRAPH_EXPERT_BYTES if model.is_moe else 0.0)

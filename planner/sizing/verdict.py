@@ -1,0 +1,168 @@
+"""Whether an engine starts, the longest context with which it would, and what the log says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.sizing.checks import division_error
+from planner.sizing.defaults import Resolved, resolve
+from planner.sizing.edition import GRAPHS_IN_BUDGET
+from planner.sizing.ranks import Demand, Rank, all_ranks, binding_rank
+from planner.units import GIB
+
+STARTED = "started"
+REFUSED_LENGTH = "refused_max_len_exceeds_kv"
+REFUSED_NO_BLOCKS = "refused_no_cache_blocks"
+REFUSED_STATES = "refused_mamba_blocks"
+REFUSED_DIVISION = "refused_parallelism"
+OOM = "oom_at_startup"
+PARTLY_ON_CPU = "started_partly_on_cpu"
+STATE_CHECK_SINCE = (0, 19)  # vLLM refuses when max_num_seqs exceeds the state blocks
+FRAMEWORK_FREE_BYTES = 0.35 * GIB  # driver and context: never available to the engine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """Outcome for the binding rank."""
+
+    rank: Rank
+    resolved: Resolved
+    num_blocks: int
+    blocks_per_sequence: int
+    longest_context_tokens: int
+    outcome: str
+    refusal: str
+
+    @property
+    def starts(self) -> bool:
+        """Whether the engine serves."""
+        return self.outcome == STARTED
+
+    @property
+    def max_concurrency(self) -> float:
+        """Sequences of the full length that fit at once."""
+        return self.num_blocks / self.blocks_per_sequence if self.blocks_per_sequence else 0.0
+
+
+def judge(demand: Demand) -> Verdict:
+    """Decide whether the engine starts.
+
+    Parameters
+    ----------
+    demand : Demand
+        Model, GPU, engine, parallelism and lengths.
+
+    Returns
+    -------
+    Verdict
+        Of the rank that holds the fewest blocks.
+    """
+    resolved = resolve(demand.engine, demand.gpu, demand.parallelism, demand.max_model_len)
+    rank = binding_rank(all_ranks(demand, resolved))
+    needed = rank.layout.blocks_at_peak(demand.max_model_len, resolved.max_num_batched_tokens)
+    blocks = rank.num_blocks
+    longest = longest_context(demand, resolved, rank)
+    outcome, refusal = _outcome(demand, resolved, rank, blocks, needed, longest)
+    return Verdict(
+        rank=rank,
+        resolved=resolved,
+        num_blocks=blocks,
+        blocks_per_sequence=needed,
+        longest_context_tokens=longest,
+        outcome=outcome,
+        refusal=refusal,
+    )
+
+
+def _outcome(demand: Demand, resolved: Resolved, rank: Rank, blocks: int, needed: int, longest: int) -> tuple[str, str]:
+    family = resolved.edition.family
+    error = division_error(demand.model, demand.parallelism, demand.weight_dtype, family)
+    if error:
+        return REFUSED_DIVISION, error
+    total = demand.gpu.memory_bytes
+    if family == "llamacpp":
+        used = rank.weights_bytes + rank.pool_bytes + rank.activation_bytes + rank.non_torch_bytes
+        if used > total:
+            return PARTLY_ON_CPU, (
+                f"{used / GIB:.1f} GiB are needed and {total / GIB:.1f} GiB are there: some layers stay on the CPU."
+            )
+        return STARTED, ""
+    if rank.weights_bytes > total - FRAMEWORK_FREE_BYTES:
+        return OOM, (
+            f"torch.OutOfMemoryError: CUDA out of memory: {rank.weights_bytes / GIB:.1f} GiB of weights "
+            f"for {total / GIB:.1f} GiB."
+        )
+    if blocks <= 0:
+        return REFUSED_NO_BLOCKS, (
+            "No available memory for the cache blocks: "
+            f"{rank.pool_bytes / GIB:.2f} GiB remain of {rank.budget_bytes / GIB:.2f} GiB after "
+            f"{rank.weights_bytes / GIB:.2f} GiB of weights. Try increasing `gpu_memory_utilization`."
+        )
+    states = rank.layout.has_states and family == "vllm" and resolved.edition.since(STATE_CHECK_SINCE)
+    if states and resolved.max_num_seqs > blocks:
+        return REFUSED_STATES, (
+            f"max_num_seqs ({resolved.max_num_seqs}) exceeds available Mamba cache blocks ({blocks})."
+        )
+    if needed > blocks:
+        need = needed * rank.layout.block_bytes / GIB
+        return REFUSED_LENGTH, (
+            f"To serve at least one request with the model's max seq len ({demand.max_model_len}), "
+            f"{need:.2f} GiB KV cache is needed, which is larger than the available KV cache memory "
+            f"({rank.pool_bytes / GIB:.2f} GiB). The estimated maximum model length is {longest}."
+        )
+    return STARTED, ""
+
+
+def longest_context(demand: Demand, resolved: Resolved, rank: Rank) -> int:
+    """Longest max_model_len with which the engine starts, by bisection over the block count. [tokens].
+
+    Where the activation peak depends on the length (prompts in one step), the pool shrinks with it.
+    """
+    if resolved.edition.family == "llamacpp":
+        free = demand.gpu.memory_bytes - rank.weights_bytes - rank.activation_bytes - rank.non_torch_bytes
+        per_token = rank.layout.bytes_per_token * resolved.max_num_seqs
+        return int(max(0.0, free / per_token)) if per_token else demand.model.max_position_embeddings
+    tokens = resolved.max_num_batched_tokens
+    depends = not demand.engine.enable_chunked_prefill or resolved.edition.is_v0
+    low, high = 0, max(demand.model.max_position_embeddings, demand.max_model_len)
+
+    def fits(length: int) -> bool:
+        if not depends:
+            return rank.layout.blocks_at_peak(length, tokens) <= rank.num_blocks
+        return _fits_at(demand, length)
+
+    if fits(high):
+        return high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def _fits_at(demand: Demand, length: int) -> bool:
+    other = Demand(
+        model=demand.model,
+        gpu=demand.gpu,
+        engine=demand.engine,
+        parallelism=demand.parallelism,
+        max_model_len=length,
+        weight_dtype=demand.weight_dtype,
+        kv_cache_dtype=demand.kv_cache_dtype,
+        draft_weights_bytes=demand.draft_weights_bytes,
+    )
+    resolved = resolve(demand.engine, demand.gpu, demand.parallelism, length)
+    rank = binding_rank(all_ranks(other, resolved))
+    return rank.layout.blocks_at_peak(length, resolved.max_num_batched_tokens) <= rank.num_blocks
+
+
+def logged_kv_tokens(verdict: Verdict, max_model_len: int) -> int:
+    """Tokens that the engine prints as its KV cache size.
+
+    vLLM since v0.21 prints concurrency × max_model_len; before, blocks ÷ groups × block size, which
+    undercounts hybrids. Decode context parallelism multiplies both.
+    """
+    layout, edition = verdict.rank.layout, verdict.resolved.edition
+    if edition.family == "vllm" and edition.since(GRAPHS_IN_BUDGET) and not edition.is_v0:
+        return int(verdict.max_concurrency * max_model_len)
+    smallest = min(group.block_tokens for group in layout.groups)
+    return verdict.num_blocks // layout.num_groups * smallest * layout.context_parallel
