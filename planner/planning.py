@@ -79,23 +79,28 @@ class Plan:
     mean_output_tokens: float
 
 
-def plan(scenario: Scenario) -> Plan:
+def plan(scenario: Scenario, *, requests: Requests | None = None) -> Plan:
     """Run every stage for a scenario.
 
     Parameters
     ----------
     scenario : Scenario
         All inputs.
+    requests : Requests, optional
+        A replayed trace in place of the drawn requests; its own times and lengths hold.
 
     Returns
     -------
     Plan
         Deterministic: the same scenario and seed give the same plan.
     """
-    base = size(scenario)
+    trace = requests
+    if trace is not None:
+        scenario = as_traced(scenario, trace)
+    requests = draw(scenario) if trace is None else trace
+    base = size(scenario, requests)
     if not base.fits:
         return base
-    requests = draw(scenario)
     replica = replica_of(base)
     open_loop = scenario.arrivals in ("poisson", "bursty")
     level = scenario.service_level
@@ -103,9 +108,9 @@ def plan(scenario: Scenario) -> Plan:
     needed = replicas_needed(scenario.peak_rate_rps, curve.slo_rate_rps) if open_loop else 1
     bought = scenario.num_replicas or (needed or _replicas_by_throughput(scenario, curve)) + scenario.spare_replicas
     serving = max(1, bought - scenario.spare_replicas) if scenario.num_replicas is None else bought
-    result, metrics = operate(scenario, replica, requests, serving)
+    result, metrics = operate(scenario, replica, requests, serving, trace)
     if open_loop and scenario.num_replicas is None and needed is not None:
-        serving, result, metrics = _grow_until_met(scenario, replica, requests, serving, result, metrics)
+        serving, result, metrics = _grow_until_met(scenario, replica, requests, serving, result, metrics, trace)
         needed, bought = serving, serving + scenario.spare_replicas
     price, _ = gpu_price(scenario)
     policies = compare_policies(
@@ -136,10 +141,19 @@ def plan(scenario: Scenario) -> Plan:
     return dataclasses.replace(done, headline=headline(done), reasons=reasons(done))
 
 
-def size(scenario: Scenario) -> Plan:
+def as_traced(scenario: Scenario, trace: Requests) -> Scenario:
+    """The scenario with its rate replaced by the mean rate of a replayed trace."""
+    span = float(trace.arrival_s[-1] - trace.arrival_s[0]) if len(trace) else 0.0
+    if span <= 0:
+        return scenario.replace(arrivals="once")
+    rate = min(max(len(trace) / span, 1e-6), 1e6)
+    return scenario.replace(demand="rate", rate_rps=rate, peak_factor=1.0, arrivals="poisson")
+
+
+def size(scenario: Scenario, requests: Requests | None = None) -> Plan:
     """Run the stages up to memory and step time: whether one replica starts at all."""
     model, gpu = scenario.model_shape, scenario.gpu_spec
-    prompt, output = mean_lengths(scenario)
+    prompt, output = mean_lengths(draw(scenario) if requests is None else requests)
     memory = plan_memory(
         model,
         gpu,
@@ -195,9 +209,8 @@ def size(scenario: Scenario) -> Plan:
     return sized if memory.starts else dataclasses.replace(sized, headline=headline(sized))
 
 
-def mean_lengths(scenario: Scenario) -> tuple[float, float]:
-    """Mean prompt and output tokens of the drawn requests, after clipping to the context. [tokens]"""
-    requests = draw(scenario)
+def mean_lengths(requests: Requests) -> tuple[float, float]:
+    """Mean prompt and output tokens of the requests, after clipping to the context. [tokens]"""
     return float(requests.prompt_tokens.mean()), float(requests.output_tokens.mean())
 
 
@@ -222,9 +235,9 @@ def replica_of(sized: Plan) -> Replica:
 
 
 def operate(
-    scenario: Scenario, replica: Replica, requests: Requests, num_replicas: int
+    scenario: Scenario, replica: Replica, requests: Requests, num_replicas: int, trace: Requests | None = None
 ) -> tuple[SimulationResult, ServingMetrics]:
-    """Simulate the fleet at the peak rate.
+    """Simulate the fleet at the peak rate, or on a trace with its own times.
 
     Beyond 16 replicas, 16 of them at their share of the rate stand for the whole, since replicas
     behind a round-robin router differ only by chance.
@@ -235,15 +248,19 @@ def operate(
         result = replica.run(dataclasses.replace(requests, closed_loop_users=per_replica), timeline=True)
         return result, measure(result, scenario.service_level)
     if shown == 1:
-        offered = requests if scenario.arrivals == "once" else with_rate(requests, scenario.peak_rate_rps)
+        keep = scenario.arrivals == "once" or trace is not None
+        offered = requests if keep else with_rate(requests, scenario.peak_rate_rps)
         result = replica.run(offered, timeline=True)
         return result, measure(result, scenario.service_level)
-    # Enough requests that every replica sees a steady state.
-    total = draw_requests(
-        scenario.traffic, scenario.num_requests * shown, scenario.seed, max_model_len=scenario.max_model_len
-    )
-    if scenario.arrivals != "once":
-        total = with_rate(total, scenario.peak_rate_rps * shown / num_replicas)
+    if trace is not None:
+        total, shown = trace, num_replicas
+    else:
+        # Enough requests that every replica sees a steady state.
+        total = draw_requests(
+            scenario.traffic, scenario.num_requests * shown, scenario.seed, max_model_len=scenario.max_model_len
+        )
+        if scenario.arrivals != "once":
+            total = with_rate(total, scenario.peak_rate_rps * shown / num_replicas)
     result = simulate_fleet(
         total,
         replica.engine,
@@ -263,6 +280,7 @@ def _grow_until_met(
     serving: int,
     result: SimulationResult,
     metrics: ServingMetrics,
+    trace: Requests | None,
 ) -> tuple[int, SimulationResult, ServingMetrics]:
     # The sweep uses one replica's Poisson share; the fleet's own run has the last word, both ways.
     level = scenario.service_level
@@ -270,9 +288,9 @@ def _grow_until_met(
         if meets(metrics, level):
             break
         serving += max(1, serving // 20)
-        result, metrics = operate(scenario, replica, requests, serving)
+        result, metrics = operate(scenario, replica, requests, serving, trace)
     while serving > 1:
-        fewer_result, fewer_metrics = operate(scenario, replica, requests, serving - 1)
+        fewer_result, fewer_metrics = operate(scenario, replica, requests, serving - 1, trace)
         if not meets(fewer_metrics, level):
             break
         serving, result, metrics = serving - 1, fewer_result, fewer_metrics

@@ -1,0 +1,334 @@
+"""Command line: `python -m planner plan|simulate|recommend|validate|seed|calibrate`.
+
+Exit code 0 on success, 2 on bad input with one line on stderr.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import math
+import os
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from planner import presets
+from planner.errors import InvalidInput, PlannerError
+from planner.metrics import ServingMetrics, measure
+from planner.planning import Plan, draw, plan, replica_of, size
+from planner.search import recommend
+from planner.report import plan_html, plan_text
+from planner.saturation import Replica, capacity_rps
+from planner.scenario import Scenario
+from planner.share import Decoded, from_json, from_query, to_query
+from planner.simulation.records import Requests
+from planner.simulation.seed_article import format_seed_table
+from planner.simulation.workload import read_trace, with_rate
+
+MAX_FILE_BYTES = 5_000_000
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command.
+
+    Parameters
+    ----------
+    argv : list of str, optional
+        Arguments without the program name; the process's own when None.
+
+    Returns
+    -------
+    int
+        0 on success, 2 on bad input.
+    """
+    options = _parser().parse_args(argv)
+    try:
+        options.run(options)
+    except PlannerError as error:
+        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        # The reader has gone (`| head`): nothing is left to say, and Python must not try to flush.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m planner", description="Capacity planning for LLM serving.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument("scenario", nargs="?", metavar="SCENARIO", help="JSON file, '-', or a link or query string")
+    shared.add_argument("--preset", metavar="NAME", help="start from: " + ", ".join(presets.preset_names()))
+    shared.add_argument("--requests", type=int, metavar="N", help="how many requests are simulated")
+    shared.add_argument("--seed", type=int, metavar="N", help="seed of the random draws")
+    shared.add_argument("--json", action="store_true", help="write JSON")
+    replay = argparse.ArgumentParser(add_help=False)
+    replay.add_argument("--trace", metavar="FILE", help="replay this trace (Azure, Vidur, BurstGPT CSV; Mooncake JSONL)")
+
+    command = commands.add_parser("plan", parents=[shared, replay], help="the whole plan")
+    command.add_argument("--html", metavar="FILE", help="also write a printable page")
+    command.set_defaults(run=_plan)
+    command = commands.add_parser("simulate", parents=[shared, replay], help="the simulation alone")
+    command.add_argument("--policy", action="append", metavar="NAME", help="engine preset; may be repeated")
+    command.set_defaults(run=_simulate)
+    command = commands.add_parser("recommend", parents=[shared], help="search for the cheapest deployment")
+    command.set_defaults(run=_recommend)
+    command = commands.add_parser("validate", help="predict every row of a measurement file")
+    command.add_argument("file", metavar="FILE.csv")
+    command.add_argument("--json", action="store_true", help="write JSON")
+    command.add_argument("--out", metavar="PREDICTED.csv", help="write the predictions row by row")
+    command.set_defaults(run=_validate)
+    command = commands.add_parser("seed", help="the comparison of the seed article")
+    command.set_defaults(run=lambda options: print(format_seed_table()))
+    command = commands.add_parser("calibrate", help="fit efficiency profiles to kernel step times")
+    command.add_argument("arguments", nargs=argparse.REMAINDER)
+    command.set_defaults(run=_calibrate)
+    return parser
+
+
+def read_scenario(options: argparse.Namespace) -> Scenario:
+    """Make the scenario that the options describe, warning on stderr of what was ignored."""
+    base = presets.preset(options.preset) if options.preset else Scenario()
+    decoded = Decoded(scenario=base)
+    if options.scenario:
+        decoded = _read(options.scenario, base)
+    for problem in decoded.problems:
+        print(f"warning: {' '.join(problem.split())}", file=sys.stderr)
+    scenario = decoded.scenario
+    if options.requests is not None:
+        scenario = scenario.replace(num_requests=options.requests)
+    if options.seed is not None:
+        scenario = scenario.replace(seed=options.seed)
+    return scenario
+
+
+def _read(text: str, base: Scenario) -> Decoded:
+    if text == "-":
+        return _read_text(sys.stdin.read(MAX_FILE_BYTES + 1), base)
+    path = Path(text)
+    looks_like_file = text.endswith(".json") or (len(text) < 250 and "=" not in text)
+    if looks_like_file:
+        return _read_text(read_file(path, "SCENARIO", "a JSON file, '-', or a link copied from the dashboard"), base)
+    return from_query(text, base)
+
+
+def _read_text(text: str, base: Scenario) -> Decoded:
+    if len(text) > MAX_FILE_BYTES:
+        raise InvalidInput("SCENARIO", f"{len(text):,} characters", f"at most {MAX_FILE_BYTES:,} characters")
+    stripped = text.strip()
+    return from_json(stripped, base) if stripped.startswith(("{", "[")) or "=" not in stripped else from_query(
+        stripped, base
+    )
+
+
+def read_file(path: Path, field: str, valid: str) -> str:
+    """Read a text file.
+
+    Raises
+    ------
+    InvalidInput
+        When it does not exist, is too large or is not text.
+    """
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise InvalidInput(field, str(path), f"a file of at most {MAX_FILE_BYTES:,} bytes")
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        if isinstance(error, InvalidInput):
+            raise
+        raise InvalidInput(field, str(path), valid) from error
+
+
+def _plan(options: argparse.Namespace) -> None:
+    scenario = read_scenario(options)
+    done = plan(scenario, requests=_trace(options, scenario))
+    if options.html:
+        try:
+            Path(options.html).write_text(plan_html(done), encoding="utf-8")
+        except OSError as error:
+            raise InvalidInput("--html", options.html, "a file that can be written") from error
+    if options.json:
+        print(json.dumps(plan_dict(done), indent=2))
+    else:
+        print(plan_text(done))
+
+
+def _trace(options: argparse.Namespace, scenario: Scenario) -> Requests | None:
+    if not options.trace:
+        return None
+    path = Path(options.trace)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput("--trace", options.trace, "a readable trace file") from error
+    requests = read_trace(text)
+    return requests if options.requests is None else first(requests, scenario.num_requests)
+
+
+def first(requests: Requests, count: int) -> Requests:
+    """The first `count` requests of a workload."""
+    arrays = {
+        item.name: getattr(requests, item.name)[:count]
+        for item in dataclasses.fields(requests)
+        if isinstance(getattr(requests, item.name), np.ndarray)
+    }
+    return dataclasses.replace(requests, **arrays)
+
+
+def _simulate(options: argparse.Namespace) -> None:
+    scenario = read_scenario(options)
+    names = options.policy or [scenario.engine]
+    trace = _trace(options, scenario)
+    out = []
+    for name in names:
+        lane = scenario.replace(engine=name)
+        sized = size(lane)
+        replica = replica_of(sized)
+        requests = trace if trace is not None else offered(lane, replica, options.preset)
+        replica.run(first(requests, 50))  # compile outside the timed run
+        started = time.perf_counter()
+        result = replica.run(requests)
+        wall_s = time.perf_counter() - started
+        metrics = measure(result, lane.service_level)
+        out.append(
+            {
+                "policy": name,
+                "requests": len(requests),
+                "wall_s": wall_s,
+                "simulated_requests_per_s": len(requests) / wall_s if wall_s > 0 else math.inf,
+                "duration_s": result.duration_s,
+                "num_steps": result.num_steps,
+                "verdict": result.verdict,
+                "metrics": plain(metrics),
+            }
+        )
+    if options.json:
+        print(json.dumps(out[0] if len(out) == 1 else {"policies": out}, indent=2))
+        return
+    for item in out:
+        print(_simulation_line(item))
+
+
+def offered(scenario: Scenario, replica: Replica, preset: str | None) -> Requests:
+    """The scenario's requests at the rate that one replica is offered.
+
+    The reference preset states its rate as a share of capacity, which only the replica can tell.
+    """
+    requests = draw(scenario)
+    share = presets.capacity_fraction(preset)
+    if share is not None:
+        probe = first(requests, 4000)
+        return with_rate(requests, share * capacity_rps(replica, probe))
+    if scenario.arrivals in ("poisson", "bursty"):
+        return with_rate(requests, scenario.peak_rate_rps / (scenario.num_replicas or 1))
+    return requests
+
+
+def _simulation_line(item: dict[str, Any]) -> str:
+    metrics = item["metrics"]
+    return (
+        f"{item['policy']}: {item['requests']:,} requests in {item['duration_s']:.1f} s of simulated time "
+        f"({item['verdict']}), {metrics['output_tokens_per_s']:.1f} output tokens/s, "
+        f"TTFT p50/p95/p99 {_ms(metrics['ttft_s'])} ms, TPOT {_ms(metrics['tpot_s'])} ms, "
+        f"goodput {metrics['goodput_rps']:.2f} req/s; simulated in {item['wall_s'] * 1e3:.1f} ms "
+        f"({item['simulated_requests_per_s']:,.0f} requests/s)"
+    )
+
+
+def _ms(summary: dict[str, float | None]) -> str:
+    return " / ".join("—" if summary[q] is None else f"{1e3 * (summary[q] or 0):.1f}" for q in ("p50", "p95", "p99"))
+
+
+def _recommend(options: argparse.Namespace) -> None:
+    scenario = read_scenario(options)
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as executor:
+        found = recommend(scenario, executor=executor)
+    if options.json:
+        body = plain(found)
+        for item, candidate in zip(body["candidates"], found.candidates, strict=True):
+            item["link"] = to_query(candidate.scenario)
+        print(json.dumps(body, indent=2))
+        return
+    print(found.summary)
+    print(
+        f"{found.candidates_considered} considered, {found.rejected_by_memory} do not start, {found.pruned_by_bound} "
+        f"pruned, {found.candidates_simulated} simulated in {found.wall_s:.2f} s"
+    )
+    for item in found.candidates[:15]:
+        if item.usd_per_month is None or item.status == "cannot be cheaper":
+            continue
+        print(
+            f"  {item.num_gpus or 0:>4} × {item.scenario.gpu:26} TP {item.scenario.tensor_parallel_size} "
+            f"PP {item.scenario.pipeline_parallel_size} {item.scenario.weight_dtype:8} "
+            f"{item.usd_per_month:>12,.0f} USD/month  {item.status}: {item.reason}"
+        )
+
+
+def _validate(options: argparse.Namespace) -> None:
+    from planner.accuracy.validate import format_validation, validate  # noqa: PLC0415 - pandas only here
+
+    done = validate(options.file)
+    if options.out:
+        try:
+            done.predicted.to_csv(options.out, index=False)
+        except OSError as error:
+            raise InvalidInput("--out", options.out, "a file that can be written") from error
+    print(json.dumps(done.to_dict(), indent=2) if options.json else format_validation(done))
+
+
+def _calibrate(options: argparse.Namespace) -> None:
+    from planner import calibration  # noqa: PLC0415 - only this command fits
+
+    calibration.main(options.arguments)
+
+
+def plan_dict(done: Plan) -> dict[str, Any]:
+    """A plan as plain types for JSON: figures with units in their names, arrays of requests left out."""
+    body = {
+        item.name: plain(getattr(done, item.name))
+        for item in dataclasses.fields(done)
+        if item.name not in ("result", "step_time", "policies", "model")
+    }
+    body["model"] = {
+        "name": done.model.name,
+        "num_parameters": done.model.num_parameters,
+        "num_active_parameters": done.model.num_active_parameters,
+        "num_layers": done.model.num_layers,
+    }
+    body["policies"] = [
+        {
+            item.name: plain(getattr(outcome, item.name))
+            for item in dataclasses.fields(outcome)
+            if item.name != "result"
+        }
+        for outcome in done.policies
+    ]
+    body["link"] = to_query(done.scenario)
+    return body
+
+
+def plain(value: Any) -> Any:
+    """Reduce value objects to what JSON can hold; NaN and infinity become null."""
+    if isinstance(value, ServingMetrics) or dataclasses.is_dataclass(value):
+        return {item.name: plain(getattr(value, item.name)) for item in dataclasses.fields(value)}  # type: ignore[arg-type]
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, np.ndarray):
+        return [plain(item) for item in value.tolist()]
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,339 @@
+"""Search: which GPU, how many, split how, at which precision, for the least money that meets the targets.
+
+Candidates that do not start are dropped by memory; those that cannot beat the cheapest found, even
+at full throughput and with no waiting at all, by a bound; the rest is simulated on the same requests.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Iterable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+
+from planner.catalog.gpu_catalog import get_gpu, gpu_names
+from planner.errors import InvalidInput, PlannerError
+from planner.hardware import Gpu
+from planner.planning import draw, gpu_price, plan, replica_of, size
+from planner.saturation import BISECTIONS, Replica, capacity_rps, meets
+from planner.scenario import CUSTOM, Scenario
+from planner.simulation.records import Requests
+from planner.simulation.workload import with_rate
+from planner.metrics import measure
+from planner.units import format_number, format_usd
+
+SEARCH_REQUESTS = 600
+TENSOR_PARALLEL = (1, 2, 4, 8)
+KEPT = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One deployment that was considered, with its outcome.
+
+    `status` is "meets targets", "misses targets", "does not start" or "cannot be cheaper". Figures that
+    were not worked out are None. `scenario` opens it as a plan of its own.
+    """
+
+    scenario: Scenario
+    status: str
+    reason: str
+    num_replicas: int | None = None
+    num_gpus: int | None = None
+    usd_per_month: float | None = None
+    usd_per_million_tokens: float | None = None
+    slo_rate_rps: float | None = None
+    capacity_rps: float | None = None
+    ttft_s: float | None = None
+    tpot_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """The outcome of a search: candidates, cheapest that meets the targets first."""
+
+    candidates: tuple[Candidate, ...]
+    candidates_considered: int
+    candidates_simulated: int
+    rejected_by_memory: int
+    pruned_by_bound: int
+    wall_s: float
+    summary: str
+
+    @property
+    def best(self) -> Candidate | None:
+        """The cheapest candidate that meets the targets, if any does."""
+        first = self.candidates[0] if self.candidates else None
+        return first if first is not None and first.status == "meets targets" else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One changed input and what it does to the answer."""
+
+    label: str
+    scenario: Scenario
+    num_gpus: int | None
+    usd_per_month: float | None
+    text: str
+
+
+def candidate_scenarios(
+    scenario: Scenario, *, gpus: Iterable[str] | None = None, weight_dtypes: Iterable[str] | None = None
+) -> tuple[Scenario, ...]:
+    """List the deployments to consider: GPU × tensor parallel × pipeline parallel × precision.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Model, traffic, targets and engine stay as they are.
+    gpus : iterable of str, optional
+        Catalog names; all accelerators with a known price when None.
+    weight_dtypes : iterable of str, optional
+        Precisions to try; the scenario's own and fp8 when None.
+    """
+    names = tuple(gpus) if gpus is not None else tuple(n for n in gpu_names() if get_gpu(n).usd_per_hour_typical)
+    dtypes = tuple(weight_dtypes) if weight_dtypes is not None else tuple(dict.fromkeys((scenario.weight_dtype, "fp8")))
+    if scenario.gpu == CUSTOM and gpus is None:
+        names = (CUSTOM, *names)
+    found = []
+    for name in names:
+        spec = scenario.gpu_spec if name == CUSTOM else get_gpu(name)
+        for tensor, pipeline in _splits(spec):
+            for dtype in dtypes:
+                if dtype == "fp8" and not spec.fp8_tflops and dtype != scenario.weight_dtype:
+                    continue
+                found.append(_vary(scenario, name, tensor, pipeline, dtype))
+    return tuple(dict.fromkeys(item for item in found if item is not None))
+
+
+def _splits(gpu: Gpu) -> tuple[tuple[int, int], ...]:
+    widths = [width for width in TENSOR_PARALLEL if width <= gpu.gpus_per_node]
+    return (*((width, 1) for width in widths), (widths[-1], 2))
+
+
+def _vary(scenario: Scenario, gpu: str, tensor: int, pipeline: int, dtype: str) -> Scenario | None:
+    same_gpu = gpu == scenario.gpu
+    try:
+        return scenario.replace(
+            gpu=gpu,
+            tensor_parallel_size=tensor,
+            pipeline_parallel_size=pipeline,
+            weight_dtype=dtype,
+            num_replicas=None,
+            usd_per_gpu_hour=scenario.usd_per_gpu_hour if same_gpu else None,
+            gpu_memory_utilization=scenario.gpu_memory_utilization if same_gpu else None,
+            max_num_seqs=scenario.max_num_seqs if same_gpu else None,
+            max_num_batched_tokens=scenario.max_num_batched_tokens if same_gpu else None,
+        )
+    except InvalidInput:
+        return None
+
+
+def recommend(
+    scenario: Scenario,
+    *,
+    gpus: Iterable[str] | None = None,
+    weight_dtypes: Iterable[str] | None = None,
+    executor: Executor | None = None,
+) -> Search:
+    """Find the cheapest deployments that meet the targets.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Model, traffic, targets and prices.
+    gpus, weight_dtypes : iterable of str, optional
+        See `candidate_scenarios`.
+    executor : concurrent.futures.Executor, optional
+        Where candidates are sized; in this thread when None. Dask's `Client.get_executor()` will do.
+
+    Returns
+    -------
+    Search
+        Candidates that meet the targets first, cheapest first; then those that miss them; then the rest.
+    """
+    started = time.perf_counter()
+    options = candidate_scenarios(scenario, gpus=gpus, weight_dtypes=weight_dtypes)
+    run = executor.map if executor is not None else map
+    sized = list(run(bound, options))
+    rejected = [item for item in sized if item.status == "does not start"]
+    open_items = sorted((item for item in sized if item.status == ""), key=lambda item: item.usd_per_month or math.inf)
+    judged: list[Candidate] = []
+    simulated, best = 0, math.inf
+    for item in open_items:
+        # The bound assumes full throughput: once it exceeds twice the best, later ones cannot be of interest.
+        if (item.usd_per_month or 0.0) > 2 * best or (simulated >= KEPT and (item.usd_per_month or 0.0) > best):
+            judged.append(dataclasses.replace(item, status="cannot be cheaper", reason=_beaten(item, best)))
+            continue
+        outcome = judge(item)
+        simulated += 1
+        judged.append(outcome)
+        if outcome.status == "meets targets" and outcome.usd_per_month is not None:
+            best = min(best, outcome.usd_per_month)
+    order = {"meets targets": 0, "misses targets": 1, "cannot be cheaper": 2, "does not start": 3}
+    ranked = sorted(judged + rejected, key=lambda c: (order[c.status], c.usd_per_month or math.inf, c.num_gpus or 0))
+    return Search(
+        candidates=tuple(ranked),
+        candidates_considered=len(options),
+        candidates_simulated=simulated,
+        rejected_by_memory=len(rejected),
+        pruned_by_bound=sum(item.status == "cannot be cheaper" for item in judged),
+        wall_s=time.perf_counter() - started,
+        summary=_summary(ranked, scenario),
+    )
+
+
+def _beaten(item: Candidate, best: float) -> str:
+    return f"at least {format_usd(item.usd_per_month or 0.0)} a month even at full throughput; the best costs {format_usd(best)}"
+
+
+def bound(scenario: Scenario) -> Candidate:
+    """Size one candidate and bound its cost from below: replicas at full throughput, no waiting."""
+    short = scenario.replace(num_requests=SEARCH_REQUESTS)
+    try:
+        sized = size(short)
+    except PlannerError as error:
+        return Candidate(scenario=scenario, status="does not start", reason=str(error))
+    if not sized.fits:
+        return Candidate(scenario=scenario, status="does not start", reason=sized.memory.refusal)
+    top = capacity_rps(replica_of(sized), draw(short))
+    if top <= 0:
+        return Candidate(scenario=scenario, status="does not start", reason="no request of this traffic fits")
+    replicas = max(1, math.ceil(scenario.peak_rate_rps / top)) + scenario.spare_replicas
+    return _priced(Candidate(scenario=scenario, status="", reason="", capacity_rps=top), replicas)
+
+
+def _priced(item: Candidate, replicas: int) -> Candidate:
+    scenario = item.scenario
+    gpus = replicas * scenario.parallelism.gpus_per_replica
+    month = gpus * gpu_price(scenario)[0] * scenario.hours_per_month
+    return dataclasses.replace(item, num_replicas=replicas, num_gpus=gpus, usd_per_month=month)
+
+
+def judge(item: Candidate) -> Candidate:
+    """Simulate one candidate: the highest rate that meets the targets, the replicas, the latency there."""
+    scenario = item.scenario
+    short = scenario.replace(num_requests=SEARCH_REQUESTS)
+    sized = size(short)
+    replica, requests = replica_of(sized), draw(short)
+    level = scenario.service_level
+    rate = _slo_rate(replica, requests, item.capacity_rps or 0.0, short)
+    if rate <= 0:
+        idle = measure(replica.run(with_rate(requests, 0.02 * (item.capacity_rps or 1.0))), level)
+        return dataclasses.replace(
+            item,
+            status="misses targets",
+            reason="an idle replica already misses the targets",
+            slo_rate_rps=0.0,
+            ttft_s=idle.ttft_s.at(level.quantile),
+            tpot_s=idle.tpot_s.at(level.quantile),
+        )
+    replicas = max(1, math.ceil(scenario.peak_rate_rps / rate - 1e-9))
+    metrics = measure(replica.run(with_rate(requests, scenario.peak_rate_rps / replicas)), level)
+    priced = _priced(item, replicas + scenario.spare_replicas)
+    tokens = (
+        scenario.mean_rate_rps * 730 * 3600 * float(requests.prompt_tokens.mean() + requests.output_tokens.mean())
+    )
+    return dataclasses.replace(
+        priced,
+        status="meets targets",
+        reason=f"holds up to {format_number(rate)} req/s per replica",
+        slo_rate_rps=rate,
+        usd_per_million_tokens=(priced.usd_per_month or 0.0) / tokens * 1e6,
+        ttft_s=metrics.ttft_s.at(level.quantile),
+        tpot_s=metrics.tpot_s.at(level.quantile),
+    )
+
+
+def _slo_rate(replica: Replica, requests: Requests, top: float, scenario: Scenario) -> float:
+    level = scenario.service_level
+
+    def holds(rate: float) -> bool:
+        return meets(measure(replica.run(with_rate(requests, rate)), level), level)
+
+    low, high = 0.02 * top, 1.02 * top
+    if not holds(low):
+        return 0.0
+    for _ in range(BISECTIONS + 1):
+        middle = (low + high) / 2
+        if holds(middle):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _summary(ranked: list[Candidate], scenario: Scenario) -> str:
+    good = [item for item in ranked if item.status == "meets targets"]
+    if not good:
+        return "No deployment in the catalog meets these targets; relax the target that the nearest ones miss."
+    best = good[0]
+    split = "" if best.scenario.tensor_parallel_size == 1 else f", tensor parallel {best.scenario.tensor_parallel_size}"
+    return (
+        f"{best.num_gpus} × {best.scenario.gpu}{split} with {best.scenario.weight_dtype} weights is the cheapest of "
+        f"{len(good)} deployments that meet the targets: {format_usd(best.usd_per_month or 0.0)} a month."
+    )
+
+
+def what_would_change(scenario: Scenario) -> tuple[Change, ...]:
+    """Try single changes of a plan and tell what each does to GPUs and cost.
+
+    The changes: fp8 weights, fp8 KV cache, more and less tensor parallelism, more traffic, a tighter and a
+    looser first-token target. Changes that the inputs forbid are left out.
+    """
+    base = plan(scenario)
+    tries: list[tuple[str, dict[str, object]]] = [
+        ("fp8 weights", {"weight_dtype": "fp8"}),
+        ("fp8 KV cache", {"kv_cache_dtype": "fp8"}),
+        ("twice the tensor parallelism", {"tensor_parallel_size": scenario.tensor_parallel_size * 2}),
+        ("half the tensor parallelism", {"tensor_parallel_size": scenario.tensor_parallel_size // 2}),
+        ("50 % more traffic", _more_traffic(scenario, 1.5)),
+        ("half the TTFT target", {"ttft_target_s": scenario.ttft_target_s / 2}),
+        ("twice the TTFT target", {"ttft_target_s": scenario.ttft_target_s * 2}),
+        ("half the TPOT target", {"tpot_target_s": scenario.tpot_target_s / 2}),
+    ]
+    changes = []
+    for label, fields in tries:
+        try:
+            varied = scenario.replace(num_replicas=None, **fields)
+            if varied == scenario:
+                continue
+            changes.append(_change(label, varied, base.num_gpus, base.cost.usd_per_month if base.cost else None))
+        except PlannerError:
+            continue
+    return tuple(changes)
+
+
+def _more_traffic(scenario: Scenario, factor: float) -> dict[str, object]:
+    if scenario.demand == "users":
+        return {"users": math.ceil(scenario.users * factor)}
+    if scenario.demand == "daily":
+        return {"requests_per_day": scenario.requests_per_day * factor}
+    return {"rate_rps": scenario.rate_rps * factor}
+
+
+def _change(label: str, varied: Scenario, gpus: int, month: float | None) -> Change:
+    done = plan(varied)
+    if not done.fits:
+        return Change(label=label, scenario=varied, num_gpus=None, usd_per_month=None, text="does not start")
+    if not done.slo_met:
+        return Change(
+            label=label,
+            scenario=varied,
+            num_gpus=None,
+            usd_per_month=None,
+            text="misses the targets with any number of replicas",
+        )
+    cost = done.cost.usd_per_month if done.cost else None
+    difference = done.num_gpus - gpus
+    if difference == 0 or gpus == 0:
+        text = f"{done.num_gpus} GPUs, no change" if gpus else f"{done.num_gpus} GPUs"
+    else:
+        verb = "adds" if difference > 0 else "saves"
+        text = f"{verb} {abs(difference)} GPU{'s' if abs(difference) > 1 else ''}"
+    if cost is not None and month is not None and abs(cost - month) > 0.5:
+        text += f" ({'+' if cost > month else '−'}{format_usd(abs(cost - month))} a month)"
+    return Change(label=label, scenario=varied, num_gpus=done.num_gpus, usd_per_month=cost, text=text)
