@@ -9,6 +9,7 @@ the ids of the catalog itself.
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 import re
 from functools import cache
@@ -74,6 +75,29 @@ def benchmark_model(name: str) -> ModelShape:
     with _EXTRA_MODELS.open(encoding="utf-8") as file:
         extra = {entry["id"]: entry["config"] for entry in json.load(file)["models"]}
     return model_from_config(extra[name], name) if name in extra else get_model(name)
+
+
+@cache
+def checkpoint_shape(name: str, weight_dtype: str) -> ModelShape:
+    """Shape of the checkpoint that was served: NVFP4 checkpoints leave some groups in 16 bits.
+
+    Parameters
+    ----------
+    name : str
+        Catalog name, as `find_model` returns.
+    weight_dtype : str
+        Scheme of the published run.
+
+    Returns
+    -------
+    ModelShape
+        The model with the groups that its published checkpoint in that scheme does not quantise.
+    """
+    model = benchmark_model(name)
+    kept = _published("nvfp4_keeps").get(name)
+    if weight_dtype != "nvfp4" or kept is None:
+        return model
+    return dataclasses.replace(model, quantization="nvfp4", unquantized_groups=tuple(kept.split("|")))
 
 
 def find_gpu(published: str) -> str | None:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from planner.accuracy.names import benchmark_model
+from planner.accuracy.names import benchmark_model, checkpoint_shape
 from planner.accuracy.serving_rows import RowSkipped, ServingCase, read_case
 from planner.catalog.engine_catalog import get_engine
 from planner.catalog.gpu_catalog import get_gpu
@@ -172,7 +172,7 @@ def engine_of(case: ServingCase) -> EngineSettings:
 
 
 def _deploy(case: ServingCase, max_model_len: int) -> Deployment:
-    model, gpu, engine = benchmark_model(case.model), get_gpu(case.gpu), engine_of(case)
+    model, gpu, engine = checkpoint_shape(case.model, case.weight_dtype), get_gpu(case.gpu), engine_of(case)
     parallelism = Parallelism(
         tensor_parallel_size=case.tensor_parallel_size,
         pipeline_parallel_size=case.pipeline_parallel_size,
@@ -196,6 +196,15 @@ def _deploy(case: ServingCase, max_model_len: int) -> Deployment:
             raise RowSkipped(f"by our sizing the engine does not start: {memory.refusal}")
         blocks = max(memory.num_kv_blocks, math.ceil(max_model_len / memory.block_size) + 1)
         limits = dataclasses.replace(limits, num_kv_blocks=blocks)
+    ranks = case.attention_data_parallel_size
+    if ranks > 1:
+        # Sizing speaks of one attention rank; the simulated scheduler deals requests to all of them evenly.
+        limits = dataclasses.replace(
+            limits,
+            max_num_seqs=limits.max_num_seqs * ranks,
+            max_num_batched_tokens=limits.max_num_batched_tokens * ranks,
+            num_kv_blocks=limits.num_kv_blocks * ranks,
+        )
     if case.arrival == "static":
         # A static engine pads to its batch: prompts of the whole batch go through at once.
         limits = dataclasses.replace(

@@ -140,15 +140,15 @@ def published_weight_dtype(row: Mapping[str, Any], model: str) -> str:
     if "fp4" in text:
         return "nvfp4"
     if "eetq" in text or text == "int8":
-        return "int8_weight_only"
+        return "gptq_int8"
     if "q4_k_m" in text:
         return "gguf_q4_k_m"
     if "4-bit" in text:
-        return "gguf_q4_k_m" if "llama.cpp" in engine else "int4"
+        return "gguf_q4_k_m" if "llama.cpp" in engine else "int4_g128"
     if "awq" in text:
-        return "awq"
+        return "awq_int4"
     if "int4" in text:
-        return "int4"
+        return "int4_g32" if "Kimi" in model else "int4_g128"
     if text in ("f16", "fp16"):
         return "fp16"
     return "bf16"
@@ -208,6 +208,11 @@ def _parallelism(row: Mapping[str, Any], flags: dict[str, Any], moe: bool) -> di
     pp = int(_number(row, "pp") or 1)
     ep = int(_number(row, "ep") or 1)
     attention_dp = flags.get("attention_data_parallel_size", 1)
+    expert_tp = re.search(r"\bmoe_tp=(\d+)", notes)
+    if moe and expert_tp and attention_dp == 1 and int(expert_tp.group(1)) * ep > tp:
+        # experts spread wider than attention: the rest of the width is attention data parallelism
+        attention_dp = int(expert_tp.group(1)) * ep // tp
+        tp *= attention_dp
     if "attention-DP" in notes or ("DEP" in notes and ep > 1):
         attention_dp, tp = ep, 1
     elif attention_dp == 0:

@@ -109,7 +109,9 @@ def kind_of(frame: pd.DataFrame) -> str:
         if column in frame:
             return kind
     columns = ", ".join(column for column, _ in _PREDICTORS.values())
-    raise InvalidInput("FILE.csv", ", ".join(map(str, frame.columns[:6])), f"a header with one of the columns {columns}")
+    raise InvalidInput(
+        "FILE.csv", ", ".join(map(str, frame.columns[:6])), f"a header with one of the columns {columns}"
+    )
 
 
 def _errors_of(frame: pd.DataFrame, predicted: pd.DataFrame, quantity: str) -> tuple[pd.Series, pd.Series]:
@@ -162,8 +164,10 @@ def _plain(value: Any) -> Any:
 
 def format_validation(done: Validation) -> str:
     """Write a validation as a table for the terminal."""
-    lines = [f"{done.kind}: {done.num_rows:,} rows, {done.num_rows - len(done.skipped):,} predicted, "
-             f"{len(done.skipped):,} skipped"]
+    lines = [
+        f"{done.kind}: {done.num_rows:,} rows, {done.num_rows - len(done.skipped):,} predicted, "
+        f"{len(done.skipped):,} skipped"
+    ]
     lines += [f"  skipped {count:>4}: {reason}" for reason, count in Counter(done.skipped.values()).most_common(12)]
     lines.append(f"{'quantity':20} {'class':30} {'rows':>6} {'pred.':>6} {'signed %':>9} {'median %':>9} {'p90 %':>9}")
     for item in done.errors:

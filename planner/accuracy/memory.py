@@ -1,0 +1,82 @@
+"""Predict what published start-up logs say, row by row."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from planner.accuracy.memory_rows import MemoryCase, read_case
+from planner.errors import PlannerError
+from planner.memory_plan import MemoryPlan
+from planner.sizing import plan_memory
+from planner.units import GIB
+
+COLUMNS = (
+    "pred_weights_gib_per_gpu",
+    "pred_activation_peak_gib",
+    "pred_non_torch_gib",
+    "pred_cuda_graph_gib",
+    "pred_available_kv_gib",
+    "pred_kv_tokens",
+    "pred_max_concurrency",
+    "pred_est_max_model_len",
+    "pred_outcome",
+)
+
+
+def predict(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Predict every row of a memory file from its inputs.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Columns as in memory_cases.csv; what the engines printed is not read.
+
+    Returns
+    -------
+    DataFrame
+        `id` and the `pred_` columns; blank where a row gives too little.
+    dict of str to str
+        Reason by id for rows of which nothing is predicted.
+    """
+    rows, skipped = [], {}
+    for record in frame.fillna("").astype(str).to_dict("records"):
+        row = {str(key): value for key, value in record.items()}
+        try:
+            case = read_case(row)
+            rows.append({"id": row["id"], **predicted(case)})
+        except PlannerError as error:
+            skipped[row["id"]] = str(error)
+    return pd.DataFrame(rows, columns=["id", *COLUMNS]), skipped
+
+
+def predicted(case: MemoryCase) -> dict[str, object]:
+    """Predicted columns of one case."""
+    plan = plan_memory(
+        case.model,
+        case.gpu,
+        case.engine,
+        case.parallelism,
+        max_model_len=case.max_model_len,
+        weight_dtype=case.weight_dtype,
+        kv_cache_dtype=case.kv_cache_dtype,
+        explain=False,
+    )
+    values: dict[str, object] = {
+        "pred_weights_gib_per_gpu": plan.weights_bytes / GIB,
+        "pred_activation_peak_gib": plan.activation_bytes / GIB,
+        "pred_non_torch_gib": plan.non_torch_bytes / GIB,
+        "pred_cuda_graph_gib": plan.cuda_graph_bytes / GIB,
+        "pred_outcome": plan.outcome,
+    }
+    if case.gpu_known:
+        values |= _pool_columns(plan, case)
+    return values
+
+
+def _pool_columns(plan: MemoryPlan, case: MemoryCase) -> dict[str, object]:
+    return {
+        "pred_available_kv_gib": plan.kv_pool_bytes / GIB,
+        "pred_kv_tokens": plan.kv_tokens,
+        "pred_max_concurrency": plan.max_concurrency,
+        "pred_est_max_model_len": plan.longest_context_tokens,
+    }
