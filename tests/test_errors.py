@@ -1,0 +1,36 @@
+import math
+
+import pytest
+
+from planner.errors import Infeasible, InvalidInput, PlannerError, require_choice, require_int, require_number
+
+
+def test_invalid_input_names_field_value_and_what_is_valid():
+    error = InvalidInput("num_kv_heads", 5, "a divisor of num_attention_heads (32)")
+    assert str(error) == "num_kv_heads = 5 is not valid: expected a divisor of num_attention_heads (32)."
+    assert isinstance(error, PlannerError)
+
+
+def test_long_values_are_shortened():
+    assert len(str(InvalidInput("title", "x" * 10_000, "less"))) < 200
+
+
+def test_infeasible_offers_remedies():
+    assert str(Infeasible("3.2 GiB short.", ["fp8 weights", "TP 2"])) == "3.2 GiB short. fp8 weights or TP 2 would do."
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.0, True, "1", None, math.nan])
+def test_counts_must_be_whole_and_positive(value):
+    with pytest.raises(InvalidInput, match="whole number"):
+        require_int("n", value)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -1.0, "1", None, True])
+def test_numbers_must_be_finite_and_in_range(value):
+    with pytest.raises(InvalidInput, match="finite number"):
+        require_number("x", value, at_least=0)
+
+
+def test_choices_are_listed():
+    with pytest.raises(InvalidInput, match="one of a, b"):
+        require_choice("x", "c", ("a", "b"))

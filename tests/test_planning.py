@@ -1,0 +1,115 @@
+import dataclasses
+
+import pytest
+
+from planner import Scenario, plan
+from planner.planning import draw, operate, replica_of, size
+from planner.saturation import capacity_rps
+from planner.units import GIB
+
+SMALL = Scenario(num_requests=400)
+
+
+@pytest.fixture(scope="module")
+def default():
+    return plan(SMALL)
+
+
+def test_the_same_scenario_gives_the_same_plan(default):
+    again = plan(SMALL)
+    assert again.headline == default.headline
+    assert again.metrics == default.metrics
+
+
+def test_the_plan_meets_its_targets_with_the_fewest_replicas(default):
+    assert default.slo_met
+    assert default.metrics.slo_attainment >= SMALL.target_quantile
+    serving = default.num_replicas
+    if serving > 1:
+        _, fewer = operate(SMALL, replica_of(default), draw(SMALL), serving - 1)
+        assert fewer.slo_attainment < SMALL.target_quantile
+
+
+def test_memory_parts_fill_the_gpu(default):
+    memory = default.memory
+    parts = (
+        memory.weights_bytes
+        + memory.kv_pool_bytes
+        + memory.activation_bytes
+        + memory.cuda_graph_bytes
+        + memory.non_torch_bytes
+        + memory.free_bytes
+    )
+    assert parts == pytest.approx(memory.total_bytes)
+    # Llama-3.1-8B in bf16: 8,030,261,248 × 2 bytes.
+    assert memory.weights_bytes / GIB == pytest.approx(14.96, abs=0.1)
+
+
+def test_more_traffic_never_needs_fewer_gpus():
+    gpus = [plan(SMALL.replace(users=users)).num_gpus for users in (200, 2000, 8000)]
+    assert gpus == sorted(gpus)
+    assert gpus[-1] > gpus[0]
+
+
+def test_the_load_curve_rises(default):
+    ttft = [point.metrics.ttft_s.p95 for point in default.curve.points]
+    assert ttft[-1] > ttft[0]
+    assert 0 < default.curve.slo_rate_rps <= default.curve.capacity_rps * 1.1
+
+
+def test_the_bill_is_price_times_gpus_times_hours(default):
+    cost = default.cost
+    assert cost.usd_per_month == pytest.approx(cost.usd_per_gpu_hour * default.num_gpus * SMALL.hours_per_month)
+
+
+def test_policies_serve_identical_requests_and_paging_wins(default):
+    by_name = {item.name: item for item in default.policies}
+    assert list(by_name) == ["one-at-a-time", "static", "reserve-max", "paged"]
+    first = default.policies[0].result.output_tokens
+    assert all((item.result.output_tokens == first).all() for item in default.policies)
+    order = [by_name[name].capacity_rps for name in ("one-at-a-time", "static", "reserve-max", "paged")]
+    assert order == sorted(order)
+
+
+def test_a_model_that_does_not_fit_is_still_a_plan():
+    done = plan(SMALL.replace(model="meta-llama/Llama-3.3-70B-Instruct"))
+    assert not done.fits
+    assert done.metrics is None
+    assert "does not start" in done.headline
+    assert done.memory.remedies
+
+
+def test_unreachable_targets_are_said():
+    done = plan(SMALL.replace(tpot_target_s=0.0005))
+    assert done.fits
+    assert not done.slo_met
+    assert "cannot hold the targets" in done.headline
+
+
+def test_spare_replicas_are_bought_on_top(default):
+    assert plan(SMALL.replace(spare_replicas=2)).num_replicas == default.num_replicas + 2
+
+
+@pytest.mark.parametrize("arrivals", ["poisson", "bursty", "once", "closed"])
+def test_every_arrival_pattern_plans(arrivals):
+    done = plan(SMALL.replace(arrivals=arrivals))
+    assert done.metrics.num_requests > 0
+    assert done.headline
+
+
+def test_a_trace_is_replayed_with_its_own_rate():
+    requests = draw(SMALL)
+    traced = dataclasses.replace(requests, arrival_s=requests.arrival_s * 3)
+    done = plan(SMALL, requests=traced)
+    span = traced.arrival_s[-1] - traced.arrival_s[0]
+    assert done.scenario.peak_rate_rps == pytest.approx(len(traced) / span)
+
+
+def test_capacity_is_below_the_token_bound():
+    # With a queue that never empties, output tokens per second cannot exceed max_num_seqs per fastest step.
+    sized = size(SMALL)
+    replica = replica_of(sized)
+    requests = draw(SMALL)
+    top = capacity_rps(replica, requests)
+    fastest = float(sized.step_time.decode_s[1])
+    assert top * requests.output_tokens.mean() < sized.memory.max_num_seqs / fastest

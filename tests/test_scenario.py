@@ -1,0 +1,79 @@
+import math
+import pickle
+
+import pytest
+
+from planner.errors import InvalidInput
+from planner.scenario import Scenario, fields_by_name
+
+
+def test_every_field_has_a_link_name_of_its_own():
+    keys = [item.metadata["key"] for item in fields_by_name().values()]
+    assert len(keys) == len(set(keys))
+    assert "v" not in keys
+
+
+def test_defaults_are_a_scenario():
+    scenario = Scenario()
+    # 500 users × 30 requests an hour × peak factor 2 = 8.33 requests a second.
+    assert scenario.peak_rate_rps == pytest.approx(500 * 30 * 2 / 3600)
+    assert scenario.mean_rate_rps == pytest.approx(scenario.peak_rate_rps / 2)
+
+
+def test_demand_can_be_stated_three_ways():
+    users = Scenario(users=1200, requests_per_user_hour=60, peak_factor=1)
+    rate = Scenario(demand="rate", rate_rps=20.0, peak_factor=1)
+    daily = Scenario(demand="daily", requests_per_day=20 * 86400.0, peak_factor=1)
+    assert users.peak_rate_rps == pytest.approx(rate.peak_rate_rps) == pytest.approx(daily.peak_rate_rps)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("users", 0),
+        ("users", -5),
+        ("users", 1.5),
+        ("users", True),
+        ("rate_rps", 0.0),
+        ("rate_rps", -1.0),
+        ("rate_rps", math.nan),
+        ("rate_rps", math.inf),
+        ("max_model_len", 10_000_000),
+        ("model", "nobody/nothing"),
+        ("gpu", "H9000"),
+        ("engine", "warp"),
+        ("weight_dtype", "int3"),
+        ("title", "x" * 1000),
+        ("title", "a\x00b"),
+        ("title", 7),
+        ("demand", "telepathy"),
+        ("model_config", "{" * 100),
+        ("gpu_memory_utilization", 1.5),
+        ("target_quantile", 1.0),
+        ("tensor_parallel_size", 0),
+    ],
+)
+def test_impossible_values_name_their_field(field, value):
+    changes = {field: value}
+    if field == "model_config":
+        changes["model"] = "config"
+    with pytest.raises(InvalidInput) as caught:
+        Scenario(**changes)
+    assert caught.value.field == field
+
+
+def test_hand_entered_shapes_are_checked_together():
+    with pytest.raises(InvalidInput) as caught:
+        Scenario(model="custom", num_attention_heads=32, num_kv_heads=5)
+    assert caught.value.field == "num_kv_heads"
+
+
+def test_hand_entered_shape_counts_its_parameters():
+    # The default hand shape is Llama-3.1-8B's: 8,030,261,248 parameters as published.
+    assert Scenario(model="custom").model_shape.num_parameters == 8_030_261_248
+
+
+def test_a_scenario_is_hashable_and_picklable():
+    scenario = Scenario(users=7)
+    assert pickle.loads(pickle.dumps(scenario)) == scenario
+    assert hash(scenario) == hash(Scenario(users=7))

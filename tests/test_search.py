@@ -1,0 +1,56 @@
+import pytest
+
+from planner.planning import plan
+from planner.scenario import Scenario
+from planner.search import bound, candidate_scenarios, judge, recommend, what_would_change
+
+SCENARIO = Scenario(num_requests=400)
+GPUS = ("H100 SXM", "L40S", "A100 SXM 80GB")
+
+
+@pytest.fixture(scope="module")
+def found():
+    return recommend(SCENARIO, gpus=GPUS)
+
+
+def test_candidates_are_ranked_by_cost_among_those_that_meet_the_targets(found):
+    good = [item.usd_per_month for item in found.candidates if item.status == "meets targets"]
+    assert good
+    assert good == sorted(good)
+    assert found.best.usd_per_month == good[0]
+
+
+def test_the_best_candidate_is_a_plan_that_meets_the_targets(found):
+    done = plan(found.best.scenario.replace(num_requests=1000))
+    assert done.slo_met
+    assert abs(done.num_gpus - found.best.num_gpus) <= found.best.scenario.parallelism.gpus_per_replica
+
+
+def test_every_candidate_is_accounted_for(found):
+    assert found.candidates_considered == len(found.candidates)
+    assert (
+        found.candidates_simulated + found.rejected_by_memory + found.pruned_by_bound == found.candidates_considered
+    )
+
+
+def test_the_bound_never_exceeds_the_simulated_cost():
+    for scenario in candidate_scenarios(SCENARIO, gpus=("H100 SXM", "L40S"))[:6]:
+        low = bound(scenario)
+        if low.status == "":
+            full = judge(low)
+            if full.status == "meets targets":
+                assert low.usd_per_month <= full.usd_per_month + 1e-9
+
+
+def test_a_model_too_large_for_every_candidate_says_so():
+    big = SCENARIO.replace(model="deepseek-ai/DeepSeek-V3")
+    found = recommend(big, gpus=("L40S",))
+    assert found.best is None
+    assert "No deployment" in found.summary
+    assert all(item.reason for item in found.candidates)
+
+
+def test_changes_tell_what_they_do():
+    changes = what_would_change(SCENARIO)
+    assert {"fp8 weights", "50 % more traffic"} <= {change.label for change in changes}
+    assert all(change.text for change in changes)

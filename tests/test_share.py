@@ -1,0 +1,105 @@
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.errors import InvalidInput
+from planner.scenario import Scenario
+from planner.share import from_json, from_params, from_query, to_json, to_params, to_query
+
+scenarios = st.builds(
+    Scenario,
+    title=st.text(alphabet=st.characters(min_codepoint=32, blacklist_categories=("Cs",)), max_size=40),
+    model=st.sampled_from(["meta-llama/Llama-3.1-8B-Instruct", "custom"]),
+    weight_dtype=st.sampled_from(["auto", "fp8"]),
+    num_replicas=st.none() | st.integers(1, 100),
+    gpu_memory_utilization=st.none() | st.floats(0.1, 1.0),
+    users=st.integers(1, 10**8),
+    rate_rps=st.floats(1e-6, 1e6),
+    demand=st.sampled_from(["users", "rate", "daily"]),
+    enable_prefix_caching=st.booleans(),
+    burst_cv=st.floats(0.05, 20),
+    max_model_len=st.integers(16, 100_000),
+    seed=st.integers(0, 2**31 - 1),
+)
+
+
+@given(scenarios)
+@settings(max_examples=80, deadline=None)
+def test_links_and_json_lose_nothing(scenario):
+    for decoded in (from_query(to_query(scenario)), from_json(to_json(scenario))):
+        assert decoded.scenario == scenario
+        assert decoded.problems == ()
+
+
+def test_only_differences_are_in_the_link():
+    assert to_params(Scenario()) == {"v": "1"}
+    assert to_params(Scenario(users=7, gpu="L40S")) == {"v": "1", "g": "L40S", "u": "7"}
+
+
+def test_a_whole_address_is_a_link_too():
+    decoded = from_query("https://plan.example.com/memory?v=1&u=7&g=L40S")
+    assert (decoded.scenario.users, decoded.scenario.gpu, decoded.problems) == (7, "L40S", ())
+
+
+@pytest.mark.parametrize(
+    ("query", "named"),
+    [
+        ("u=abc", "users"),
+        ("u=1.5", "users"),
+        ("u=-3", "users"),
+        ("u=nan", "users"),
+        ("rps=1e999", "rate_rps"),
+        ("g=<script>", "gpu"),
+        ("m=nobody/nothing", "model"),
+        ("zzz=1", "zzz"),
+        ("v=banana", "banana"),
+        ("v=99", "99"),
+        ("pc=maybe", "enable_prefix_caching"),
+        ("ctx=99999999", "max_model_len"),
+        ("n=" + "x" * 5000, "title"),
+    ],
+)
+def test_what_cannot_be_used_is_named_and_the_rest_is_loaded(query, named):
+    decoded = from_query(query + "&tp=2")
+    assert decoded.scenario == Scenario(tensor_parallel_size=2)
+    assert len(decoded.problems) == 1
+    assert named in decoded.problems[0]
+
+
+def test_a_truncated_link_loads_what_is_whole():
+    whole = to_query(Scenario(users=1234, gpu="L40S", title="Budget 2027"))
+    for cut in range(len(whole)):
+        decoded = from_query(whole[:cut])
+        assert isinstance(decoded.scenario, Scenario)
+
+
+def test_an_endless_link_is_cut_and_said_so():
+    decoded = from_query("u=7&" + "&".join(f"k{i}=1" for i in range(100_000)))
+    assert decoded.scenario.users == 7
+    assert "characters" in decoded.problems[0]
+
+
+@given(st.dictionaries(st.text(max_size=8), st.text(max_size=30), max_size=8))
+@settings(max_examples=100, deadline=None)
+def test_no_link_ever_raises(params):
+    assert isinstance(from_params(params).scenario, Scenario)
+
+
+@given(st.text(max_size=200))
+@settings(max_examples=100, deadline=None)
+def test_no_text_ever_raises(text):
+    assert isinstance(from_query(text).scenario, Scenario)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "7", "{", "null", '"x"', "[" * 100_000])
+def test_json_that_is_no_scenario_is_refused(text):
+    with pytest.raises(InvalidInput, match="JSON object"):
+        from_json(text)
+
+
+def test_json_of_a_wrong_type_is_named():
+    decoded = from_json(json.dumps({"users": "many", "gpu": 7, "seed": None, "tensor_parallel_size": 2}))
+    assert decoded.scenario == Scenario(tensor_parallel_size=2)
+    assert {problem.split(" = ")[0] for problem in decoded.problems} == {"users", "gpu", "seed"}

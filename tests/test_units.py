@@ -1,0 +1,45 @@
+import math
+
+import pytest
+
+from planner.units import GB, GIB, format_duration, format_gib, format_number, format_percent, format_usd
+
+
+def test_gib_and_gb_are_not_the_same():
+    assert GIB == 1_073_741_824
+    assert GB == 1_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"),
+        (1234567, "1,230,000"),
+        (0.012345, "0.0123"),
+        (99.96, "100"),
+        (8.333, "8.33"),
+        (1000.4, "1,000"),
+        (-2.5, "-2.5"),
+        (math.inf, "∞"),
+        (math.nan, "—"),
+    ],
+)
+def test_numbers_keep_three_digits(value, text):
+    assert format_number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0 s"), (5e-5, "50 µs"), (0.0141, "14.1 ms"), (0.31, "310 ms"), (1.5, "1.5 s"), (300, "5 min"), (7200, "2 h")],
+)
+def test_durations_use_the_unit_a_person_would(seconds, text):
+    assert format_duration(seconds) == text
+
+
+def test_memory_money_and_shares():
+    assert format_gib(80 * GIB) == "80 GiB"
+    assert format_usd(0.19) == "0.19 USD"
+    assert format_usd(0.0123) == "0.012 USD"
+    assert format_usd(12345.6) == "12,346 USD"
+    assert format_percent(0.61) == "61 %"
+    assert format_percent(0.004) == "0.4 %"
