@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from planner.errors import InvalidInput as InvalidInput
     from planner.planning import Plan as Plan
     from planner.planning import plan as plan
-    from planner.search import recommend as recommend
     from planner.scenario import Scenario as Scenario
+    from planner.search import recommend as recommend
     from planner.share import from_query as from_query
     from planner.share import to_query as to_query
 
@@ -47,7 +47,7 @@ _HOME = {
     "recommend": "planner.search",
     "to_query": "planner.share",
 }
-__all__ = sorted(_HOME)  # noqa: PLE0605 - made from the table so that the two cannot differ
+__all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> Any:

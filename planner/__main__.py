@@ -22,10 +22,10 @@ from planner import presets
 from planner.errors import InvalidInput, PlannerError
 from planner.metrics import ServingMetrics, measure
 from planner.planning import Plan, draw, plan, replica_of, size
-from planner.search import recommend
 from planner.report import plan_html, plan_text
 from planner.saturation import Replica, capacity_rps
 from planner.scenario import Scenario
+from planner.search import recommend
 from planner.share import Decoded, from_json, from_query, to_query
 from planner.simulation.records import Requests
 from planner.simulation.seed_article import format_seed_table
@@ -69,7 +69,9 @@ def _parser() -> argparse.ArgumentParser:
     shared.add_argument("--seed", type=int, metavar="N", help="seed of the random draws")
     shared.add_argument("--json", action="store_true", help="write JSON")
     replay = argparse.ArgumentParser(add_help=False)
-    replay.add_argument("--trace", metavar="FILE", help="replay this trace (Azure, Vidur, BurstGPT CSV; Mooncake JSONL)")
+    replay.add_argument(
+        "--trace", metavar="FILE", help="replay this trace (Azure, Vidur, BurstGPT CSV; Mooncake JSONL)"
+    )
 
     command = commands.add_parser("plan", parents=[shared, replay], help="the whole plan")
     command.add_argument("--html", metavar="FILE", help="also write a printable page")
@@ -122,8 +124,10 @@ def _read_text(text: str, base: Scenario) -> Decoded:
     if len(text) > MAX_FILE_BYTES:
         raise InvalidInput("SCENARIO", f"{len(text):,} characters", f"at most {MAX_FILE_BYTES:,} characters")
     stripped = text.strip()
-    return from_json(stripped, base) if stripped.startswith(("{", "[")) or "=" not in stripped else from_query(
-        stripped, base
+    return (
+        from_json(stripped, base)
+        if stripped.startswith(("{", "[")) or "=" not in stripped
+        else from_query(stripped, base)
     )
 
 
@@ -302,11 +306,7 @@ def plan_dict(done: Plan) -> dict[str, Any]:
         "num_layers": done.model.num_layers,
     }
     body["policies"] = [
-        {
-            item.name: plain(getattr(outcome, item.name))
-            for item in dataclasses.fields(outcome)
-            if item.name != "result"
-        }
+        {item.name: plain(getattr(outcome, item.name)) for item in dataclasses.fields(outcome) if item.name != "result"}
         for outcome in done.policies
     ]
     body["link"] = to_query(done.scenario)

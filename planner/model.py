@@ -127,9 +127,7 @@ class Experts:
         require_int("experts_per_token", self.experts_per_token)
         require_int("intermediate_size", self.intermediate_size)
         if self.experts_per_token > self.num_experts:
-            raise InvalidInput(
-                "experts_per_token", self.experts_per_token, f"at most num_experts ({self.num_experts})"
-            )
+            raise InvalidInput("experts_per_token", self.experts_per_token, f"at most num_experts ({self.num_experts})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

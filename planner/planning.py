@@ -13,7 +13,6 @@ import numpy as np
 
 from planner.advice import Finding, findings
 from planner.api_prices import ApiPrices, api_prices
-from planner.catalog.engine_catalog import get_engine
 from planner.cost import CostPlan, cost_plan
 from planner.engine import EngineSettings
 from planner.errors import Infeasible
@@ -133,9 +132,7 @@ def plan(scenario: Scenario, *, requests: Requests | None = None) -> Plan:
         policies=policies,
         cost=cost,
         slo_met=met,
-        findings=findings(
-            scenario, base.memory, metrics, cost, base.mean_prompt_tokens, base.mean_output_tokens
-        ),
+        findings=findings(scenario, base.memory, metrics, cost, base.mean_prompt_tokens, base.mean_output_tokens),
     )
     done = dataclasses.replace(done, chain=chain(done))
     return dataclasses.replace(done, headline=headline(done), reasons=reasons(done))
@@ -216,9 +213,7 @@ def mean_lengths(requests: Requests) -> tuple[float, float]:
 
 def draw(scenario: Scenario) -> Requests:
     """Draw the scenario's requests: same scenario and seed, same requests."""
-    return draw_requests(
-        scenario.traffic, scenario.num_requests, scenario.seed, max_model_len=scenario.max_model_len
-    )
+    return draw_requests(scenario.traffic, scenario.num_requests, scenario.seed, max_model_len=scenario.max_model_len)
 
 
 def replica_of(sized: Plan) -> Replica:
@@ -413,8 +408,10 @@ def headline(done: Plan) -> str:
     model = done.model.name.rsplit("/", 1)[-1]
     if not done.fits:
         cure = f"; {' or '.join(memory.remedies[:2])} would do" if memory.remedies else ""
-        return f"{model} does not start on {scenario.parallelism.gpus_per_replica} × {done.gpu.name}: {memory.refusal}{cure}."
-    assert done.metrics is not None and done.cost is not None  # noqa: S101 - set together with fits
+        gpus = scenario.parallelism.gpus_per_replica
+        return f"{model} does not start on {gpus} × {done.gpu.name}: {memory.refusal.rstrip('.')}{cure}."
+    assert done.metrics is not None
+    assert done.cost is not None
     who = f"{scenario.users:,} users ({format_number(scenario.peak_rate_rps)} req/s at peak)"
     if scenario.arrivals == "closed":
         who = f"{scenario.concurrent_users:,} concurrent users"
@@ -439,7 +436,9 @@ def headline(done: Plan) -> str:
 
 def reasons(done: Plan) -> tuple[str, ...]:
     """Why this answer, in sentences made from the numbers."""
-    assert done.metrics is not None and done.curve is not None and done.cost is not None  # noqa: S101
+    assert done.metrics is not None
+    assert done.curve is not None
+    assert done.cost is not None
     said = []
     decisive = max(done.chain, key=lambda link: link.gpus)
     said.append(f"{decisive.reason} decide the number of GPUs: {decisive.detail}.")
@@ -447,8 +446,10 @@ def reasons(done: Plan) -> tuple[str, ...]:
         room = done.curve.slo_rate_rps * max(1, done.num_replicas - done.scenario.spare_replicas)
         spare = room / done.scenario.peak_rate_rps - 1
         if spare > 0:
-            said.append(f"The fleet holds the targets up to about {format_number(room)} req/s, {format_percent(spare)} "
-                        "more than the peak.")
+            said.append(
+                f"The fleet holds the targets up to about {format_number(room)} req/s, {format_percent(spare)} "
+                "more than the peak."
+            )
     elif done.scenario.arrivals in ("poisson", "bursty"):
         idle = done.curve.points[0].metrics if done.curve.points else done.metrics
         said.append(

@@ -49,7 +49,15 @@ def memory_rows(done: Plan) -> tuple[tuple[str, str], ...]:
 def policy_rows(done: Plan) -> tuple[tuple[str, ...], ...]:
     """The batching policies on identical requests, header first."""
     rows: list[tuple[str, ...]] = [
-        ("Policy", "Full throughput", "Slots busy", "KV written / held", "p50 wait", "p95 wait", "USD / M tokens at full load")
+        (
+            "Policy",
+            "Full throughput",
+            "Slots busy",
+            "KV written / held",
+            "p50 wait",
+            "p95 wait",
+            "USD / M tokens at full load",
+        )
     ]
     for item in done.policies:
         m = item.metrics
@@ -90,6 +98,7 @@ def plan_text(done: Plan) -> str:
 
 def plan_html(done: Plan) -> str:
     """Write a plan as one printable HTML page without outside resources; all text is escaped."""
+
     def table(rows: tuple[tuple[str, ...], ...], header: bool = False) -> str:
         out = []
         for index, row in enumerate(rows):

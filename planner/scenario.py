@@ -102,9 +102,7 @@ class Scenario:
     moe_intermediate_size: int = setting(
         1536, "ei", "Expert intermediate size", group="shape", minimum=1, maximum=1_000_000
     )
-    weight_dtype: str = setting(
-        "auto", "w", "Weights", group="model", help="'auto' = as the checkpoint is published."
-    )
+    weight_dtype: str = setting("auto", "w", "Weights", group="model", help="'auto' = as the checkpoint is published.")
     kv_cache_dtype: str = setting("auto", "kv", "KV cache", group="model", help="'auto' = the model's own 16-bit type.")
     max_model_len: int = setting(
         8192, "ctx", "Context length", unit="tokens", group="model", minimum=16, maximum=100_000_000
@@ -155,7 +153,9 @@ class Scenario:
     requests_per_user_hour: float = setting(
         30.0, "uh", "Requests per user and hour", group="traffic", minimum=0.001, maximum=100_000
     )
-    rate_rps: float = setting(8.0, "rps", "Requests per second", unit="req/s", group="traffic", minimum=1e-6, maximum=1e6)
+    rate_rps: float = setting(
+        8.0, "rps", "Requests per second", unit="req/s", group="traffic", minimum=1e-6, maximum=1e6
+    )
     requests_per_day: float = setting(360_000.0, "rpd", "Requests per day", group="traffic", minimum=0.1, maximum=1e11)
     peak_factor: float = setting(2.0, "pk", "Peak ÷ mean", group="traffic", minimum=1, maximum=100)
     arrivals: str = setting("poisson", "a", "Arrivals", group="traffic", choices=ARRIVAL_KINDS)
@@ -163,7 +163,13 @@ class Scenario:
         2.0, "cv", "Burstiness (CV of gaps)", group="traffic", minimum=0.05, maximum=20, help="1 = Poisson."
     )
     concurrent_users: int = setting(
-        32, "cu", "Users in the closed loop", group="traffic", minimum=1, maximum=100_000, help="Each waits for its answer."
+        32,
+        "cu",
+        "Users in the closed loop",
+        group="traffic",
+        minimum=1,
+        maximum=100_000,
+        help="Each waits for its answer.",
     )
     think_time_s: float = setting(0.0, "th", "Think time", unit="s", group="traffic", minimum=0, maximum=100_000)
     lengths: str = setting("trace", "l", "Lengths given as", group="traffic", choices=LENGTH_KINDS)
@@ -171,9 +177,7 @@ class Scenario:
     prompt_mean_tokens: float = setting(
         1024.0, "p", "Prompt, mean", unit="tokens", group="traffic", minimum=1, maximum=10_000_000
     )
-    prompt_spread: float = setting(
-        1.0, "ps", "Prompt, spread ÷ mean", group="traffic", minimum=0, maximum=10
-    )
+    prompt_spread: float = setting(1.0, "ps", "Prompt, spread ÷ mean", group="traffic", minimum=0, maximum=10)
     output_mean_tokens: float = setting(
         256.0, "o", "Output, mean", unit="tokens", group="traffic", minimum=1, maximum=1_000_000
     )
@@ -193,10 +197,22 @@ class Scenario:
         "usd", "Price per GPU-hour", kind="number", unit="USD", group="prices", minimum=0, maximum=10_000
     )
     api_usd_per_mtok_input: float | None = optional_setting(
-        "ai", "API price, input", kind="number", unit="USD per million tokens", group="prices", minimum=0, maximum=10_000
+        "ai",
+        "API price, input",
+        kind="number",
+        unit="USD per million tokens",
+        group="prices",
+        minimum=0,
+        maximum=10_000,
     )
     api_usd_per_mtok_output: float | None = optional_setting(
-        "ao", "API price, output", kind="number", unit="USD per million tokens", group="prices", minimum=0, maximum=10_000
+        "ao",
+        "API price, output",
+        kind="number",
+        unit="USD per million tokens",
+        group="prices",
+        minimum=0,
+        maximum=10_000,
     )
     hours_per_month: float = setting(
         730.0, "hpm", "Hours paid per month", unit="h", group="prices", minimum=1, maximum=744

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from planner.catalog.gpu_catalog import get_gpu, gpu_names
 from planner.errors import InvalidInput, PlannerError
 from planner.hardware import Gpu
+from planner.metrics import measure
 from planner.planning import draw, gpu_price, plan, replica_of, size
 from planner.saturation import BISECTIONS, Replica, capacity_rps, meets
 from planner.scenario import CUSTOM, Scenario
 from planner.simulation.records import Requests
 from planner.simulation.workload import with_rate
-from planner.metrics import measure
 from planner.units import format_number, format_usd
 
 SEARCH_REQUESTS = 600
@@ -187,7 +187,8 @@ def recommend(
 
 
 def _beaten(item: Candidate, best: float) -> str:
-    return f"at least {format_usd(item.usd_per_month or 0.0)} a month even at full throughput; the best costs {format_usd(best)}"
+    least = format_usd(item.usd_per_month or 0.0)
+    return f"at least {least} a month even at full throughput; the best costs {format_usd(best)}"
 
 
 def bound(scenario: Scenario) -> Candidate:
@@ -234,9 +235,7 @@ def judge(item: Candidate) -> Candidate:
     replicas = max(1, math.ceil(scenario.peak_rate_rps / rate - 1e-9))
     metrics = measure(replica.run(with_rate(requests, scenario.peak_rate_rps / replicas)), level)
     priced = _priced(item, replicas + scenario.spare_replicas)
-    tokens = (
-        scenario.mean_rate_rps * 730 * 3600 * float(requests.prompt_tokens.mean() + requests.output_tokens.mean())
-    )
+    tokens = scenario.mean_rate_rps * 730 * 3600 * float(requests.prompt_tokens.mean() + requests.output_tokens.mean())
     return dataclasses.replace(
         priced,
         status="meets targets",

@@ -52,9 +52,9 @@ class Lengths:
         require_number("spread", self.spread, at_least=0, at_most=10)
         require_int("minimum", self.minimum)
         require_int("maximum", self.maximum, at_least=self.minimum)
-        if self.kind is LengthKind.QUANTILES:
-            if len(self.quantiles) < 2 or any(b < a for a, b in zip(self.quantiles, self.quantiles[1:], strict=False)):
-                raise InvalidInput("quantiles", self.quantiles, "at least two values that never fall")
+        falls = any(b < a for a, b in zip(self.quantiles, self.quantiles[1:], strict=False))
+        if self.kind is LengthKind.QUANTILES and (len(self.quantiles) < 2 or falls):
+            raise InvalidInput("quantiles", self.quantiles, "at least two values that never fall")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -62,9 +62,7 @@ def test_simulate_reports_its_speed(capsys):
 
 
 def test_simulate_compares_policies_on_the_same_requests(capsys):
-    _, out, _ = run(
-        "simulate", "--policy", "static", "--policy", "paged", "--requests", "400", "--json", capsys=capsys
-    )
+    _, out, _ = run("simulate", "--policy", "static", "--policy", "paged", "--requests", "400", "--json", capsys=capsys)
     first, second = json.loads(out)["policies"]
     assert (first["policy"], second["policy"]) == ("static", "paged")
     assert first["requests"] == second["requests"] == 400
@@ -73,7 +71,19 @@ def test_simulate_compares_policies_on_the_same_requests(capsys):
 def test_seed_prints_the_articles_table(capsys):
     code, out, _ = run("seed", capsys=capsys)
     assert code == 0
-    for figure in ("25,505", "8,020", "3,319", "11,880", "3,682", "1,565", "24,817", "7,758", "3,101", "36 KB", "288 MB"):
+    for figure in (
+        "25,505",
+        "8,020",
+        "3,319",
+        "11,880",
+        "3,682",
+        "1,565",
+        "24,817",
+        "7,758",
+        "3,101",
+        "36 KB",
+        "288 MB",
+    ):
         assert figure in out
 
 

@@ -28,9 +28,7 @@ def test_the_best_candidate_is_a_plan_that_meets_the_targets(found):
 
 def test_every_candidate_is_accounted_for(found):
     assert found.candidates_considered == len(found.candidates)
-    assert (
-        found.candidates_simulated + found.rejected_by_memory + found.pruned_by_bound == found.candidates_considered
-    )
+    assert found.candidates_simulated + found.rejected_by_memory + found.pruned_by_bound == found.candidates_considered
 
 
 def test_the_bound_never_exceeds_the_simulated_cost():
