@@ -7,6 +7,7 @@ import dataclasses
 from planner.engine import EngineSettings
 from planner.memory_plan import Formula
 from planner.sizing.ranks import Demand
+from planner.sizing.runtime import visible_memory_bytes
 from planner.sizing.verdict import REFUSED_DIVISION, Verdict, judge
 from planner.units import GIB, format_number
 
@@ -39,7 +40,7 @@ def formulas(demand: Demand, verdict: Verdict, kv_tokens: int) -> tuple[Formula,
 
     source = "vLLM gpu_worker.py: budget = share × device memory"
     parts = " + ".join(f"{group} {gib(size)}" for group, size in rank.stage.weights_by_group if size > 0.005 * GIB)
-    total, share = demand.gpu.memory_bytes, resolved.gpu_memory_utilization
+    total, share = visible_memory_bytes(demand.gpu), resolved.gpu_memory_utilization
     per_sequence = verdict.blocks_per_sequence
     rows = [
         ("weights", "Σ parameters × bits ÷ 8 ÷ share per GPU", parts or "0", rank.weights_bytes, "tensor groups"),
@@ -47,7 +48,8 @@ def formulas(demand: Demand, verdict: Verdict, kv_tokens: int) -> tuple[Formula,
         (
             "activation",
             "max(forward pass, sampler rows × vocabulary × bytes per logit) + workspaces",
-            f"{resolved.max_num_batched_tokens:,} tokens; {resolved.max_num_seqs:,} × {demand.model.vocab_size:,} logits",
+            f"{resolved.max_num_batched_tokens:,} tokens; "
+            f"{resolved.max_num_seqs:,} × {demand.model.vocab_size:,} logits",
             rank.activation_bytes,
             "fitted to published start-up logs, ± 5 %",
         ),

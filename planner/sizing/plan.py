@@ -12,6 +12,7 @@ from planner.model import ModelShape
 from planner.quantization import kv_dtype_names, resolve_scheme
 from planner.sizing.explain import formulas, remedies
 from planner.sizing.ranks import Demand
+from planner.sizing.runtime import visible_memory_bytes
 from planner.sizing.verdict import REFUSED_DIVISION, Verdict, judge, logged_kv_tokens
 
 #: half-widths of the bands: 90th percentiles of the errors on published start-up logs
@@ -98,7 +99,7 @@ def _planned(demand: Demand, mean_tokens: float, explain: bool) -> MemoryPlan:
     full = max(1, layout.blocks_in_decode(demand.max_model_len))
     typical = max(1, layout.blocks_in_decode(min(mean_tokens, demand.max_model_len)))
     return MemoryPlan(
-        total_bytes=demand.gpu.memory_bytes,
+        total_bytes=visible_memory_bytes(demand.gpu),
         budget_bytes=rank.budget_bytes,
         weights_bytes=rank.weights_bytes,
         weights_by_group=rank.stage.weights_by_group,

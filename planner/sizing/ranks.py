@@ -12,7 +12,7 @@ from planner.quantization import resolve_scheme
 from planner.sizing.defaults import Resolved, resolve
 from planner.sizing.edition import GRAPHS_IN_BUDGET
 from planner.sizing.kv_layout import KvLayout, build_layout
-from planner.sizing.runtime import activation_bytes, cuda_graph_bytes, non_torch_bytes
+from planner.sizing.runtime import activation_bytes, cuda_graph_bytes, non_torch_bytes, visible_memory_bytes
 from planner.sizing.shards import Stage, pipeline_stages
 from planner.units import GIB
 
@@ -138,7 +138,7 @@ def _rank(
     graphs: float,
 ) -> Rank:
     """Apply the budget rule of the engine's family."""
-    total, share, family = demand.gpu.memory_bytes, resolved.gpu_memory_utilization, resolved.edition.family
+    total, share, family = visible_memory_bytes(demand.gpu), resolved.gpu_memory_utilization, resolved.edition.family
     other = non_torch_bytes(resolved, demand.parallelism)
     budget, in_budget = share * total, False
     if family == "vllm":

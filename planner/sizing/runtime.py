@@ -7,8 +7,6 @@ is given beside each constant. Other engines use the same forward pass, so the s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from planner.hardware import Gpu, Parallelism
 from planner.model import Layer, MixerKind, ModelShape, TensorGroup
 from planner.sizing.defaults import Resolved
@@ -37,13 +35,17 @@ GRAPH_LAYER_BYTES = 20 * MIB
 GRAPH_EXPERT_BYTES = 0.4 * GIB
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Runtime:
-    """Bytes per GPU."""
+#: what the NVIDIA driver lists but does not give: 0.3 GiB + 0.25 % (RTX 3090 24.0 -> 23.69, H100 79.65 -> 79.2,
+#: H200 140.4 -> 139.8, B200 179.06 -> 178.35 in "total capacity" messages; scatter ± 0.2 GiB)
+DRIVER_RESERVE_BYTES = 0.3 * GIB
+DRIVER_RESERVE_SHARE = 0.0025
 
-    activation_bytes: float
-    non_torch_bytes: float
-    cuda_graph_bytes: float
+
+def visible_memory_bytes(gpu: Gpu) -> float:
+    """Memory that a program sees: the driver's figure less what NVIDIA drivers keep. [bytes]."""
+    if gpu.vendor.upper() != "NVIDIA":
+        return gpu.memory_bytes
+    return gpu.memory_bytes * (1 - DRIVER_RESERVE_SHARE) - DRIVER_RESERVE_BYTES
 
 
 def widest_mlp(layers: tuple[tuple[Layer, int], ...], tensor_parallel_size: int) -> float:

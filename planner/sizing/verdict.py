@@ -8,6 +8,7 @@ from planner.sizing.checks import division_error
 from planner.sizing.defaults import Resolved, resolve
 from planner.sizing.edition import GRAPHS_IN_BUDGET
 from planner.sizing.ranks import Demand, Rank, all_ranks, binding_rank
+from planner.sizing.runtime import visible_memory_bytes
 from planner.units import GIB
 
 STARTED = "started"
@@ -79,7 +80,7 @@ def _outcome(demand: Demand, resolved: Resolved, rank: Rank, blocks: int, needed
     error = division_error(demand.model, demand.parallelism, demand.weight_dtype, family)
     if error:
         return REFUSED_DIVISION, error
-    total = demand.gpu.memory_bytes
+    total = visible_memory_bytes(demand.gpu)
     if family == "llamacpp":
         used = rank.weights_bytes + rank.pool_bytes + rank.activation_bytes + rank.non_torch_bytes
         if used > total:
@@ -119,7 +120,7 @@ def longest_context(demand: Demand, resolved: Resolved, rank: Rank) -> int:
     Where the activation peak depends on the length (prompts in one step), the pool shrinks with it.
     """
     if resolved.edition.family == "llamacpp":
-        free = demand.gpu.memory_bytes - rank.weights_bytes - rank.activation_bytes - rank.non_torch_bytes
+        free = visible_memory_bytes(demand.gpu) - rank.weights_bytes - rank.activation_bytes - rank.non_torch_bytes
         per_token = rank.layout.bytes_per_token * resolved.max_num_seqs
         return int(max(0.0, free / per_token)) if per_token else demand.model.max_position_embeddings
     tokens = resolved.max_num_batched_tokens
