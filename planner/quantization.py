@@ -47,6 +47,25 @@ ALIASES = {
 }
 
 
+#: bits of the groups that published checkpoints of a family treat differently from the scheme's rule:
+#: {scheme: {model_type: {group: bits}}} (exclude_modules and quantized_layers of NVIDIA ModelOpt checkpoints,
+#: expert_dtype of DeepSeek-V4; latent attention keeps all but its output projection in 16 bits)
+GROUP_BITS: dict[str, dict[str, dict[str, float]]] = {
+    "nvfp4": {
+        "qwen3_5_text": {"attention": 16.0, "state": 8.0},
+        "qwen3_5_moe_text": {"attention": 16.0, "state": 16.0, "shared_expert": 16.0},
+        "qwen3_next": {"attention": 16.0, "state": 16.0, "shared_expert": 16.0},
+        "gemma4_text": {"attention": 16.0},
+        "deepseek_v3": {"attention": 8.8},
+        "deepseek_v32": {"attention": 8.8},
+        "glm_moe_dsa": {"attention": 8.8},
+        "kimi_k2": {"attention": 16.0, "shared_expert": 16.0},
+        "deepseek_v4": {"attention": 8.0, "shared_expert": 8.0},
+    },
+    "fp8_fp4_experts": {"deepseek_v4": {"expert": 4.25}},
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuantizationScheme:
     """One way to store weights. `bits_per_weight` includes scales and zeros."""
@@ -156,6 +175,9 @@ def weight_bits(model: ModelShape, weight_dtype: str, group: TensorGroup, quanti
     chosen = resolve_scheme(model, weight_dtype)
     if chosen.is_native:
         return chosen.bits_per_weight
+    special = GROUP_BITS.get(chosen.name, {}).get(model.model_type, {})
+    if group.value in special:
+        return special[group.value]
     if not quantizable or group.value in kept_groups(model, weight_dtype):
         return 16.0
     return chosen.bits_per_weight

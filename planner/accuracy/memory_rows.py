@@ -96,7 +96,7 @@ def read_case(row: dict[str, str]) -> MemoryCase:
     gpu, known = gpu_of(row.get("gpu", ""), row.get("gpu_mem_gib", ""))
     version, family = row.get("version", ""), family_of(row.get("engine", ""))
     limit = model.max_position_embeddings
-    length = first_integer(row.get("max_model_len", "")) or limit
+    length = first_integer(row.get("max_model_len", "")) or flag_integer(notes, "context-length") or limit
     per_slot = re.search(r"slots? x (\d+)", row.get("max_model_len", ""))
     engine = EngineSettings(
         name=family,
@@ -293,14 +293,14 @@ def shape_of(row: dict[str, str]) -> ModelShape:
 @cache
 def find_model_key(name: str) -> str | None:
     """Catalog id for a published name."""
-    plain = re.sub(r"\(.*?\)", " ", name).strip()
+    plain = re.sub(r"-\d{4}$", "", re.sub(r"\(.*?\)", " ", name).strip())
     spellings = [name, plain, plain.split(" ")[0]]
     spellings += [_without_quantization(text) for text in (plain, plain.split(" ")[0])]
     for text in spellings:
         found = find_model(text) if text else None
         if found is not None and found in model_names():
             return found
-    contained = _longest_contained(plain)
+    contained = _longest_contained(plain) or _longest_contained(name)
     if contained is not None:
         return contained
     for pattern, key in CLASSES:

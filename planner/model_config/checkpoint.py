@@ -43,6 +43,8 @@ def read_quantization(fields: Fields) -> tuple[str, tuple[str, ...]]:
     method = section.get("quant_method") or section.get("quant_algo") or ""
     if not isinstance(method, str):
         raise InvalidInput("quant_method", method, "text, such as fp8, awq or compressed-tensors")
+    if fields.text_value("expert_dtype") == "fp4":
+        return "fp8_fp4_experts", ()
     scheme = _scheme(method.lower().replace("_", "-"), section, fields)
     kept = _kept_groups(section)
     if scheme == "mxfp4":  # gpt-oss quantises its experts only

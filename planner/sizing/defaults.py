@@ -115,6 +115,8 @@ def default_utilization(edition: Edition, gpu: Gpu, parallelism: Parallelism) ->
     if edition.family == "sglang":
         ranks = parallelism.tensor_parallel_size * parallelism.pipeline_parallel_size
         reserved_mb = 512 + 1.5 * _sglang_chunk(gpu) + ranks / 8 * 1024 + 2 * _sglang_graph_batch(gpu, parallelism)
+        if parallelism.attention_data_parallel_size > 1:
+            reserved_mb += 3 * _sglang_graph_batch(gpu, parallelism) * parallelism.attention_data_parallel_size
         if gpu.memory_gb > 60:
             reserved_mb = max(reserved_mb, 10 * 1024)
         return max(0.5, 1 - reserved_mb / 1024 / gpu.memory_gib)

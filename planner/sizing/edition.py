@@ -11,6 +11,7 @@ from planner.engine import EngineSettings
 NEWEST = (0, 30)
 
 # vLLM: first version with the behaviour
+LATENT_CACHE = (0, 7)  # latent attention caches the latent; before, keys and values of every head
 V1_DEFAULT = (0, 8)  # V1 engine by default
 HYBRID_POOL = (0, 9)  # windows share a pool of block groups; before, every layer was kept in full
 LEAN_SAMPLER = (0, 17)  # sampler of the profile run needs 15 instead of 38 bytes per logit

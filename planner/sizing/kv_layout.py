@@ -14,12 +14,13 @@ from functools import lru_cache
 
 from planner.model import Layer, Mixer, MixerKind, ModelShape
 from planner.quantization import kv_bits
-from planner.sizing.edition import HYBRID_POOL, Edition
+from planner.sizing.edition import HYBRID_POOL, LATENT_CACHE, Edition
 from planner.sizing.shards import kv_heads_per_rank
 
 DS_MLA_ENTRY_BYTES = 656  # 512 fp8 latent + 16 scales + 128 bf16 rope
 V4_ENTRY_BYTES = 584  # 448 fp8 latent + 8 scales + 128 bf16 rope
 INDEXER_SCALE_BYTES = 4
+UNCOMPRESSED_HEAD_DIM = 256  # keys of 192 padded, when heads were cached in full
 V0_MLA_MULTIPLE = 128  # V0 pads the latent of 576 elements to 640
 GROUP_SLACK = 1.25  # groups take the larger size when sizes differ by less than this
 BLOCK_ALIGNMENT = 16
@@ -105,12 +106,14 @@ def entry_bytes(mixer: Mixer, tensor_parallel_size: int, bits: float, edition: E
     if mixer.reuses_kv_of_another_layer or mixer.kind in (MixerKind.NONE, MixerKind.STATE):
         return 0.0
     if mixer.kind is MixerKind.MLA:
-        return _latent_bytes(mixer, bits, edition, dtype)
+        return _latent_bytes(mixer, tensor_parallel_size, bits, edition, dtype)
     heads = kv_heads_per_rank(mixer.num_kv_heads, tensor_parallel_size)
     return heads * (mixer.head_dim + mixer.value_head_dim) * bits / 8
 
 
-def _latent_bytes(mixer: Mixer, bits: float, edition: Edition, dtype: str) -> float:
+def _latent_bytes(mixer: Mixer, tensor_parallel_size: int, bits: float, edition: Edition, dtype: str) -> float:
+    if edition.family == "vllm" and edition.number < LATENT_CACHE:
+        return mixer.num_heads / tensor_parallel_size * 2 * UNCOMPRESSED_HEAD_DIM * bits / 8
     elements = mixer.kv_lora_rank + mixer.qk_rope_head_dim
     if edition.family == "vllm" and edition.is_v0:
         elements = -(-elements // V0_MLA_MULTIPLE) * V0_MLA_MULTIPLE
@@ -121,7 +124,8 @@ def _latent_bytes(mixer: Mixer, bits: float, edition: Edition, dtype: str) -> fl
         size = V4_ENTRY_BYTES
     if mixer.indexer_head_dim:
         size += mixer.indexer_head_dim + INDEXER_SCALE_BYTES
-    return size / mixer.kv_compression
+    # engines pad the pages of strongly compressed layers (128 : 1) to those of the others (4 : 1)
+    return size / (min(mixer.kv_compression, 4) if edition.family == "vllm" else mixer.kv_compression)
 
 
 def state_bytes(mixer: Mixer, tensor_parallel_size: int) -> float:
@@ -187,6 +191,10 @@ def build_layout(
             states = max(states, state_bytes(mixer, tensor_parallel_size))
         elif not per_token:
             continue
+        if mixer.kv_compression > 1 and mixer.window_tokens:  # beside what is compressed, a window that is not
+            window = counts.setdefault((MixerKind.SLIDING, mixer.window_tokens), [0, 0.0, 0.0])
+            window[0] += count
+            window[1] = max(window[1], V4_ENTRY_BYTES)
         entry = counts.setdefault(_key(mixer, pools), [0, 0.0, 0.0])
         entry[0] += count
         entry[1] = max(entry[1], per_token)

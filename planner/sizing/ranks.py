@@ -139,7 +139,7 @@ def _rank(
 ) -> Rank:
     """Apply the budget rule of the engine's family."""
     total, share, family = visible_memory_bytes(demand.gpu), resolved.gpu_memory_utilization, resolved.edition.family
-    other = non_torch_bytes(resolved, demand.parallelism)
+    other = non_torch_bytes(resolved, demand.parallelism, demand.gpu)
     budget, in_budget = share * total, False
     if family == "vllm":
         in_budget = not resolved.edition.is_v0 and resolved.edition.since(GRAPHS_IN_BUDGET)

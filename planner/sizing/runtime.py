@@ -21,7 +21,7 @@ SAMPLER_BYTES_SORT = 38.4
 #: plus attention workspace. Scatter ± 5 %.
 FORWARD_WORKSPACE_BYTES = 0.14 * GIB
 V0_HIDDEN_VECTORS = 2.9
-#: communication and library buffers per GPU: CUDA context and cuBLAS; symmetric memory from v0.18.
+#: communication and library buffers per GPU: CUDA context and cuBLAS; symmetric memory over NVLink from v0.18.
 #: Scatter ± 0.03 GiB on H100; other GPUs ± 0.1 GiB.
 BASE_BYTES = 0.13 * GIB
 BASE_BYTES_LATER = 0.25 * GIB
@@ -115,7 +115,7 @@ def activation_bytes(
     hidden = model.hidden_size
     columns = widest_mlp(layers, parallelism.tensor_parallel_size)
     v0 = edition.family == "vllm" and edition.is_v0
-    forward = tokens * width * (columns + (V0_HIDDEN_VECTORS * 2 if v0 else 2) * hidden)
+    forward = tokens * width * (columns + (V0_HIDDEN_VECTORS if v0 else 2) * hidden)
     forward += 0.03 * GIB if v0 else FORWARD_WORKSPACE_BYTES
     lean = edition.family != "vllm" or (edition.since(LEAN_SAMPLER) and not v0)
     per_logit = (SAMPLER_BYTES_LEAN if lean else SAMPLER_BYTES_SORT) + width - 2
@@ -132,14 +132,15 @@ def activation_bytes(
     return max(forward, sampler) + kept
 
 
-def non_torch_bytes(resolved: Resolved, parallelism: Parallelism) -> float:
+def non_torch_bytes(resolved: Resolved, parallelism: Parallelism, gpu: Gpu) -> float:
     """Memory outside the framework's allocator: context, cuBLAS, collective buffers of one GPU."""
     edition, tp = resolved.edition, parallelism.tensor_parallel_size
     later = edition.family != "vllm" or edition.since(SYMMETRIC_MEMORY)
+    linked = "nvlink" in gpu.interconnect.lower()
     if parallelism.pipeline_parallel_size > 1 and tp == 1:
         return PIPELINE_RANK_BYTES
     base = BASE_BYTES_LATER if later else BASE_BYTES
-    collectives = NCCL_BYTES_LATER if later else NCCL_BYTES
+    collectives = NCCL_BYTES_LATER if later and linked else NCCL_BYTES
     extra = collectives.get(tp, collectives[2] * (1 + 0.04 * (tp / 2 - 1)))
     return base + extra
 
