@@ -72,9 +72,15 @@ class EngineSettings:
     num_speculative_tokens: int = 0
     speculative_acceptance: float = 0.0  # chance that one drafted token is accepted
     new_token_ratio: float = 0.7  # SGLang: share of the remaining output counted at admission
+    min_new_token_ratio: float = 0.098  # SGLang: the ratio decays linearly to this over 600 decode steps
+    max_concurrent_requests: int | None = None  # waiting and running together; beyond it: rejected (TGI)
+    waiting_served_ratio: float = 0.0  # TGI: prompts pause decoding once waiting / running reaches this, ...
+    max_waiting_steps: int = 0  # ... or after this many decode steps; 0 with ratio 0: prompts never wait
+    patience_s: float | None = None  # a client leaves when it waits longer for its turn; None: never
     max_loras: int = 0
     max_lora_rank: int = 16
     source: str = ""
+    source_date: str = ""  # when the source was read or the version shipped
 
     def __post_init__(self) -> None:
         require_choice("family", self.family, ("vllm", "sglang", "trtllm", "tgi", "llamacpp", "generic"))
@@ -92,3 +98,10 @@ class EngineSettings:
         require_int("num_speculative_tokens", self.num_speculative_tokens, at_least=0, at_most=64)
         require_number("speculative_acceptance", self.speculative_acceptance, at_least=0, at_most=1)
         require_number("new_token_ratio", self.new_token_ratio, at_least=0, at_most=1)
+        require_number("min_new_token_ratio", self.min_new_token_ratio, at_least=0, at_most=1)
+        if self.max_concurrent_requests is not None:
+            require_int("max_concurrent_requests", self.max_concurrent_requests)
+        require_number("waiting_served_ratio", self.waiting_served_ratio, at_least=0)
+        require_int("max_waiting_steps", self.max_waiting_steps, at_least=0)
+        if self.patience_s is not None:
+            require_number("patience_s", self.patience_s, above=0)
