@@ -114,10 +114,21 @@ def kernel(name: str, architecture: str, engine: str, dtype: str) -> Kernel:
     raise LookupError(f"no kernel family {name} for {architecture}")
 
 
+def _kernel_owner(engine: EngineSettings) -> str:
+    """Name the engine for the kernel table: SGLang changed its 16-bit expert kernels with 0.5.10."""
+    if engine.family == "sglang" and engine.version and _numbers(engine.version) < (0, 5, 10):
+        return "sglang<0.5.10"
+    return engine.family
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".")[:3] if part.isdigit())
+
+
 @cache
 def overhead(engine: str, version: str, parameter: str) -> float:
     """Read one serving overhead of an engine at a version (unknown version: the newest)."""
-    have = tuple(int(part) for part in version.split(".")[:3] if part.isdigit())
+    have = _numbers(version)
     value = math.nan
     for row in _rows("serving_overheads.csv"):
         since = tuple(int(part) for part in row["version_from"].split(".") if part)
@@ -171,7 +182,7 @@ class _Rank:
         return architecture_family(self.gpu)
 
     def call(self, name: str, dtype: str) -> Kernel:
-        return kernel(name, self.arch, self.engine.family, dtype)
+        return kernel(name, self.arch, _kernel_owner(self.engine), dtype)
 
 
 def _gemm_s(rank: _Rank, tokens: Floats, out: float, inner: float, bits: float) -> Floats:
@@ -235,6 +246,25 @@ def _experts_s(rank: _Rank, layer: Layer, tokens: Floats) -> Floats:
     return rank.call("moe", dtype).seconds(memory, work / peak, activation)
 
 
+def _full_width_norm_s(rank: _Rank, layer: Layer) -> float:
+    """Norm of query and key over all heads: under tensor parallelism their squares are summed across ranks.
+
+    vLLM fuses it on Hopper from 0.18.
+    """
+    mixer, hidden = layer.mixer, rank.model.hidden_size
+    wide = (mixer.num_heads + mixer.num_kv_heads) * mixer.head_dim
+    if not wide or layer.norm_parameters - 2 * hidden < wide:
+        return 0.0
+    engine = rank.engine
+    if engine.family == "vllm" and rank.arch == "Hopper" and _numbers(engine.version) >= (0, 18):
+        return 0.0
+    width = rank.parallelism.tensor_parallel_size
+    if width == 1:
+        return 12e-6
+    line = kernel(f"allreduce{2 ** round(math.log2(min(8, width)))}", rank.arch, "", "")
+    return 12e-6 + 2 * line.fixed_s
+
+
 def _exchange_s(rank: _Rank, layer: Layer, tokens: Floats) -> Floats:
     """All-reduces of tensor parallelism and the token exchange between attention ranks."""
     p, hidden = rank.parallelism, rank.model.hidden_size
@@ -273,6 +303,7 @@ def _tokens_s(rank: _Rank, tokens: Floats, *, prompt: bool) -> Floats:
             + _experts_s(rank, layer, per_rank)
             + _exchange_s(rank, layer, per_rank)
             + _state_s(rank, layer.mixer, updates)
+            + _full_width_norm_s(rank, layer)
             + element
             + stream
         )

@@ -179,22 +179,18 @@ def _deploy(case: ServingCase, max_model_len: int) -> Deployment:
         expert_parallel=case.expert_parallel,
         attention_data_parallel_size=case.attention_data_parallel_size,
     )
-    memory = plan_memory(
-        model,
-        gpu,
-        engine,
-        parallelism,
-        max_model_len=max_model_len,
-        weight_dtype=case.weight_dtype,
-        kv_cache_dtype=case.kv_cache_dtype,
-    )
+    memory = _plan(case, engine, parallelism, max_model_len)
+    if not memory.starts and not case.expert_parallel and memory.kv_pool_bytes > 0:
+        # Widths that a scheme's blocks do not divide run with whole experts per rank.
+        other = _plan(case, engine, dataclasses.replace(parallelism, expert_parallel=True), max_model_len)
+        memory = other if other.starts else memory
     limits = memory.limits()
     if not memory.starts:
-        # It was measured, so it ran: our memory model is a little too strict here. Give it the room of one
-        # request at a time, which errs on the slow side.
-        if memory.kv_pool_bytes < 0:
+        # It was measured, so it ran: our memory model is a little too strict here. Give it the room of a few
+        # requests, which errs on the slow side.
+        if memory.weights_bytes > gpu.memory_bytes:
             raise RowSkipped(f"by our sizing the engine does not start: {memory.refusal}")
-        blocks = max(memory.num_kv_blocks, math.ceil(max_model_len / memory.block_size) + 1)
+        blocks = max(memory.num_kv_blocks, 4 * math.ceil(max_model_len / memory.block_size) + 1)
         limits = dataclasses.replace(limits, num_kv_blocks=blocks)
     ranks = case.attention_data_parallel_size
     if ranks > 1:
@@ -232,6 +228,18 @@ def _deploy(case: ServingCase, max_model_len: int) -> Deployment:
         max_tokens=max(limits.max_num_batched_tokens, limits.max_num_seqs),
     )
     return Deployment(engine=engine, memory=memory, limits=limits, table=table)
+
+
+def _plan(case: ServingCase, engine: EngineSettings, parallelism: Parallelism, max_model_len: int) -> MemoryPlan:
+    return plan_memory(
+        checkpoint_shape(case.model, case.weight_dtype),
+        get_gpu(case.gpu),
+        engine,
+        parallelism,
+        max_model_len=max_model_len,
+        weight_dtype=case.weight_dtype,
+        kv_cache_dtype=case.kv_cache_dtype,
+    )
 
 
 def draw_case(case: ServingCase) -> Requests:
@@ -299,8 +307,8 @@ def measure_case(case: ServingCase, result: SimulationResult, wait_s: float = 0.
     tokens = float(output.sum())
     if case.decode_only and several.any():
         # decode speed alone: tokens after the first over the time between first and last
-        span = float((finish - first).max())
-        scale, tokens = case.replicas / span, float((output - 1).sum())
+        span = float((finish - first).mean())
+        scale, tokens = case.replicas * max(1, case.concurrency) / span, float((output - 1).mean())
     total = tokens + float(result.prompt_tokens[done].sum())
     return {
         "pred_output_tok_s_total": tokens * scale,
