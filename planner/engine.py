@@ -79,6 +79,7 @@ class EngineSettings:
     patience_s: float | None = None  # a client leaves when it waits longer for its turn; None: never
     max_loras: int = 0
     max_lora_rank: int = 16
+    cache_state_prefixes: bool = False  # hybrids keep a state checkpoint per sequence for prefix reuse
     source: str = ""
     source_date: str = ""  # when the source was read or the version shipped
 

@@ -18,6 +18,7 @@ from planner.engine import EngineSettings
 from planner.errors import InvalidInput
 from planner.hardware import Gpu, Parallelism
 from planner.model import MixerKind, ModelShape
+from planner.quantization import weight_bytes_by_group
 from planner.sizing.kv_layout import kv_bytes_for
 from planner.sizing.runtime import DRIVER_RESERVE_BYTES, DRIVER_RESERVE_SHARE
 from planner.units import GIB
@@ -93,7 +94,7 @@ def read_case(row: dict[str, str]) -> MemoryCase:
     """
     notes = f"{row.get('other_flags', '')} {row.get('notes', '')}"
     model = shape_of(row)
-    gpu, known = gpu_of(row.get("gpu", ""), row.get("gpu_mem_gib", ""))
+    gpu, known = gpu_of(row.get("gpu", "") or gpu_class_in(notes), row.get("gpu_mem_gib", ""))
     version, family = row.get("version", ""), family_of(row.get("engine", ""))
     limit = model.max_position_embeddings
     length = first_integer(row.get("max_model_len", "")) or flag_integer(notes, "context-length") or limit
@@ -109,18 +110,37 @@ def read_case(row: dict[str, str]) -> MemoryCase:
         block_size=block_size_of(row, family, notes),
         cuda_graphs=not ("true" in row.get("enforce_eager", "").lower() or "enforce-eager" in notes),
         num_speculative_tokens=speculative_tokens(notes),
+        cache_state_prefixes=bool(re.search(r"(?<!no )prefix caching|enable[-_]prefix[-_]caching(?!=False)", notes)),
         max_loras=1 if re.search(r"lora enabled|enable-lora", notes, re.IGNORECASE) else 0,
     )
+    parallelism = parallelism_of(row)
+    weight_dtype = weight_dtype_of(row, model)
+    if weight_dtype == "auto" and not row.get("weight_quant") and known and family == "vllm":
+        share = engine.gpu_memory_utilization or 0.9
+        weight_dtype = narrowest_needed(model, gpu, parallelism, share)
     return MemoryCase(
         model=model,
         gpu=gpu,
         gpu_known=known,
         engine=engine,
-        parallelism=parallelism_of(row),
+        parallelism=parallelism,
         max_model_len=int(per_slot[1]) if per_slot else length,
-        weight_dtype=weight_dtype_of(row, model),
+        weight_dtype=weight_dtype,
         kv_cache_dtype=kv_dtype_of(row, notes),
     )
+
+
+def narrowest_needed(model: ModelShape, gpu: Gpu, parallelism: Parallelism, share: float) -> str:
+    """Scheme that a row must mean when it names none and the published weights cannot fit.
+
+    The widest of fp8 and 4 bits that leaves a fifth of the budget; "auto" when the weights fit.
+    """
+    ranks = parallelism.gpus_per_replica
+    for scheme in ("auto", "fp8"):
+        weights = sum(weight_bytes_by_group(model, scheme).values()) / ranks
+        if weights < (0.98 if scheme == "auto" else 0.8) * share * gpu.memory_bytes:
+            return scheme
+    return "nvfp4"
 
 
 def first_integer(text: str) -> int | None:
@@ -242,6 +262,12 @@ def gpu_of(name: str, memory: str) -> tuple[Gpu, bool]:
         gib = float(stated[1])
         return dataclasses.replace(gpu, memory_gb=gib, memory_gib=gib), True
     return gpu, known
+
+
+def gpu_class_in(notes: str) -> str:
+    """Device size that the notes imply, when the row names no device: "80 GB-class"."""
+    found = re.search(r"\b(\d+) ?GB-class", notes)
+    return f"{found[1]}GB-class" if found else ""
 
 
 def _visible_gib(text: str) -> float | None:

@@ -128,10 +128,13 @@ def _latent_bytes(mixer: Mixer, tensor_parallel_size: int, bits: float, edition:
     return size / (min(mixer.kv_compression, 4) if edition.family == "vllm" else mixer.kv_compression)
 
 
-def state_bytes(mixer: Mixer, tensor_parallel_size: int) -> float:
-    """Bytes of one sequence's state in one layer on one GPU: recurrent state and convolution tail."""
-    whole = mixer.state_elements * mixer.state_element_bytes + mixer.conv_elements * 2
-    return whole / tensor_parallel_size
+def state_bytes(mixer: Mixer, tensor_parallel_size: int, num_speculative_tokens: int = 0) -> float:
+    """Bytes of one sequence's state in one layer on one GPU: recurrent state and convolution tail.
+
+    The tail of a kernel of 4 holds 3 columns, and one more for every drafted token.
+    """
+    tail = mixer.conv_elements * (1 + num_speculative_tokens / 3)
+    return (mixer.state_elements * mixer.state_element_bytes + tail * 2) / tensor_parallel_size
 
 
 def _key(mixer: Mixer, pools_windows: bool) -> tuple[MixerKind, int]:
@@ -150,6 +153,7 @@ def build_layout(
     edition: Edition,
     block_size: int,
     num_speculative_tokens: int,
+    state_checkpoints: int = 0,
     draft_mixer: Mixer | None = None,
 ) -> KvLayout:
     """Cut the cache of a stage into groups and blocks.
@@ -170,6 +174,8 @@ def build_layout(
         Tokens per block before hybrids enlarge it.
     num_speculative_tokens : int
         Each adds a state page per sequence.
+    state_checkpoints : int
+        State pages kept per sequence for prefix reuse.
     draft_mixer : Mixer, optional
         One more layer when drafting with multi-token prediction.
 
@@ -188,7 +194,7 @@ def build_layout(
     for mixer, count in entries:
         per_token = entry_bytes(mixer, tensor_parallel_size, bits, edition, kv_cache_dtype)
         if mixer.kind is MixerKind.STATE:
-            states = max(states, state_bytes(mixer, tensor_parallel_size))
+            states = max(states, state_bytes(mixer, tensor_parallel_size, num_speculative_tokens))
         elif not per_token:
             continue
         if mixer.kv_compression > 1 and mixer.window_tokens:  # beside what is compressed, a window that is not
@@ -197,8 +203,8 @@ def build_layout(
             window[1] = max(window[1], V4_ENTRY_BYTES)
         entry = counts.setdefault(_key(mixer, pools), [0, 0.0, 0.0])
         entry[0] += count
-        entry[1] = max(entry[1], per_token)
         entry[2] += count * per_token
+        entry[1] = entry[2] / entry[0]
     growing = sum(total for (kind, _), (_, _, total) in counts.items() if kind is not MixerKind.STATE)
     if len(counts) == 1 and not states:
         (kind, window), (_, _, total) = next(iter(counts.items()))
@@ -206,7 +212,8 @@ def build_layout(
         return KvLayout(
             groups=(group,), block_bytes=total * block_size, bytes_per_token=growing, context_parallel=context_parallel
         )
-    return _hybrid_layout(counts, states, growing, block_size, num_speculative_tokens, context_parallel)
+    pages = 1 + num_speculative_tokens + state_checkpoints
+    return _hybrid_layout(counts, states, growing, block_size, pages, context_parallel)
 
 
 def _hybrid_layout(
@@ -214,7 +221,7 @@ def _hybrid_layout(
     states: float,
     growing: float,
     block_size: int,
-    num_speculative_tokens: int,
+    state_pages: int,
     context_parallel: int,
 ) -> KvLayout:
     if not counts:
@@ -234,7 +241,7 @@ def _hybrid_layout(
             num_groups=math.ceil(number / group_size),
             block_tokens=block if not per_token else max(1, int(page // per_token)) // block_size * block_size or block,
             window_tokens=window,
-            pages_per_sequence=1 + num_speculative_tokens if kind is MixerKind.STATE else 0,
+            pages_per_sequence=state_pages if kind is MixerKind.STATE else 0,
         )
         for (kind, window), (number, per_token, _) in counts.items()
     )

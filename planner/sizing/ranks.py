@@ -110,6 +110,7 @@ def all_ranks(demand: Demand, resolved: Resolved | None = None) -> tuple[Rank, .
             edition=resolved.edition,
             block_size=resolved.block_size,
             num_speculative_tokens=engine.num_speculative_tokens,
+            state_checkpoints=int(engine.cache_state_prefixes),
             draft_mixer=draft_mixer(model) if drafting and stage.is_last else None,
         )
         weights = stage.weights_bytes + (demand.draft_weights_bytes if stage.is_last else 0.0)

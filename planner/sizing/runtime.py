@@ -21,6 +21,8 @@ SAMPLER_BYTES_SORT = 38.4
 #: plus attention workspace. Scatter ± 5 %.
 FORWARD_WORKSPACE_BYTES = 0.14 * GIB
 V0_HIDDEN_VECTORS = 2.9
+#: compressed sparse attention (DeepSeek-V4): repacked experts, indexer and stream buffers; three logs, ± 2 GiB
+COMPRESSED_WORKSPACE_BYTES = 5.0 * GIB
 #: communication and library buffers per GPU: CUDA context and cuBLAS; symmetric memory over NVLink from v0.18.
 #: Scatter ± 0.03 GiB on H100; other GPUs ± 0.1 GiB.
 BASE_BYTES = 0.13 * GIB
@@ -125,6 +127,8 @@ def activation_bytes(
     kept = 0.0
     if expert_scheme != "mxfp4":
         kept += expert_workspace_bytes(layers, tokens, parallelism)
+    if any(layer.mixer.kv_compression > 1 for layer, _ in layers):
+        kept += COMPRESSED_WORKSPACE_BYTES
     if model.vision_parameters:
         kept += tokens * hidden * width
     if parallelism.pipeline_parallel_size > 1 and not is_last:
