@@ -34,6 +34,8 @@ class Requests:
     prefix_tokens: Ints
     closed_loop_users: int = 0
     think_time_s: float = 0.0
+    rate_rps: float | None = None  # nominal mean rate of an open loop, where one was set
+    notes: tuple[str, ...] = ()  # what a reader should know, such as "was unsorted"
 
     def __post_init__(self) -> None:
         n = len(self.arrival_s)
@@ -112,3 +114,10 @@ class SimulationResult:
     binding: str = ""  # what limits: kv cache, max_num_seqs, token budget, compute, none
     timeline: Timeline | None = None
     term_s: dict[str, float] = field(default_factory=dict)  # busy seconds by step-time term
+    admitted_s: Floats | None = None  # when the engine first took the request up; NaN where it never did
+    itl_gap_s: Floats | None = None  # histogram of gaps between emissions: middle of each bin, ...
+    itl_count: Floats | None = None  # ... and how many sequences saw such a gap
+    blocked_s: dict[str, float] = field(default_factory=dict)  # time that requests waited, by what held them
+    capacity_rps: float = float("nan")  # completions per second while overloaded or backlogged
+    message: str = ""  # the verdict in a sentence
+    num_slots: int = 0  # sequences that could have run at once (all replicas)
