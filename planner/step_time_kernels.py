@@ -445,7 +445,10 @@ def kernel_step_time_table(
         mixed_s=np.where(tokens > 0, np.interp(tokens, grid, mixed), 0.0),
         head_s=_head_s(rank, decodes),
         host_s=overhead(name, version, "host_us") * 1e-6,
-        host_per_sequence_s=overhead(name, version, "host_us_per_sequence") * 1e-6,
+        # every attention rank schedules its own sequences
+        host_per_sequence_s=overhead(name, version, "host_us_per_sequence")
+        * 1e-6
+        / parallelism.attention_data_parallel_size,
         host_overlaps=bool(overhead(name, version, "overlaps")),
         pipeline_stages=stages,
         request_overhead_s=overhead(name, version, "request_overhead_ms") * 1e-3,

@@ -128,7 +128,8 @@ def predict_case(case: ServingCase, deployments: dict[Hashable, Deployment | str
 
 
 def _deployment(case: ServingCase, cache: dict[Hashable, Deployment | str]) -> Deployment:
-    longest = math.ceil(case.prompt_tokens * case.prompt_high + case.output_tokens * case.output_high) + 16
+    high = 2.5 if case.prompt_low < 0 else max(case.prompt_high, case.output_high)
+    longest = math.ceil((case.prompt_tokens + case.output_tokens) * high) + 16
     max_tokens = case.max_num_batched_tokens or 0
     key = (
         case.model,
@@ -218,6 +219,7 @@ def _deploy(case: ServingCase, max_model_len: int) -> Deployment:
         gpu_memory_utilization=memory.gpu_memory_utilization,
         block_size=memory.block_size,
     )
+    drafts = case.num_speculative_tokens
     table = step_time_table(
         model,
         gpu,
@@ -225,9 +227,47 @@ def _deploy(case: ServingCase, max_model_len: int) -> Deployment:
         parallelism,
         weight_dtype=case.weight_dtype,
         kv_cache_dtype=case.kv_cache_dtype,
-        max_tokens=max(limits.max_num_batched_tokens, limits.max_num_seqs),
+        max_tokens=max(limits.max_num_batched_tokens, limits.max_num_seqs * (1 + drafts)),
     )
+    if drafts:
+        table = speculate(table, drafts, case.tokens_per_step)
     return Deployment(engine=engine, memory=memory, limits=limits, table=table)
+
+
+def speculate(table: StepTimeTable, drafts: int, tokens_per_step: float) -> StepTimeTable:
+    """Turn step times into times per accepted token of a deployment that drafts and verifies.
+
+    Parameters
+    ----------
+    table : StepTimeTable
+        Step times without speculation.
+    drafts : int
+        Tokens drafted per sequence and step; verification runs 1 + drafts tokens per sequence.
+    tokens_per_step : float
+        Mean tokens that a sequence gains per step, (1 − a^(k+1))/(1 − a) at acceptance a.
+
+    Returns
+    -------
+    StepTimeTable
+        Decode figures divided by the tokens gained; drafting costs one layer of many per token.
+    """
+    sequences = np.arange((len(table.decode_s) - 1) // (1 + drafts) + 1)
+    verify = table.decode_s[sequences * (1 + drafts)]
+    draft = 1 + 0.05 * drafts
+    gain = tokens_per_step
+    return dataclasses.replace(
+        table,
+        decode_s=verify * draft / gain,
+        attention_base_s=table.attention_base_s * draft / gain,
+        attention_per_sequence_s=table.attention_per_sequence_s * draft / gain,
+        attention_per_kv_token_s=table.attention_per_kv_token_s * draft / gain,
+        attention_floor_s=table.attention_floor_s * draft / gain,
+        window_base_s=table.window_base_s * draft / gain,
+        window_per_kv_token_s=table.window_per_kv_token_s * draft / gain,
+        window_floor_s=table.window_floor_s * draft / gain,
+        host_s=table.host_s / gain,
+        host_per_sequence_s=table.host_per_sequence_s / gain,
+    )
 
 
 def _plan(case: ServingCase, engine: EngineSettings, parallelism: Parallelism, max_model_len: int) -> MemoryPlan:
@@ -261,6 +301,9 @@ def draw_case(case: ServingCase) -> Requests:
     if case.arrival == "poisson":
         gaps = rng.exponential(shares / case.rate_rps, count)
         arrival = np.cumsum(gaps) - gaps[0]
+    elif case.arrival == "burst":
+        # one API server reads the burst request by request
+        arrival = case.front_end_s * shares * np.arange(count)
     return Requests(
         arrival_s=arrival,
         prompt_tokens=prompt,
@@ -273,6 +316,10 @@ def draw_case(case: ServingCase) -> Requests:
 
 
 def _draw(rng: np.random.Generator, mean: float, low: float, high: float, count: int) -> np.ndarray:
+    if low < 0:
+        # exponential, cut at `high` times the mean, brought back to the published mean
+        drawn = np.minimum(rng.exponential(1.0, count), high)
+        return np.maximum(1, np.rint(drawn * (mean / drawn.mean()))).astype(np.int64)
     if low == high:
         return np.full(count, max(1, round(mean)), dtype=np.int64)
     first, last = max(1, round(mean * low)), max(1, round(mean * high))
@@ -298,7 +345,13 @@ def measure_case(case: ServingCase, result: SimulationResult, wait_s: float = 0.
     if not done.any():
         raise RowSkipped("no request finished in the simulation")
     arrival, first, finish = result.arrival_s[done], result.first_token_s[done], result.finish_s[done]
+    if case.arrival == "burst":
+        arrival = np.zeros_like(arrival)  # the clients sent everything at once
     output = result.output_tokens[done]
+    if case.stream_interval_tokens > 1:
+        # the first answer carries several tokens: later by their time, which the client's TPOT then misses
+        held = np.minimum(case.stream_interval_tokens, output) - 1
+        first = first + held * (finish - first) / np.maximum(1, output - 1)
     ttft = first - arrival + wait_s
     several = output > 1
     tpot = (finish - first)[several] / (output[several] - 1)

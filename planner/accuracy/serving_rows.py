@@ -30,6 +30,14 @@ _EXPRESSIONS: dict[str, Callable[[int, int], float]] = {
 }
 
 
+# The release that was current from a month on, for rows that name none (or a nightly build).
+_RELEASES: dict[str, tuple[tuple[float, tuple[int, ...]], ...]] = {
+    "vllm": ((2024.5, (0, 5)), (2025.0, (0, 7)), (2025.6, (0, 10)), (2025.75, (0, 11)), (2026.1, (0, 15))),
+    "sglang": ((2025.5, (0, 5, 0)), (2025.8, (0, 5, 5)), (2026.1, (0, 5, 8)), (2026.3, (0, 5, 10))),
+    "trtllm": ((2024.5, (0, 14)), (2025.0, (0, 17)), (2025.6, (1, 0)), (2025.9, (1, 1)), (2026.0, (1, 2))),
+}  # fmt: skip
+
+
 class RowSkipped(ValueError):
     """A row that cannot be predicted, with the reason that a reader would accept."""
 
@@ -72,8 +80,11 @@ class ServingCase:
     gpu_memory_utilization: float | None = None
     max_model_len: int | None = None
     receive_interval_steps: int = 1
+    stream_interval_tokens: int = 1  # tokens that the engine collects before it answers, the first included
+    front_end_s: float = 0.0  # serial work of the API server per request
     decode_only: bool = False  # llama-bench tg and the like: the prompt is not part of the time
-    speculative: bool = False
+    num_speculative_tokens: int = 0
+    tokens_per_step: float = 1.0
 
 
 @cache
@@ -111,7 +122,7 @@ def harness_settings(row: Mapping[str, Any], engine: str) -> dict[str, float | s
             continue
         if any(line[key].lower() not in _text(row, column).lower() for key, column in wanted if line[key]):
             continue
-        if line["from"] and _text(row, "date")[:7] < line["from"]:
+        if line["version"] and line["version"] != _text(row, "engine_version"):
             continue
         value = line["value"]
         if value in _EXPRESSIONS:
@@ -164,6 +175,9 @@ def _lengths(row: Mapping[str, Any]) -> dict[str, float]:
     if "RANDOM_RANGE_RATIO 0.8" in notes:
         # published lengths are the nominal upper end: drawn in 0.8 to 1.0 of it
         out |= {"prompt_low": 0.8, "prompt_high": 1.0, "output_low": 0.8, "output_high": 1.0}
+    elif "ShareGPT" in notes or (isl < 400 and osl < 300 and "random" not in notes and "bench serve" in notes):
+        # conversations: about exponential, cut at the client's limit
+        out |= {"prompt_low": -1.0, "prompt_high": 5.0, "output_low": -1.0, "output_high": 5.0}
     elif "uniform in [1,nominal]" in notes or "lengths uniform" in notes:
         out |= {"prompt_low": 0.0, "prompt_high": 2.0, "output_low": 0.0, "output_high": 2.0}
     return out
@@ -191,7 +205,7 @@ def _serve_flags(row: Mapping[str, Any]) -> dict[str, Any]:
     if re.search(r"--enable-expert-parallel|--ep-size [2-9]|--ep [2-9]|expert-parallel enabled", notes):
         out["expert_parallel"] = True
     if re.search(r"SPECULATIVE|--speculative-algorithm|\bMTP\b", notes):
-        out["speculative"] = True
+        out["num_speculative_tokens"] = 3
     width = re.search(r"attention-DP(\d+)", notes) or re.search(r"\battn_dp=(\d+)", notes)
     if width and int(width.group(1)) > 1:
         out["attention_data_parallel_size"] = int(width.group(1))
@@ -252,6 +266,12 @@ def _workload(row: Mapping[str, Any], harness: dict[str, float | str]) -> dict[s
     return {"arrival": "burst", "num_requests": int(published or 1000)}
 
 
+def release_at(engine: str, year: float) -> tuple[int, ...]:
+    """Release of an engine that was current at a date, () when the date is not known."""
+    since = [version for start, version in _RELEASES.get(engine, ()) if year and year + 1e-6 >= start]
+    return since[-1] if since else ()
+
+
 def read_case(row: Mapping[str, Any], *, is_moe: Any = None) -> ServingCase:
     """Read one published row.
 
@@ -283,6 +303,8 @@ def read_case(row: Mapping[str, Any], *, is_moe: Any = None) -> ServingCase:
     flags = _serve_flags(row)
     harness = harness_settings(row, engine)
     date = re.search(r"(20\d\d)-(\d\d)", _text(row, "date"))
+    year = int(date.group(1)) + (int(date.group(2)) - 1) / 12 if date else 0.0
+    drafts = int(flags.get("num_speculative_tokens", harness.get("num_speculative_tokens", 0)))
     settings: dict[str, Any] = {}
     for name, kind in (("max_num_batched_tokens", int), ("max_num_seqs", int), ("gpu_memory_utilization", float)):
         value = flags.get(name, harness.get(name))
@@ -293,14 +315,17 @@ def read_case(row: Mapping[str, Any], *, is_moe: Any = None) -> ServingCase:
         model=model,
         gpu=gpu,
         engine=engine,
-        version=version_tuple(_text(row, "engine_version")),
-        year=int(date.group(1)) + (int(date.group(2)) - 1) / 12 if date else 0.0,
+        version=version_tuple(_text(row, "engine_version")) or release_at(engine, year),
+        year=year,
         weight_dtype=published_weight_dtype(row, model),
         kv_cache_dtype=str(kv or harness.get("kv_cache_dtype", "auto")),
         max_model_len=flags.get("max_model_len"),
         receive_interval_steps=int(harness.get("receive_interval_steps", 1)),
         decode_only="prefill excluded" in _text(row, "notes") or "pure decode" in _text(row, "notes"),
-        speculative=bool(flags.get("speculative", False)),
+        stream_interval_tokens=int(harness.get("stream_interval_tokens", 1)),
+        front_end_s=float(harness.get("front_end_ms", 0.0)) * 1e-3,
+        num_speculative_tokens=drafts,
+        tokens_per_step=float(harness.get("tokens_per_step", 2.7)) if drafts else 1.0,
         **settings,
         **_parallelism(row, flags, bool(is_moe and is_moe(model))),
         **_workload(row, harness),
