@@ -439,6 +439,7 @@ def kernel_step_time_table(
     grid = np.unique(np.concatenate([np.arange(0, 257), np.geomspace(256, max(257, max_tokens), 240).astype(int)]))
     floor = overhead(name, version, "prompt_launch_us_per_layer") * 1e-6 * model.num_layers / stages
     mixed = np.maximum(_tokens_s(rank, grid.astype(np.float64), prompt=True), floor)
+    mixed = mixed + overhead(name, version, "prompt_step_us") * 1e-6
     tokens = np.arange(max_tokens + 1, dtype=np.float64)
     return StepTimeTable(
         decode_s=decode,

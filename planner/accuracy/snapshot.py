@@ -1,0 +1,120 @@
+"""The accuracy page's data: measured against predicted, written once from measurement files.
+
+    python -m planner.accuracy.snapshot memory.csv steps.csv serving.csv [--peer PEER.csv]
+
+writes `planner/catalog/accuracy_rows.csv` (rows with their source) and `accuracy_summary.csv` (errors
+by class). Run it again whenever the model changes, so that the page shows today's error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from planner.accuracy.report import SERVING_QUANTITIES, is_moe_name, serving_class, serving_counts
+from planner.accuracy.validate import MEMORY_QUANTITIES, Validation, read_rows, validate
+
+CATALOG = Path(__file__).parents[1] / "catalog"
+ROWS = CATALOG / "accuracy_rows.csv"
+SUMMARY = CATALOG / "accuracy_summary.csv"
+STEP_ROWS_KEPT = 10  # every tenth step time: the cloud looks the same and the file stays small
+_COLUMNS = ("kind", "id", "class", "engine", "model", "gpu", "quantity", "measured", "predicted", "peer", "source")
+
+
+def rows_of(frame: pd.DataFrame, done: Validation, peer: pd.DataFrame | None = None) -> pd.DataFrame:
+    """Join measured and predicted figures, one line per row and quantity that counts.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Measured rows.
+    done : Validation
+        Their predictions.
+    peer : DataFrame, optional
+        Another tool's predictions of the same rows, `id` and `pred_<quantity>`.
+
+    Returns
+    -------
+    DataFrame
+        Columns kind, id, class, engine, model, gpu, quantity, measured, predicted, peer, source.
+    """
+    parts = []
+    for quantity, counts, classes in _quantities(frame, done.kind):
+        measured = pd.to_numeric(frame[quantity], errors="coerce")
+        predicted = _lookup(frame, done.predicted, quantity)
+        keep = counts & measured.gt(0) & predicted.notna()
+        part = pd.DataFrame(
+            {
+                "kind": done.kind,
+                "id": frame["id"],
+                "class": classes,
+                "engine": frame["engine"],
+                "model": frame["model"],
+                "gpu": frame["gpu"].fillna(""),
+                "quantity": quantity,
+                "measured": measured,
+                "predicted": predicted,
+                "peer": _lookup(frame, peer, quantity) if peer is not None else np.nan,
+                "source": frame["url"] if "url" in frame else "NVIDIA AIConfigurator 0.12 kernel tables (Apache-2.0)",
+            }
+        )
+        parts.append(part[keep])
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(_COLUMNS))
+
+
+def _quantities(frame: pd.DataFrame, kind: str) -> list[tuple[str, pd.Series, pd.Series]]:
+    if kind == "serving":
+        classes = serving_class(frame)
+        return [(q, serving_counts(frame, q), classes) for q in SERVING_QUANTITIES if q in frame]
+    if kind == "step":
+        classes = is_moe_name(frame["model"]).map({True: "moe", False: "dense"}) + " " + frame["phase"]
+        kept = pd.Series(np.arange(len(frame)) % STEP_ROWS_KEPT == 0, frame.index)
+        return [("step_ms", kept, classes)]
+    usable = frame["evidence"].ne("C") if "evidence" in frame else pd.Series(True, frame.index)
+    classes = frame["arch_class"].fillna("all") if "arch_class" in frame else pd.Series("all", frame.index)
+    return [(q, usable, classes) for q in MEMORY_QUANTITIES if q in frame]
+
+
+def _lookup(frame: pd.DataFrame, predicted: pd.DataFrame, quantity: str) -> pd.Series:
+    column = f"pred_{quantity}"
+    if column not in predicted:
+        return pd.Series(np.nan, frame.index)
+    by_id = predicted.drop_duplicates("id").set_index("id")[column]
+    return pd.to_numeric(frame["id"].map(by_id), errors="coerce")
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Write both files from the measurement files named on the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="+", metavar="FILE.csv")
+    parser.add_argument("--peer", metavar="PEER.csv", help="another tool's predictions of the serving rows")
+    options = parser.parse_args(argv)
+    peer = pd.read_csv(options.peer, dtype={"id": str}) if options.peer else None
+    rows, summary = [], []
+    for path in options.files:
+        frame, done = read_rows(path), validate(path)
+        rows.append(rows_of(frame, done, peer if done.kind == "serving" else None))
+        for item in done.errors:
+            summary.append({"kind": done.kind, **dataclasses.asdict(item)})
+        if done.num_outcomes:
+            right = 100 * done.outcome_right_fraction
+            summary.append(
+                {
+                    "kind": done.kind,
+                    "quantity": "outcome",
+                    "value": "all",
+                    "rows": done.num_outcomes,
+                    "predicted": done.num_outcomes,
+                    "median_pct": 100 - right,
+                }
+            )
+    pd.concat(rows, ignore_index=True).to_csv(ROWS, index=False, float_format="%.5g")
+    pd.DataFrame(summary).to_csv(SUMMARY, index=False, float_format="%.4g")
+
+
+if __name__ == "__main__":
+    main()
