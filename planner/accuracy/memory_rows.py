@@ -338,8 +338,8 @@ def find_model_key(name: str) -> str | None:
 
 def _without_quantization(text: str) -> str:
     text = text.split("/")[-1]
-    noise = r"[-_ .]?(fp8([-_](dynamic|block|static))?|nvfp4|mxfp4|w\d+a\d+|quantized|awq|gptq|int\d|\d ?bit|gguf|autoround|"
-    noise += r"q\d[_-]?(k[_-]?[sml]|k|0)?|ud|resharded|bnb|bf16|unsloth)(?![a-z0-9])"
+    noise = r"[-_ .]?(fp8([-_](dynamic|block|static))?|nvfp4|mxfp4|w\d+a\d+|quantized|awq|gptq|int\d|\d ?bit|gguf|"
+    noise += r"autoround|q\d[_-]?(k[_-]?[sml]|k|0)?|ud|resharded|bnb|bf16|unsloth)(?![a-z0-9])"
     before = None
     while before != text:
         before, text = text, re.sub(noise, "", text, flags=re.IGNORECASE)

@@ -23,7 +23,9 @@ class Resolved:
     block_size: int
 
 
-def resolve(engine: EngineSettings, gpu: Gpu, parallelism: Parallelism, max_model_len: int) -> Resolved:
+def resolve(
+    engine: EngineSettings, gpu: Gpu, parallelism: Parallelism, max_model_len: int, *, multimodal: bool = False
+) -> Resolved:
     """Resolve the limits.
 
     Parameters
@@ -36,6 +38,9 @@ def resolve(engine: EngineSettings, gpu: Gpu, parallelism: Parallelism, max_mode
         SGLang's reserve depends on it.
     max_model_len : int
         Longest sequence [tokens]; without chunked prefill a whole prompt must fit into one step.
+
+    multimodal : bool
+        V0 never chunks the prompts of models with images.
 
     Returns
     -------
@@ -54,7 +59,7 @@ def resolve(engine: EngineSettings, gpu: Gpu, parallelism: Parallelism, max_mode
         seqs = engine.max_num_seqs
     chunked = engine.enable_chunked_prefill
     if edition.is_v0 and engine.max_num_batched_tokens is None:
-        chunked = max_model_len > V0_CHUNKED_PREFILL_FROM_TOKENS
+        chunked = max_model_len > V0_CHUNKED_PREFILL_FROM_TOKENS and not multimodal
         tokens = (512 if edition.number < (0, 7) else 2048) if chunked else max(2048, max_model_len)
     elif not chunked:
         tokens = max(tokens, max_model_len)

@@ -207,8 +207,8 @@ def build_layout(
         entry[1] = entry[2] / entry[0]
     growing = sum(total for (kind, _), (_, _, total) in counts.items() if kind is not MixerKind.STATE)
     if len(counts) == 1 and not states:
-        (kind, window), (_, _, total) = next(iter(counts.items()))
-        group = KvGroup(kind=kind, num_groups=1, block_tokens=block_size, window_tokens=window)
+        (kind, size), (_, _, total) = next(iter(counts.items()))
+        group = KvGroup(kind=kind, num_groups=1, block_tokens=block_size, window_tokens=size)
         return KvLayout(
             groups=(group,), block_bytes=total * block_size, bytes_per_token=growing, context_parallel=context_parallel
         )

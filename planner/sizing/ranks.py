@@ -55,6 +55,17 @@ class Rank:
         return max(0, math.floor(self.pool_bytes / self.layout.block_bytes))
 
 
+def limits_of(demand: Demand) -> Resolved:
+    """Engine limits for this demand, nothing left open."""
+    return resolve(
+        demand.engine,
+        demand.gpu,
+        demand.parallelism,
+        demand.max_model_len,
+        multimodal=demand.model.vision_parameters > 0,
+    )
+
+
 def drafts_with_own_layers(demand: Demand) -> bool:
     """Whether multi-token-prediction layers are loaded: the model has them and drafting is on."""
     return demand.engine.num_speculative_tokens > 0 and demand.model.mtp_parameters > 0
@@ -95,7 +106,7 @@ def all_ranks(demand: Demand, resolved: Resolved | None = None) -> tuple[Rank, .
         One per distinct stage.
     """
     model, engine, parallelism = demand.model, demand.engine, demand.parallelism
-    resolved = resolved or resolve(engine, demand.gpu, parallelism, demand.max_model_len)
+    resolved = resolved or limits_of(demand)
     drafting = drafts_with_own_layers(demand)
     scheme = resolve_scheme(model, demand.weight_dtype)
     fp32 = scheme.name == "fp32"

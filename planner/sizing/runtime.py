@@ -23,6 +23,10 @@ FORWARD_WORKSPACE_BYTES = 0.14 * GIB
 V0_HIDDEN_VECTORS = 2.9
 #: compressed sparse attention (DeepSeek-V4): repacked experts, indexer and stream buffers; three logs, ± 2 GiB
 COMPRESSED_WORKSPACE_BYTES = 5.0 * GIB
+#: encoder peak of towers with free resolution before v0.18 (Qwen-VL: one image of 65,536 patches); ± 0.4 GiB
+FREE_RESOLUTION_PEAK_BYTES = 4.1 * GIB
+FREE_RESOLUTION_TYPES = ("qwen2", "qwen3", "qwen3_moe")
+LEAN_ENCODER = (0, 18)
 #: communication and library buffers per GPU: CUDA context and cuBLAS; symmetric memory over NVLink from v0.18.
 #: Scatter ± 0.03 GiB on H100; other GPUs ± 0.1 GiB.
 BASE_BYTES = 0.13 * GIB
@@ -129,11 +133,14 @@ def activation_bytes(
         kept += expert_workspace_bytes(layers, tokens, parallelism)
     if any(layer.mixer.kv_compression > 1 for layer, _ in layers):
         kept += COMPRESSED_WORKSPACE_BYTES
+    encoder = 0.0
     if model.vision_parameters:
         kept += tokens * hidden * width
+        if model.model_type in FREE_RESOLUTION_TYPES and edition.family == "vllm" and not edition.since(LEAN_ENCODER):
+            encoder = FREE_RESOLUTION_PEAK_BYTES
     if parallelism.pipeline_parallel_size > 1 and not is_last:
         forward += 2 * tokens * hidden * width
-    return max(forward, sampler) + kept
+    return max(forward, sampler, encoder) + kept
 
 
 def non_torch_bytes(resolved: Resolved, parallelism: Parallelism, gpu: Gpu) -> float:

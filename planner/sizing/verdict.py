@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 from planner.sizing.checks import division_error
-from planner.sizing.defaults import Resolved, resolve
+from planner.sizing.defaults import Resolved
 from planner.sizing.edition import GRAPHS_IN_BUDGET
-from planner.sizing.ranks import Demand, Rank, all_ranks, binding_rank
+from planner.sizing.ranks import Demand, Rank, all_ranks, binding_rank, limits_of
 from planner.sizing.runtime import visible_memory_bytes
 from planner.units import GIB
 
@@ -58,7 +59,7 @@ def judge(demand: Demand) -> Verdict:
     Verdict
         Of the rank that holds the fewest blocks.
     """
-    resolved = resolve(demand.engine, demand.gpu, demand.parallelism, demand.max_model_len)
+    resolved = limits_of(demand)
     rank = binding_rank(all_ranks(demand, resolved))
     needed = rank.layout.blocks_at_peak(demand.max_model_len, resolved.max_num_batched_tokens)
     blocks = rank.num_blocks
@@ -141,17 +142,8 @@ def longest_context(demand: Demand, resolved: Resolved, rank: Rank) -> int:
 
 
 def _fits_at(demand: Demand, length: int) -> bool:
-    other = Demand(
-        model=demand.model,
-        gpu=demand.gpu,
-        engine=demand.engine,
-        parallelism=demand.parallelism,
-        max_model_len=length,
-        weight_dtype=demand.weight_dtype,
-        kv_cache_dtype=demand.kv_cache_dtype,
-        draft_weights_bytes=demand.draft_weights_bytes,
-    )
-    resolved = resolve(demand.engine, demand.gpu, demand.parallelism, length)
+    other = dataclasses.replace(demand, max_model_len=length)
+    resolved = limits_of(other)
     rank = binding_rank(all_ranks(other, resolved))
     return rank.layout.blocks_at_peak(length, resolved.max_num_batched_tokens) <= rank.num_blocks
 
