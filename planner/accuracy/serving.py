@@ -29,6 +29,7 @@ from planner.simulation import simulate
 from planner.simulation.records import Limits, Requests, SimulationResult
 from planner.sizing import plan_memory
 from planner.step_time import StepTimeTable, StepWork
+from planner.step_time_kernels import overhead
 from planner.step_time_model import step_time_table
 
 COLUMNS = (
@@ -116,15 +117,30 @@ def predict_case(case: ServingCase, deployments: dict[Hashable, Deployment | str
         When the deployment does not start by the memory model.
     """
     found = _deployment(case, {} if deployments is None else deployments)
-    requests = draw_case(case)
-    engine = found.engine
+    api_s, api_token_s = _api_s(case)
+    requests = draw_case(case, api_s)
+    engine, table = found.engine, found.table
+    if not case.with_api:
+        table = dataclasses.replace(table, request_overhead_s=0.0)
     if case.arrival == "static":
         engine = dataclasses.replace(engine, batching=Batching.STATIC, max_num_seqs=case.concurrency)
     wait_s = _receive_wait_s(case, found)
     if wait_s:
         requests = dataclasses.replace(requests, think_time_s=wait_s)
-    result = simulate(requests, engine, found.limits, found.table)
-    return measure_case(case, result, wait_s)
+    result = simulate(requests, engine, found.limits, table)
+    per_request_s = api_s + api_token_s * case.output_tokens / case.stream_interval_tokens
+    return measure_case(case, result, wait_s, per_request_s)
+
+
+def _api_s(case: ServingCase) -> tuple[float, float]:
+    """Serial work of the API server per request and per streamed answer, in seconds."""
+    if not case.with_api:
+        return 0.0, 0.0
+    version = ".".join(map(str, case.version))
+    return (
+        overhead(case.engine, version, "api_ms_per_request") * 1e-3,
+        overhead(case.engine, version, "api_us_per_token") * 1e-6,
+    )
 
 
 def _deployment(case: ServingCase, cache: dict[Hashable, Deployment | str]) -> Deployment:
@@ -282,7 +298,7 @@ def _plan(case: ServingCase, engine: EngineSettings, parallelism: Parallelism, m
     )
 
 
-def draw_case(case: ServingCase) -> Requests:
+def draw_case(case: ServingCase, api_s: float = 0.0) -> Requests:
     """Draw the requests that one replica (or one attention rank's share) of a case serves."""
     shares = case.replicas
     count = max(1, round(case.num_requests / shares))
@@ -303,7 +319,7 @@ def draw_case(case: ServingCase) -> Requests:
         arrival = np.cumsum(gaps) - gaps[0]
     elif case.arrival == "burst":
         # one API server reads the burst request by request
-        arrival = case.front_end_s * shares * np.arange(count)
+        arrival = api_s * shares * np.arange(count)
     return Requests(
         arrival_s=arrival,
         prompt_tokens=prompt,
@@ -339,8 +355,28 @@ def _receive_wait_s(case: ServingCase, found: Deployment) -> float:
     return case.receive_interval_steps / 2 * step
 
 
-def measure_case(case: ServingCase, result: SimulationResult, wait_s: float = 0.0) -> dict[str, float]:
-    """Measure a simulated run as the benchmark clients do: over all requests, first wave included."""
+def measure_case(
+    case: ServingCase, result: SimulationResult, wait_s: float = 0.0, api_s: float = 0.0
+) -> dict[str, float]:
+    """Measure a simulated run as the benchmark clients do: over all requests, first wave included.
+
+    Parameters
+    ----------
+    case : ServingCase
+        What ran.
+    result : SimulationResult
+        One replica's run.
+    wait_s : float
+        Mean wait until the scheduler sees a request. [s]
+    api_s : float
+        Serial work of the API server per request, its streamed answers included. [s] Engine and API
+        server are two stations in a loop: near the slower one's limit its queue stretches the answers.
+
+    Returns
+    -------
+    dict of str to float
+        The `pred_*` figures.
+    """
     done = np.isfinite(result.finish_s)
     if not done.any():
         raise RowSkipped("no request finished in the simulation")
@@ -348,6 +384,9 @@ def measure_case(case: ServingCase, result: SimulationResult, wait_s: float = 0.
     if case.arrival == "burst":
         arrival = np.zeros_like(arrival)  # the clients sent everything at once
     output = result.output_tokens[done]
+    busy = api_s * len(output) / (finish.max() - arrival.min()) if api_s and finish.max() > arrival.min() else 0.0
+    stretch = (1 + busy**4) ** 0.25
+    finish = first + (finish - first) * stretch
     if case.stream_interval_tokens > 1:
         # the first answer carries several tokens: later by their time, which the client's TPOT then misses
         held = np.minimum(case.stream_interval_tokens, output) - 1
@@ -355,7 +394,7 @@ def measure_case(case: ServingCase, result: SimulationResult, wait_s: float = 0.
     ttft = first - arrival + wait_s
     several = output > 1
     tpot = (finish - first)[several] / (output[several] - 1)
-    span = float(finish.max() - arrival.min())
+    span = float(result.finish_s[done].max() - arrival.min()) * stretch
     scale = case.replicas / span if span > 0 else math.nan
     tokens = float(output.sum())
     if case.decode_only and several.any():

@@ -81,7 +81,7 @@ class ServingCase:
     max_model_len: int | None = None
     receive_interval_steps: int = 1
     stream_interval_tokens: int = 1  # tokens that the engine collects before it answers, the first included
-    front_end_s: float = 0.0  # serial work of the API server per request
+    with_api: bool = True  # requests pass an API server (not a benchmark that calls the engine directly)
     decode_only: bool = False  # llama-bench tg and the like: the prompt is not part of the time
     num_speculative_tokens: int = 0
     tokens_per_step: float = 1.0
@@ -323,7 +323,7 @@ def read_case(row: Mapping[str, Any], *, is_moe: Any = None) -> ServingCase:
         receive_interval_steps=int(harness.get("receive_interval_steps", 1)),
         decode_only="prefill excluded" in _text(row, "notes") or "pure decode" in _text(row, "notes"),
         stream_interval_tokens=int(harness.get("stream_interval_tokens", 1)),
-        front_end_s=float(harness.get("front_end_ms", 0.0)) * 1e-3,
+        with_api=not harness.get("without_api"),
         num_speculative_tokens=drafts,
         tokens_per_step=float(harness.get("tokens_per_step", 2.7)) if drafts else 1.0,
         **settings,
