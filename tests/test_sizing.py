@@ -1,0 +1,349 @@
+"""Memory plans against published start-up logs, engine arithmetic and closed forms."""
+
+import dataclasses
+import math
+import time
+
+import pytest
+
+from planner.catalog.gpu_catalog import get_gpu
+from planner.catalog.model_catalog import get_model
+from planner.engine import EngineSettings
+from planner.errors import InvalidInput
+from planner.hardware import Gpu, Parallelism
+from planner.memory_plan import MemoryPlan
+from planner.sizing import kv_bytes_for, plan_memory
+from planner.sizing.runtime import visible_memory_bytes
+from planner.sizing.shards import stage_sizes
+from planner.units import GIB
+
+LLAMA, QWEN7, GEMMA27 = "meta-llama/Llama-3.1-8B-Instruct", "Qwen/Qwen2.5-7B-Instruct", "google/gemma-3-27b-it"
+
+
+def gpu_that_shows(gib: float, name: str = "H100 SXM") -> Gpu:
+    """Make a GPU of which a program sees `gib`, as a log states it."""
+    gpu = get_gpu(name)
+    kept = gpu.memory_gib - visible_memory_bytes(gpu) / GIB
+    return dataclasses.replace(gpu, memory_gib=gib + kept)
+
+
+def plan(
+    model: str,
+    *,
+    tp: int = 1,
+    pp: int = 1,
+    dcp: int = 1,
+    version: str = "0.19.0",
+    family: str = "vllm",
+    length: int = 8192,
+    gpu: Gpu | None = None,
+    weights: str = "auto",
+    kv: str = "auto",
+    **engine: object,
+) -> MemoryPlan:
+    settings = EngineSettings(family=family, version=version, **engine)  # type: ignore[arg-type]
+    parallelism = Parallelism(tensor_parallel_size=tp, pipeline_parallel_size=pp, decode_context_parallel_size=dcp)
+    return plan_memory(
+        get_model(model),
+        gpu or gpu_that_shows(79.19),
+        settings,
+        parallelism,
+        max_model_len=length,
+        weight_dtype=weights,
+        kv_cache_dtype=kv,
+    )
+
+
+# vLLM 0.19.0 logs on H100 (79.19 GiB), utilization 0.95, 8,192 tokens: weights, activation, pool, tokens, concurrency
+# (llm-d-planner PR #205, commit d3121e0).
+LOGS = [
+    (LLAMA, 1, 14.99, 1.89, 58.11, 476_016, 58.11),
+    (LLAMA, 2, 7.51, 1.89, 63.76, 1_044_688, 127.53),
+    (LLAMA, 4, 3.77, 1.89, 67.44, 2_209_792, 269.75),
+    (QWEN7, 4, 3.55, 2.21, 67.34, 5_043_280, 615.63),
+    ("Qwen/Qwen3-30B-A3B", 1, 56.88, 2.68, 15.41, 168_288, 20.54),
+    ("deepseek-ai/DeepSeek-V2-Lite-Chat", 1, 29.43, 1.93, 43.61, 1_505_552, 183.78),
+    ("codellama/CodeLlama-7b-hf", 1, 12.56, 0.77, 61.66, 126_256, 15.41),
+    (GEMMA27, 1, 51.45, 3.99, 19.53, 36_560, 4.46),
+    ("google/gemma-3-12b-it", 1, 23.31, 3.94, 47.72, 130_304, 15.88),
+]
+
+
+@pytest.mark.parametrize(("model", "tp", "weights", "activation", "pool", "tokens", "concurrency"), LOGS)
+def test_start_up_log_is_predicted(
+    model: str, tp: int, weights: float, activation: float, pool: float, tokens: int, concurrency: float
+) -> None:
+    made = plan(model, tp=tp, gpu_memory_utilization=0.95, max_num_seqs=1024, max_num_batched_tokens=8192)
+    assert made.weights_bytes / GIB == pytest.approx(weights, rel=0.01)
+    assert made.activation_bytes / GIB == pytest.approx(activation, rel=0.12)
+    assert made.kv_pool_bytes / GIB == pytest.approx(pool, rel=0.02)
+    assert made.kv_tokens == pytest.approx(tokens, rel=0.02)
+    assert made.max_concurrency == pytest.approx(concurrency, rel=0.02)
+    assert made.starts
+
+
+# Worked example: 79.2 GiB × 0.92 − 15.0 − 2.6 = 55.26 GiB; 2 MiB per block: 28,295 blocks, 452,720 tokens.
+def test_block_arithmetic_of_the_worked_example() -> None:
+    page = 16 * 8 * 256 * 2
+    assert plan(LLAMA).kv_bytes_per_token == 131_072 == page * 32 / 16
+    assert math.floor(55.26 * GIB / (page * 32)) in range(28_290, 28_297)
+
+
+@pytest.mark.parametrize(("tp", "expected"), [(4, 81_920), (8, 40_960), (16, 40_960)])
+def test_kv_heads_are_replicated_beyond_their_number(tp: int, expected: int) -> None:
+    assert kv_bytes_for(get_model("meta-llama/Llama-3.3-70B-Instruct"), 1, tensor_parallel_size=tp) == expected
+
+
+@pytest.mark.parametrize("tp", [1, 2, 8, 16])
+def test_latent_is_not_divided_by_tensor_parallelism(tp: int) -> None:
+    assert kv_bytes_for(get_model("deepseek-ai/DeepSeek-V3"), 1, tensor_parallel_size=tp) == 576 * 2 * 61
+
+
+# Published cache sizes per token or sequence (vramscout table, lmstudio #1862, hf-mem PR #70, vllm #22291).
+@pytest.mark.parametrize(
+    ("model", "tokens", "dtype", "expected"),
+    [
+        ("moonshotai/Kimi-K2.5", 1, "auto", 68.625 * 1024),
+        ("MiniMaxAI/MiniMax-M2.5", 204_800, "auto", 48.4375 * GIB),
+        ("Qwen/Qwen2.5-7B-Instruct", 3072, "auto", 57_344 * 3072),
+        ("microsoft/phi-2", 1, "auto", 327_680),
+        (LLAMA, 8192, "fp8", 131_072 * 8192 / 2),
+        ("deepseek-ai/DeepSeek-V3.2", 1, "fp8", (656 + 132) * 61),
+    ],
+)
+def test_cache_per_sequence(model: str, tokens: int, dtype: str, expected: float) -> None:
+    assert kv_bytes_for(get_model(model), tokens, kv_cache_dtype=dtype) == pytest.approx(expected, rel=1e-4)
+
+
+def test_window_stops_growing_and_state_never_grows() -> None:
+    windowed = get_model("openai/gpt-oss-20b")
+    per_token = 8 * 128 * 2
+    assert kv_bytes_for(windowed, 8192) == 12 * per_token * (8192 + 128)
+    state = get_model("Qwen/Qwen3.5-27B")
+    per_sequence = 48 * (48 * 128 * 128 * 4 + 10_240 * 3 * 2)
+    assert kv_bytes_for(state, 262_144) - 16 * GIB == pytest.approx(per_sequence)
+
+
+# vLLM 0.23.1, Qwen3.8-27B TP 2: blocks of 784 tokens, 161 blocks in 3.86 GiB; 122,633 tokens need 160 -> 123,399 tokens
+# in the log; with 161 blocks the longest context is 123,872 (vllm issue with both messages).
+def test_state_hybrid_counts_blocks_as_the_engine_does() -> None:
+    from planner.sizing.edition import Edition
+    from planner.sizing.kv_layout import build_layout
+    from planner.sizing.shards import pipeline_stages
+
+    model = get_model("Qwen/Qwen3.8-27B")
+    stage = pipeline_stages(model, "auto", Parallelism(tensor_parallel_size=2), False)[0]
+    layout = build_layout(
+        stage.layers, tensor_parallel_size=2, context_parallel=1, kv_cache_dtype="auto", fp32=False,
+        edition=Edition("vllm", (0, 23)), block_size=16, num_speculative_tokens=0,
+    )  # fmt: skip
+    assert layout.main.block_tokens == 784
+    assert math.floor(3.86 * GIB / layout.block_bytes) == 161
+    needed = layout.blocks_at_peak(122_633, 2048)
+    assert needed == 160
+    assert int(161 / needed * 122_633) == 123_399
+    assert layout.blocks_at_peak(123_872, 2048) == 161
+    assert layout.blocks_at_peak(123_873, 2048) == 162
+
+
+# gemma-4-31B, vLLM 0.24 on H200: 64.68 GiB are 626,949 tokens at 262,144 (configiq #112).
+def test_windows_share_the_pool_of_gemma_4() -> None:
+    made = plan("google/gemma-4-31B-it", version="0.24.0", length=262_144, gpu=gpu_that_shows(139.81, "H200 SXM"))
+    assert made.kv_tokens / made.kv_pool_bytes == pytest.approx(626_949 / (64.68 * GIB), rel=0.001)
+
+
+# The same server before v0.21 printed floor(blocks ÷ groups) × 16: about 55,000 tokens for 50 GiB (vllm #43308).
+def test_log_line_changed_with_v021() -> None:
+    before = plan("google/gemma-4-31B-it", version="0.20.0", length=262_144, gpu=gpu_that_shows(139.81, "H200 SXM"))
+    assert before.kv_tokens / before.kv_pool_bytes == pytest.approx(54_613 / (50 * GIB), rel=0.01)
+
+
+# gpt-oss-20b: 8,192 tokens in decode hold 512 + 9 blocks, not 1,024 (engine semantics, example D).
+def test_windowed_sequence_holds_few_blocks_in_decode() -> None:
+    made = plan("openai/gpt-oss-20b", length=8192)
+    assert made.block_size == 16
+    assert made.fixed_blocks_per_sequence == 9
+    assert made.num_kv_blocks / made.typical_concurrency_paged == 512 + 9
+
+
+def test_fp8_cache_doubles_tokens_in_the_same_pool() -> None:
+    wide, narrow = plan(LLAMA), plan(LLAMA, kv="fp8")
+    assert narrow.kv_pool_bytes == wide.kv_pool_bytes
+    assert narrow.kv_tokens == pytest.approx(2 * wide.kv_tokens, abs=32)
+
+
+def test_context_parallelism_multiplies_tokens() -> None:
+    one, eight = (
+        plan("moonshotai/Kimi-K2-Instruct", tp=8, gpu=get_gpu("B200")),
+        plan("moonshotai/Kimi-K2-Instruct", tp=8, dcp=8, gpu=get_gpu("B200")),
+    )
+    assert eight.kv_pool_bytes == one.kv_pool_bytes
+    assert eight.kv_tokens == 8 * one.kv_tokens
+
+
+def test_first_engine_pads_the_latent() -> None:
+    old = plan("deepseek-ai/DeepSeek-V2-Lite", version="0.7.3 (V0)")
+    assert old.kv_bytes_per_token == 27 * 640 * 2
+
+
+@pytest.mark.parametrize(
+    ("layers", "stages", "sizes"), [(32, 4, (8, 8, 8, 8)), (30, 4, (7, 8, 8, 7)), (61, 2, (31, 30))]
+)
+def test_uneven_stages_are_dealt_as_the_engine_does(layers: int, stages: int, sizes: tuple[int, ...]) -> None:
+    assert stage_sizes(layers, stages) == sizes
+
+
+# vLLM 0.19.0, PP 4: the last rank holds head and sampler and decides: 141,079 blocks = 2,257,264 tokens.
+def test_pipeline_capacity_is_the_worst_rank() -> None:
+    made = plan(LLAMA, pp=4, gpu_memory_utilization=0.95)
+    assert made.kv_tokens == pytest.approx(2_257_264, rel=0.005)
+
+
+def test_graphs_leave_the_pool_since_v021() -> None:
+    before, after = plan(LLAMA, version="0.20"), plan(LLAMA, version="0.21")
+    assert not before.cuda_graphs_in_budget
+    assert after.cuda_graphs_in_budget
+    assert before.kv_pool_bytes - after.kv_pool_bytes == pytest.approx(after.cuda_graph_bytes)
+
+
+@pytest.mark.parametrize(("version", "expected"), [("0.19.0", 0.9), ("0.21.0", 0.9), ("0.22.0", 0.92), ("", 0.92)])
+def test_utilization_default_by_version(version: str, expected: float) -> None:
+    assert plan(LLAMA, version=version).gpu_memory_utilization == expected
+
+
+@pytest.mark.parametrize(
+    ("gpu", "seqs", "tokens"), [("H100 SXM", 1024, 8192), ("A100 SXM 80GB", 256, 2048), ("L4", 256, 2048)]
+)
+def test_batch_defaults_by_device(gpu: str, seqs: int, tokens: int) -> None:
+    made = plan("Qwen/Qwen3-0.6B", gpu=get_gpu(gpu))
+    assert (made.max_num_seqs, made.max_num_batched_tokens) == (seqs, tokens)
+
+
+def test_sglang_reserves_a_fixed_fraction() -> None:
+    made = plan(LLAMA, family="sglang", version="0.5.5", gpu=get_gpu("H100 SXM"))
+    reserved_mb = 512 + 1.5 * 8192 + 1024 / 8 + 2 * 256  # base, prefill chunk, one rank of eight, graph batch
+    assert made.gpu_memory_utilization == pytest.approx(1 - reserved_mb / 1024 / 79.65)
+    assert made.kv_pool_bytes == pytest.approx(made.budget_bytes - made.weights_bytes)
+
+
+# Llama-3-8B shape in llama.cpp: 32,768 tokens of f16 cache are 4,096 MiB, q8_0 34/64 of it; four slots take four times.
+@pytest.mark.parametrize(("slots", "kv", "mib"), [(1, "auto", 4096), (1, "q8_0", 2176), (4, "auto", 16_384)])
+def test_llamacpp_reserves_every_slot(slots: int, kv: str, mib: float) -> None:
+    made = plan("meta-llama/Meta-Llama-3-8B", family="llamacpp", version="", length=32_768, kv=kv, block_size=1,
+                weights="gguf_q4_k_m", max_num_seqs=slots)  # fmt: skip
+    assert made.kv_pool_bytes / 2**20 == pytest.approx(mib)
+
+
+def test_llamacpp_spills_to_the_cpu() -> None:
+    made = plan("meta-llama/Llama-3.3-70B-Instruct", family="llamacpp", version="", weights="gguf_q4_k_m", block_size=1,
+                gpu=get_gpu("RTX 4090"))  # fmt: skip
+    assert made.outcome == "started_partly_on_cpu"
+
+
+# vllm #10517, RTX 3090 (23.58 GiB): 20,000 tokens start, 29,000 do not.
+@pytest.mark.parametrize(("length", "outcome"), [(20_000, "started"), (29_000, "refused_max_len_exceeds_kv")])
+def test_first_engine_needs_the_whole_prompt_in_one_step(length: int, outcome: str) -> None:
+    made = plan(LLAMA, version="0.6.4 (V0)", length=length, gpu=gpu_that_shows(23.58, "RTX 3090"))
+    assert made.outcome == outcome
+
+
+# llm-d-benchmark #621: Llama-3.3-70B FP8 (67.72 GiB) does not start on one H100 at 0.9.
+def test_no_room_for_cache_is_refused_with_remedies() -> None:
+    made = plan("meta-llama/Llama-3.3-70B-Instruct", version="0.11.0", weights="fp8", gpu_memory_utilization=0.9)
+    assert made.outcome == "refused_no_cache_blocks"
+    assert "No available memory for the cache blocks" in made.refusal
+    assert "tensor_parallel_size 2" in made.remedies
+    assert made.num_kv_blocks == 0
+
+
+# vLLM 0.28: Qwen3.8-27B on one H100 refuses its own default of 1,024 sequences.
+def test_state_blocks_limit_sequences() -> None:
+    made = plan("Qwen/Qwen3.8-27B", version="0.28.0", length=132_000)
+    assert made.outcome == "refused_mamba_blocks"
+    assert "exceeds available Mamba cache blocks" in made.refusal
+    assert made.remedies[0].startswith("max_num_seqs ")
+    fixed = plan("Qwen/Qwen3.8-27B", version="0.28.0", length=132_000, max_num_seqs=int(made.remedies[0].split()[1]))
+    assert fixed.starts
+
+
+@pytest.mark.parametrize(
+    ("model", "tp", "words"),
+    [
+        (QWEN7, 8, "Total number of attention heads (28) must be divisible by tensor parallel size (8)."),
+        ("Qwen/Qwen3-235B-A22B-FP8", 8, "not divisible by weight quantization block_n = 128"),
+        ("Qwen/Qwen3-14B", 3, "Total number of attention heads (40)"),
+    ],
+)
+def test_divisions_are_refused_in_the_engines_words(model: str, tp: int, words: str) -> None:
+    made = plan(model, tp=tp)
+    assert not made.starts
+    assert words in made.refusal
+
+
+def test_longest_context_is_the_last_that_starts() -> None:
+    made = plan(LLAMA, gpu=gpu_that_shows(23.6, "RTX 4090"), length=131_072)
+    longest = made.longest_context_tokens
+    assert made.outcome == "refused_max_len_exceeds_kv"
+    assert plan(LLAMA, gpu=gpu_that_shows(23.6, "RTX 4090"), length=longest).starts
+    assert not plan(LLAMA, gpu=gpu_that_shows(23.6, "RTX 4090"), length=longest + 16).starts
+
+
+@pytest.mark.parametrize("model", [LLAMA, GEMMA27, "Qwen/Qwen3.5-27B", "deepseek-ai/DeepSeek-V2-Lite"])
+def test_figures_of_a_plan_agree_with_one_another(model: str) -> None:
+    made = plan(model, max_num_seqs=64)
+    values = {formula.name: formula.value for formula in made.formulas}
+    parts = made.budget_bytes - made.weights_bytes - made.activation_bytes - made.non_torch_bytes
+    assert made.kv_pool_bytes == pytest.approx(parts)
+    assert math.fsum(size for _, size in made.weights_by_group) == pytest.approx(made.weights_bytes)
+    assert values["weights"] * GIB == pytest.approx(made.weights_bytes)
+    assert values["kv_tokens"] == made.kv_tokens
+    assert values["kv_blocks"] == made.num_kv_blocks + 1  # one block is the null block
+    assert made.free_bytes > -0.01 * GIB
+
+
+def test_uniform_pool_is_tokens_times_bytes_per_token() -> None:
+    made = plan(LLAMA)
+    assert made.kv_tokens * made.kv_bytes_per_token == pytest.approx(made.kv_pool_bytes, rel=1e-4)
+
+
+def test_reserving_holds_fewer_sequences_than_paging() -> None:
+    engine = EngineSettings(version="0.19.0")
+    made = plan_memory(
+        get_model(LLAMA), get_gpu("H100 SXM"), engine, Parallelism(), max_model_len=8192, mean_sequence_tokens=1024
+    )
+    assert made.typical_concurrency_paged == pytest.approx(8 * made.typical_concurrency_reserved)
+
+
+# Example: 41.9 M parameters of rank 16 over all linears of an 8B are 84 MB per slot.
+def test_lora_slots_are_allocated() -> None:
+    with_slots = plan(LLAMA, max_loras=1, max_lora_rank=16)
+    assert with_slots.weights_bytes - plan(LLAMA).weights_bytes == pytest.approx(84e6, rel=0.07)
+
+
+def test_draft_layers_are_loaded_only_when_drafting() -> None:
+    plain = plan("Qwen/Qwen3.5-27B", max_num_seqs=64)
+    drafting = plan("Qwen/Qwen3.5-27B", max_num_seqs=64, num_speculative_tokens=1)
+    assert drafting.weights_bytes - plain.weights_bytes == pytest.approx(2 * 424_699_392)
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [({"length": 0}, "max_model_len"), ({"kv": "fp5"}, "kv_cache_dtype"), ({"weights": "fp5"}, "weight_dtype")],
+)
+def test_bad_input_names_its_field(change: dict[str, object], field: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        plan(LLAMA, **change)  # type: ignore[arg-type]
+    assert caught.value.field == field
+
+
+def test_more_memory_never_holds_less() -> None:
+    pools = [plan(LLAMA, gpu=gpu_that_shows(size)).num_kv_blocks for size in (20, 24, 40, 80, 140)]
+    assert pools == sorted(pools)
+
+
+def test_plan_is_cheap() -> None:
+    model, gpu, engine = get_model("Qwen/Qwen3.5-27B"), get_gpu("H100 SXM"), EngineSettings()
+    start = time.perf_counter()
+    for length in range(1000, 1100):
+        plan_memory(model, gpu, engine, Parallelism(), max_model_len=length)
+    assert (time.perf_counter() - start) / 100 < 0.005
