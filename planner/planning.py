@@ -13,6 +13,7 @@ import numpy as np
 
 from planner.advice import Finding, findings
 from planner.api_prices import ApiPrices, api_prices
+from planner.confidence import Band, band
 from planner.cost import CostPlan, cost_plan
 from planner.engine import EngineSettings
 from planner.errors import Infeasible
@@ -51,7 +52,8 @@ class Plan:
 
     `num_replicas` is what the plan buys, `replicas_for_slo` what the targets ask for (None: no number
     of replicas meets them). `slo_met` is judged by simulating the bought fleet at the peak rate.
-    `chain` explains the GPU count, `changes` what would alter the answer.
+    `chain` explains the GPU count. `bands` hold our measured error for TTFT, TPOT, throughput and KV
+    pool; `slo_probability` is the chance, given that error, that both targets hold (NaN when unknown).
     """
 
     scenario: Scenario
@@ -76,6 +78,8 @@ class Plan:
     slo_met: bool
     mean_prompt_tokens: float
     mean_output_tokens: float
+    bands: dict[str, Band]
+    slo_probability: float
 
 
 def plan(scenario: Scenario, *, requests: Requests | None = None) -> Plan:
@@ -134,7 +138,7 @@ def plan(scenario: Scenario, *, requests: Requests | None = None) -> Plan:
         slo_met=met,
         findings=findings(scenario, base.memory, metrics, cost, base.mean_prompt_tokens, base.mean_output_tokens),
     )
-    done = dataclasses.replace(done, chain=chain(done))
+    done = dataclasses.replace(done, chain=chain(done), slo_probability=slo_probability(done, metrics))
     return dataclasses.replace(done, headline=headline(done), reasons=reasons(done))
 
 
@@ -202,6 +206,8 @@ def size(scenario: Scenario, requests: Requests | None = None) -> Plan:
         slo_met=False,
         mean_prompt_tokens=prompt,
         mean_output_tokens=output,
+        bands=bands_of(model, engine),
+        slo_probability=math.nan,
     )
     return sized if memory.starts else dataclasses.replace(sized, headline=headline(sized))
 
@@ -342,6 +348,31 @@ def price_plan(scenario: Scenario, base: Plan, num_gpus: int, metrics: ServingMe
         mean_output_tokens=base.mean_output_tokens,
         api=api,
     )
+
+
+def bands_of(model: ModelShape, engine: EngineSettings) -> dict[str, Band]:
+    """Our measured error on the class of this plan, by headline figure."""
+    names = {
+        "ttft": "ttft_ms_mean",
+        "tpot": "tpot_ms_mean",
+        "throughput": "output_tok_s_total",
+        "kv_pool": "available_kv_gib",
+        "weights": "weights_gib_per_gpu",
+    }
+    return {
+        key: band(quantity, is_moe=model.is_moe, engine_family=engine.family) for key, quantity in names.items()
+    }
+
+
+def slo_probability(done: Plan, metrics: ServingMetrics) -> float:
+    """Chance that both targets hold, given our error: the smaller of the two, since they fail together."""
+    scenario = done.scenario
+    chances = (
+        done.bands["ttft"].probability_below(metrics.ttft_s.at(scenario.target_quantile), scenario.ttft_target_s),
+        done.bands["tpot"].probability_below(metrics.tpot_s.at(scenario.target_quantile), scenario.tpot_target_s),
+    )
+    known = [chance for chance in chances if not math.isnan(chance)]
+    return min(known) if known else math.nan
 
 
 def chain(done: Plan) -> tuple[ChainLink, ...]:

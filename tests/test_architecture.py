@@ -18,7 +18,7 @@ LAYERS = [
     {"step_time_kernels", "step_time_model", "calibration"},
     {"simulation"},
     {"metrics"},
-    {"api_prices", "cost"},
+    {"api_prices", "cost", "confidence"},
     {"saturation"},
     {"policies"},
     {"advice"},

@@ -1,0 +1,92 @@
+"""Confidence: our own error against published measurements, as a band on every headline figure.
+
+The errors come from `catalog/accuracy_summary.csv`, written by `planner.accuracy.snapshot`. A figure's
+band is the error of the nearest class that was measured: same kind of model on the same engine, else
+the same kind of model on any engine.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+_FILE = Path(__file__).parent / "catalog" / "accuracy_summary.csv"
+_ENGINES = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM"}
+_MEDIAN_OF_NORMAL = 0.6744897501960817  # median of |z| for a standard normal z
+MIN_ROWS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Band:
+    """Error of one quantity on the nearest measured class.
+
+    `median_fraction` and `p90_fraction` are absolute relative errors (0.1 = 10 %), `rows` how many
+    published results stand behind them, `basis` which class that was. NaN where nothing was measured.
+    """
+
+    quantity: str
+    median_fraction: float
+    p90_fraction: float
+    rows: int
+    basis: str
+
+    def around(self, value: float) -> tuple[float, float]:
+        """The range in which half of the measured results lay around such a prediction."""
+        if math.isnan(self.median_fraction):
+            return (math.nan, math.nan)
+        return (value / (1 + self.median_fraction), value * (1 + self.median_fraction))
+
+    def probability_below(self, value: float, target: float) -> float:
+        """Chance that the true figure is at most `target` when `value` is predicted.
+
+        The logarithm of true ÷ predicted is taken as normal with the median absolute error measured.
+        """
+        if math.isnan(self.median_fraction) or not value > 0 or not target > 0:
+            return math.nan
+        sigma = max(math.log1p(self.median_fraction) / _MEDIAN_OF_NORMAL, 1e-6)
+        return 0.5 * (1 + math.erf(math.log(target / value) / sigma / math.sqrt(2)))
+
+
+@lru_cache(maxsize=1)
+def _rows() -> tuple[dict[str, str], ...]:
+    if not _FILE.exists():
+        return ()
+    with _FILE.open(newline="") as file:
+        return tuple(csv.DictReader(file))
+
+
+def band(quantity: str, *, is_moe: bool, engine_family: str) -> Band:
+    """Find the error that predictions of a quantity have shown.
+
+    Parameters
+    ----------
+    quantity : str
+        A measured column: ttft_ms_mean, tpot_ms_mean, output_tok_s_total, kv_tokens, weights_gib_per_gpu …
+    is_moe : bool
+        Whether the model is a mixture of experts.
+    engine_family : str
+        As in EngineSettings.
+
+    Returns
+    -------
+    Band
+        NaN errors when nothing like it was measured.
+    """
+    family = "moe" if is_moe else "dense"
+    engine = _ENGINES.get(engine_family, "")
+    wanted = ((f"{family} · {engine}", "engine"), (family, "class"), ("all", "class"))
+    for value, group in wanted:
+        for row in _rows():
+            same = row["quantity"] == quantity and row["value"] == value and (row.get("group") or "class") == group
+            if same and int(float(row["predicted"] or 0)) >= MIN_ROWS and row["median_pct"]:
+                return Band(
+                    quantity=quantity,
+                    median_fraction=float(row["median_pct"]) / 100,
+                    p90_fraction=float(row["p90_pct"] or "nan") / 100,
+                    rows=int(float(row["predicted"])),
+                    basis=value,
+                )
+    return Band(quantity=quantity, median_fraction=math.nan, p90_fraction=math.nan, rows=0, basis="not measured")
