@@ -1,0 +1,43 @@
+"""Value objects → charts: plain Plotly dicts with a finding as title. No maths beyond layout, no streamlit."""
+
+from planner.charts.accuracy import predicted_against_measured as predicted_against_measured
+from planner.charts.cost import api_comparison as api_comparison
+from planner.charts.cost import cost_against_utilisation as cost_against_utilisation
+from planner.charts.cost import gpu_chain as gpu_chain
+from planner.charts.load import distribution as distribution
+from planner.charts.load import latency_against_load as latency_against_load
+from planner.charts.load import step_terms as step_terms
+from planner.charts.memory import concurrency as concurrency
+from planner.charts.memory import memory_bar as memory_bar
+from planner.charts.memory import parts as memory_parts
+from planner.charts.memory import weights_by_group as weights_by_group
+from planner.charts.policies import cost as policy_cost
+from planner.charts.policies import kv_use as policy_kv_use
+from planner.charts.policies import slots as policy_slots
+from planner.charts.policies import throughput as policy_throughput
+from planner.charts.policies import timeline as policy_timeline
+from planner.charts.policies import waits as policy_waits
+from planner.charts.style import COLOUR as COLOUR
+from planner.charts.style import Chart as Chart
+
+__all__ = [
+    "COLOUR",
+    "Chart",
+    "api_comparison",
+    "concurrency",
+    "cost_against_utilisation",
+    "distribution",
+    "gpu_chain",
+    "latency_against_load",
+    "memory_bar",
+    "memory_parts",
+    "policy_cost",
+    "policy_kv_use",
+    "policy_slots",
+    "policy_throughput",
+    "policy_timeline",
+    "policy_waits",
+    "predicted_against_measured",
+    "step_terms",
+    "weights_by_group",
+]

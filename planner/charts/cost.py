@@ -1,0 +1,174 @@
+"""Money: why this many GPUs, the bill against a hosted API, and price against utilisation."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from planner.charts.style import COLOUR, Chart, figure, label, layout, line_at
+from planner.cost import CostPlan
+from planner.planning import ChainLink
+from planner.units import format_number, format_usd
+
+
+def gpu_chain(links: tuple[ChainLink, ...], num_gpus: int) -> Chart:
+    """GPUs that each reason alone would need."""
+    finite = [link.gpus for link in links if math.isfinite(link.gpus)]
+    top = max([*finite, num_gpus, 1])
+    decisive = max(links, key=lambda link: link.gpus)
+    values = [link.gpus if math.isfinite(link.gpus) else top * 1.2 for link in links]
+    return Chart(
+        title=f"{decisive.reason} decide: {num_gpus} GPU{'s' if num_gpus != 1 else ''}"
+        if decisive.reason.endswith("s")
+        else f"{decisive.reason} decides: {num_gpus} GPU{'s' if num_gpus != 1 else ''}",
+        subtitle="GPUs that each reason alone would need",
+        figure=figure(
+            [
+                {
+                    "type": "bar",
+                    "orientation": "h",
+                    "x": values,
+                    "y": [link.reason for link in links],
+                    "text": [format_number(link.gpus) for link in links],
+                    "textposition": "auto",
+                    "marker": {"color": [COLOUR["here"] if link is decisive else COLOUR["neutral"] for link in links]},
+                    "hovertemplate": "%{y}: %{text} GPUs<extra></extra>",
+                }
+            ],
+            layout(
+                x="GPUs",
+                height=60 + 42 * len(links),
+                showlegend=False,
+                yaxis={"autorange": "reversed"},
+                xaxis={"rangemode": "tozero"},
+                shapes=[line_at("x", num_gpus, COLOUR["here"], "dot")],
+            ),
+        ),
+        alt="; ".join(f"{link.reason}: {format_number(link.gpus)} GPUs" for link in links),
+    )
+
+
+def api_comparison(cost: CostPlan) -> Chart | None:
+    """Monthly bill against requests per month, own GPUs and hosted API; None without an API price."""
+    if not cost.api_usd_per_month or not cost.requests_per_month:
+        return None
+    per_request = cost.api_usd_per_month / cost.requests_per_month
+    even = cost.break_even_requests_per_month or cost.requests_per_month
+    right = 2.2 * max(even, cost.requests_per_month)
+    x = np.linspace(0, right, 60)
+    cheaper = "the API is cheaper" if cost.api_is_cheaper else "own GPUs are cheaper"
+    return Chart(
+        title=f"At {format_number(cost.requests_per_month)} requests a month {cheaper}; "
+        f"the bills meet at {format_number(even)}",
+        subtitle="USD a month against requests a month, the number of GPUs fixed",
+        figure=figure(
+            [
+                {
+                    "type": "scatter",
+                    "mode": "lines",
+                    "name": f"own, {cost.num_gpus} GPUs",
+                    "x": x,
+                    "y": np.full_like(x, cost.usd_per_month),
+                    "line": {"color": COLOUR["own"], "width": 2.5},
+                    "hovertemplate": "own %{y:,.0f} USD<extra></extra>",
+                },
+                {
+                    "type": "scatter",
+                    "mode": "lines",
+                    "name": "hosted API",
+                    "x": x,
+                    "y": x * per_request,
+                    "line": {"color": COLOUR["peer"], "width": 2.5, "dash": "dash"},
+                    "hovertemplate": "API %{y:,.0f} USD at %{x:,.3s} requests<extra></extra>",
+                },
+            ],
+            layout(
+                x="requests a month",
+                y="USD a month",
+                height=320,
+                yaxis={"rangemode": "tozero"},
+                xaxis={"range": [0, right]},
+                shapes=[line_at("x", cost.requests_per_month, COLOUR["here"], "solid")],
+                annotations=[
+                    label(
+                        "you",
+                        cost.requests_per_month,
+                        0.98,
+                        COLOUR["here"],
+                        yref="paper",
+                        yanchor="top",
+                        xanchor="right" if cost.requests_per_month > right / 2 else "left",
+                    ),
+                    label(
+                        f"break-even {format_number(even)}",
+                        even,
+                        cost.usd_per_month,
+                        COLOUR["neutral"],
+                        xanchor="right" if even > right / 2 else "left",
+                    ),
+                ],
+            ),
+        ),
+        alt=f"Own GPUs cost {format_usd(cost.usd_per_month)} a month, the API "
+        f"{format_usd(cost.api_usd_per_month)}; they meet at {format_number(even)} requests a month",
+    )
+
+
+def cost_against_utilisation(
+    usd_per_hour: float, capacity_tokens_per_s: float, used_fraction: float, api_usd_per_mtok: float | None
+) -> Chart:
+    """USD per million tokens against the share of the fleet's throughput that is used on average."""
+    share = np.linspace(0.02, 1.0, 80)
+    price = usd_per_hour / 3600 / (capacity_tokens_per_s * share) * 1e6
+    here = usd_per_hour / 3600 / (capacity_tokens_per_s * max(used_fraction, 1e-4)) * 1e6
+    shapes = [line_at("x", used_fraction, COLOUR["here"], "solid")]
+    notes = [
+        label(
+            f"you: {used_fraction:.0%}, {format_usd(here)}",
+            used_fraction,
+            0.97,
+            COLOUR["here"],
+            yref="paper",
+            yanchor="top",
+            xanchor="right" if used_fraction > 0.5 else "left",
+        )
+    ]
+    if api_usd_per_mtok:
+        shapes.append(line_at("y", api_usd_per_mtok, COLOUR["peer"]))
+        notes.append(
+            label(
+                f"hosted API {format_usd(api_usd_per_mtok)}",
+                1.0,
+                math.log10(api_usd_per_mtok),
+                COLOUR["peer"],
+                xanchor="right",
+            )
+        )
+    return Chart(
+        title=f"A fully used fleet makes a token {format_number(here / float(price[-1]), 2)}× cheaper than now",
+        subtitle="USD per million tokens (log) against mean use of the fleet's throughput",
+        figure=figure(
+            [
+                {
+                    "type": "scatter",
+                    "mode": "lines",
+                    "x": share,
+                    "y": price,
+                    "line": {"color": COLOUR["own"], "width": 2.5},
+                    "hovertemplate": "%{y:.3g} USD at %{x:.0%}<extra></extra>",
+                    "showlegend": False,
+                }
+            ],
+            layout(
+                x="share of full throughput, mean over the month",
+                y="USD per million tokens",
+                height=320,
+                xaxis={"tickformat": ".0%", "range": [0, 1.02]},
+                yaxis={"type": "log"},
+                shapes=shapes,
+                annotations=notes,
+            ),
+        ),
+        alt=f"Price of a million tokens falls with use; now {format_usd(here)} at {used_fraction:.0%}",
+    )

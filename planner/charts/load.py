@@ -1,0 +1,252 @@
+"""Latency against load, distributions, and what a step's time consists of."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.charts.style import COLOUR, DASH, Chart, figure, label, layout, line_at, shade_from
+from planner.saturation import LoadCurve
+from planner.step_time import PrefillChunk, StepTimeTable, StepWork
+from planner.units import MS, format_duration, format_number, format_percent
+
+QUANTITIES = {"ttft_s": "Time to first token", "tpot_s": "Time per output token", "e2e_s": "End-to-end time"}
+TERM_TITLES = {
+    "linear": "Linear layers and collectives",
+    "head": "Output head and sampling",
+    "decode_attention": "Decode attention (reads the KV cache)",
+    "prefill_attention": "Prefill attention",
+    "host": "Host, not hidden",
+}
+TERM_COLOUR = {
+    "linear": COLOUR["weights"],
+    "head": "#9db0f0",
+    "decode_attention": COLOUR["kv_used"],
+    "prefill_attention": COLOUR["activations"],
+    "host": COLOUR["runtime"],
+}
+
+
+def load_finding(curve: LoadCurve, num_replicas: int, rate_rps: float) -> str:
+    """Where the targets stop holding, in a sentence."""
+    top = curve.slo_rate_rps * num_replicas
+    if curve.capacity_rps <= 0:
+        return "No request fits"
+    if top <= 0:
+        return "The targets are missed even without load"
+    if rate_rps > curve.capacity_rps * num_replicas:
+        return (
+            f"Overloaded: {format_number(rate_rps)} req/s arrive, {format_number(curve.capacity_rps * num_replicas)}"
+            " can be finished"
+        )
+    return (
+        f"Holds the targets to {format_number(top)} req/s; from {format_number(curve.capacity_rps * num_replicas)}"
+        " the queue grows"
+    )
+
+
+def latency_against_load(
+    curve: LoadCurve,
+    quantity: str,
+    *,
+    num_replicas: int = 1,
+    rate_rps: float | None = None,
+    target_s: float | None = None,
+    height: int = 300,
+) -> Chart:
+    """p50, p95 and p99 of one quantity over the offered rate of the whole fleet.
+
+    Parameters
+    ----------
+    curve : LoadCurve
+        One replica's sweep; rates are multiplied by `num_replicas`.
+    quantity : str
+        ttft_s, tpot_s or e2e_s.
+    num_replicas : int
+        Replicas that share the load.
+    rate_rps : float, optional
+        Where the plan operates. [req/s]
+    target_s : float, optional
+        The target line. [s]
+    """
+    points = [p for p in curve.points if p.metrics is not None]
+    rates = np.array([p.rate_rps * num_replicas for p in points])
+    traces: list[dict[str, Any]] = []
+    values: list[float] = []
+    for level in ("p50", "p95", "p99"):
+        y = np.array([getattr(getattr(p.metrics, quantity), level) for p in points])
+        values += [v for v in y if math.isfinite(v) and v > 0]
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "lines+markers",
+                "name": level,
+                "x": rates,
+                "y": y,
+                "line": {"color": COLOUR[level], "width": 2.5, "dash": DASH[level]},
+                "marker": {"size": 5},
+                "hovertemplate": f"{level} %{{y:.3g}} s at %{{x:.3g}} req/s<extra></extra>",
+            }
+        )
+    capacity = curve.capacity_rps * num_replicas
+    right = max([*rates, rate_rps or 0.0, capacity]) * 1.03 if len(rates) else 1.0
+    low, high = (min(values), max(values)) if values else (0.01, 1.0)
+    if target_s:
+        low, high = min(low, target_s), max(high, target_s)
+    y_range = [math.log10(low) - 0.12, math.log10(high) + 0.25]
+    shapes = [shade_from(capacity, right)]
+    notes = [label("saturated", capacity, 0.0, COLOUR["target"], yref="paper", xanchor="left", textangle=-90)]
+    if target_s:
+        shapes.append(line_at("y", target_s, COLOUR["target"]))
+        notes.append(
+            label(f"target {format_duration(target_s)}", 0.0, math.log10(target_s), COLOUR["target"], xref="paper")
+        )
+    if rate_rps is not None and len(points):
+        shapes.append(line_at("x", rate_rps, COLOUR["here"], "solid"))
+        notes.append(
+            label(
+                f"you: {format_number(rate_rps)} req/s",
+                rate_rps,
+                0.97,
+                COLOUR["here"],
+                yref="paper",
+                xanchor="right" if rate_rps > right / 2 else "left",
+                yanchor="top",
+            )
+        )
+    slo = curve.slo_rate_rps * num_replicas
+    if slo > 0:
+        notes.append(
+            label(
+                f"▲ targets hold to {format_number(slo)}",
+                slo,
+                0.02,
+                COLOUR["neutral"],
+                yref="paper",
+                xanchor="right" if slo > right / 2 else "left",
+            )
+        )
+    fleet = "1 replica" if num_replicas == 1 else f"all {num_replicas} replicas"
+    return Chart(
+        title=load_finding(curve, num_replicas, rate_rps or 0.0),
+        subtitle=f"{QUANTITIES[quantity]} in seconds (log) against requests per second, {fleet}",
+        figure=figure(
+            traces,
+            layout(
+                x="requests per second",
+                y="s",
+                height=height,
+                xaxis={"range": [0, right]},
+                yaxis={"type": "log", "range": y_range, "dtick": 1 if y_range[1] - y_range[0] > 1 else None},
+                shapes=shapes,
+                annotations=notes,
+            ),
+        ),
+        alt=f"{QUANTITIES[quantity]} rises with load; " + load_finding(curve, num_replicas, rate_rps or 0.0),
+    )
+
+
+def distribution(
+    seconds: NDArray[np.float64], quantity: str, target_s: float | None, attainment_quantile: float
+) -> Chart:
+    """Cumulative distribution of one quantity over the requests at the peak."""
+    finite = np.sort(seconds[np.isfinite(seconds)])
+    keep = np.unique(np.linspace(0, max(len(finite) - 1, 0), 400).astype(int)) if len(finite) else np.array([], int)
+    x = finite[keep]
+    y = (keep + 1) / max(len(finite), 1)
+    within = float(np.mean(finite <= target_s)) if target_s and len(finite) else math.nan
+    title = (
+        f"{format_percent(within)} of requests are within {format_duration(target_s)}"
+        if target_s and len(finite)
+        else f"{QUANTITIES[quantity]} of single requests"
+    )
+    shapes, notes = [], []
+    for name, q in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99)):
+        if len(finite):
+            value = float(np.quantile(finite, q))
+            shapes.append(line_at("x", value, COLOUR[name], DASH[name]))
+            notes.append(
+                label(
+                    name,
+                    math.log10(max(value, 1e-9)),
+                    {"p50": 0.0, "p95": 0.12, "p99": 0.24}[name],
+                    COLOUR[name],
+                    yref="paper",
+                )
+            )
+    if target_s:
+        shapes.append(line_at("x", target_s, COLOUR["target"]))
+        notes.append(
+            label("target", math.log10(target_s), 1.0, COLOUR["target"], yref="paper", xanchor="right", yanchor="top")
+        )
+    return Chart(
+        title=title,
+        subtitle=f"{QUANTITIES[quantity]} in seconds (log): share of requests that are at most that",
+        figure=figure(
+            [
+                {
+                    "type": "scatter",
+                    "mode": "lines",
+                    "x": x,
+                    "y": y,
+                    "line": {"color": COLOUR["neutral"], "width": 2.5},
+                    "hovertemplate": "%{y:.1%} within %{x:.3g} s<extra></extra>",
+                    "showlegend": False,
+                }
+            ],
+            layout(
+                x="s",
+                height=270,
+                xaxis={"type": "log"},
+                yaxis={"tickformat": ".0%", "range": [0, 1.02]},
+                shapes=shapes,
+                annotations=notes,
+            ),
+        ),
+        alt=title,
+    )
+
+
+def step_terms(table: StepTimeTable, *, running: int, context_tokens: int, chunk_tokens: int) -> Chart:
+    """What a decode step and a step with a prompt chunk spend their time on."""
+    decode = StepWork(
+        num_decodes=running,
+        kv_tokens=running * context_tokens,
+        window_kv_tokens=running * min(context_tokens, table.window_tokens or context_tokens),
+        num_logit_rows=running,
+    )
+    mixed = StepWork(
+        num_decodes=running,
+        kv_tokens=decode.kv_tokens,
+        window_kv_tokens=decode.window_kv_tokens,
+        num_logit_rows=running + 1,
+        chunks=(PrefillChunk(num_tokens=chunk_tokens),),
+    )
+    names = [f"{running} decodes", f"{running} decodes + {chunk_tokens:,} prompt tokens"]
+    terms = [table.terms_s(decode), table.terms_s(mixed)]
+    totals = [sum(term.values()) for term in terms]
+    traces = [
+        {
+            "type": "bar",
+            "orientation": "h",
+            "y": names,
+            "x": [term.get(key, 0.0) / MS for term in terms],
+            "name": title,
+            "marker": {"color": TERM_COLOUR[key]},
+            "hovertemplate": f"{title}: %{{x:.2f}} ms<extra></extra>",
+        }
+        for key, title in TERM_TITLES.items()
+        if max(term.get(key, 0.0) for term in terms) > 0
+    ]
+    main = max(terms[0], key=lambda key: terms[0][key])
+    return Chart(
+        title=f"A decode step takes {format_duration(totals[0])}, mostly "
+        f"{TERM_TITLES[main][0].lower() + TERM_TITLES[main][1:]}; a prompt chunk adds "
+        f"{format_duration(totals[1] - totals[0])}",
+        subtitle=f"Time of one engine step in ms, {format_number(running)} sequences of {context_tokens:,} tokens",
+        figure=figure(traces, layout(x="ms", height=250, barmode="stack", legend={"y": -0.35, "yanchor": "top"})),
+        alt=f"Step time: {format_duration(totals[0])} and {format_duration(totals[1])}",
+    )

@@ -1,0 +1,193 @@
+"""Memory of one GPU: what fills it, what requests use of it, what the weights consist of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from planner.charts.style import COLOUR, Chart, figure, label, layout
+from planner.memory_plan import MemoryPlan
+from planner.units import GIB, format_number, format_percent
+
+GROUP_TITLES = {
+    "embedding": "Embedding",
+    "lm_head": "Output head",
+    "attention": "Attention",
+    "mlp": "MLP",
+    "expert": "Experts",
+    "shared_expert": "Shared experts",
+    "router": "Routers",
+    "state": "State layers",
+    "norm": "Norms",
+    "vision": "Vision encoder",
+    "mtp": "Draft (MTP) layers",
+}
+
+
+def parts(
+    memory: MemoryPlan, held_fraction: float | None = None, written_fraction: float | None = None
+) -> list[tuple[str, str, float]]:
+    """Divide the GPU into (meaning, title, bytes), from the bottom up; they add up to its memory.
+
+    Parameters
+    ----------
+    memory : MemoryPlan
+        The GPU after start-up.
+    held_fraction, written_fraction : float, optional
+        Mean share of the KV pool that requests hold, and that holds real tokens, at the peak. Without
+        them the pool is one part.
+    """
+    pool = max(0.0, memory.kv_pool_bytes)
+    found = [("weights", "Weights", memory.weights_bytes)]
+    if held_fraction is None or written_fraction is None:
+        found.append(("kv_used", "KV cache", pool))
+    else:
+        written = min(written_fraction, held_fraction) * pool
+        held = min(held_fraction, 1.0) * pool
+        found += [
+            ("kv_used", "KV used at peak", written),
+            ("kv_reserved", "KV reserved, empty", held - written),
+            ("kv_unused", "KV pool, not needed at peak", pool - held),
+        ]
+    found += [
+        ("activations", "Activations", memory.activation_bytes),
+        ("cuda_graphs", "CUDA graphs", memory.cuda_graph_bytes),
+        ("runtime", "Runtime", memory.non_torch_bytes),
+        ("free", "Free", max(0.0, memory.free_bytes)),
+    ]
+    return found
+
+
+def memory_finding(memory: MemoryPlan, held_fraction: float | None = None) -> str:
+    """What the memory bar shows, in a sentence."""
+    if not memory.starts:
+        need = memory.weights_bytes + memory.activation_bytes + memory.non_torch_bytes
+        if memory.kv_pool_bytes <= 0 and need > memory.budget_bytes:
+            return f"Weights and runtime alone need {format_number((need - memory.budget_bytes) / GIB)} GiB too much"
+        return f"The KV cache left over holds {memory.kv_tokens:,} tokens, too few to start"
+    weights, pool = memory.weights_bytes / memory.total_bytes, memory.kv_pool_bytes / memory.total_bytes
+    if held_fraction is not None and held_fraction > 0.9:
+        return "The KV cache is full at the peak: memory limits this GPU"
+    if weights > pool:
+        return f"Weights take {format_percent(weights)} of the GPU, the KV cache {format_percent(pool)}"
+    return f"The KV cache gets {format_percent(pool)} of the GPU, weights take {format_percent(weights)}"
+
+
+def memory_bar(
+    memory: MemoryPlan,
+    held_fraction: float | None = None,
+    written_fraction: float | None = None,
+    *,
+    gpu: str = "GPU",
+    height: int = 300,
+) -> Chart:
+    """One stacked bar of the GPU's memory in GiB, every part labelled."""
+    rows = [(kind, title, size) for kind, title, size in parts(memory, held_fraction, written_fraction) if size > 0]
+    total = memory.total_bytes / GIB
+    traces: list[dict[str, Any]] = []
+    for kind, title, size in rows:
+        gib = size / GIB
+        marker: dict[str, Any] = {"color": COLOUR[kind]}
+        if kind == "kv_reserved":
+            marker["pattern"] = {"shape": "/", "fgcolor": COLOUR["kv_used"], "size": 6}
+        traces.append(
+            {
+                "type": "bar",
+                "orientation": "h",
+                "y": [""],
+                "x": [gib],
+                "name": f"{title} {gib:.1f}",
+                "marker": marker,
+                "text": [f"{gib:.1f}" if gib > 0.06 * total else ""],
+                "textposition": "inside",
+                "insidetextanchor": "middle",
+                "textangle": 0,
+                "insidetextfont": {"color": "#14241c" if kind.startswith("kv_") or kind == "free" else "#ffffff"},
+                "hovertemplate": f"{title}: {gib:.2f} GiB ({size / memory.total_bytes:.1%})<extra></extra>",
+            }
+        )
+    limit = memory.budget_bytes / GIB
+    shape = layout(
+        x="GiB on each GPU",
+        height=height,
+        barmode="stack",
+        yaxis={"showticklabels": False},
+        xaxis={"range": [0, max(total, sum(size for *_, size in rows) / GIB) * 1.01]},
+        bargap=0.15,
+        legend={"y": -0.45, "yanchor": "top", "traceorder": "normal"},
+        shapes=[
+            {
+                "type": "line",
+                "x0": limit,
+                "x1": limit,
+                "y0": 0,
+                "y1": 1,
+                "yref": "paper",
+                "line": {"color": COLOUR["target"], "width": 2, "dash": "dash"},
+            }
+        ],
+        annotations=[
+            label(f"engine's budget {limit:.1f}", limit, 1.02, COLOUR["target"], yref="paper", xanchor="right")
+        ],
+    )
+    told = ", ".join(f"{title} {size / GIB:.1f} GiB" for _, title, size in rows)
+    return Chart(
+        title=memory_finding(memory, held_fraction),
+        subtitle=f"{gpu}, {total:.1f} GiB: memory after start-up, GiB",
+        figure=figure(traces, shape),
+        alt=f"Memory of one GPU of {total:.1f} GiB: {told}",
+    )
+
+
+def weights_by_group(memory: MemoryPlan) -> Chart:
+    """Weights by tensor group, largest first."""
+    rows = sorted(((name, size) for name, size in memory.weights_by_group if size > 0), key=lambda row: row[1])
+    names = [GROUP_TITLES.get(name, name) for name, _ in rows]
+    sizes = [size / GIB for _, size in rows]
+    largest, share = (names[-1], rows[-1][1] / memory.weights_bytes) if rows else ("—", 0.0)
+    return Chart(
+        title=f"{largest}: {format_percent(share)} of the weights",
+        subtitle="Weights on each GPU by tensor group, GiB",
+        figure=figure(
+            [
+                {
+                    "type": "bar",
+                    "orientation": "h",
+                    "x": sizes,
+                    "y": names,
+                    "marker": {"color": COLOUR["weights"]},
+                    "text": [f"{size:.2f}" for size in sizes],
+                    "textposition": "auto",
+                    "hovertemplate": "%{y}: %{x:.3f} GiB<extra></extra>",
+                }
+            ],
+            layout(x="GiB", height=max(180, 46 + 34 * len(rows)), showlegend=False),
+        ),
+        alt="Weights by tensor group: " + ", ".join(f"{n} {s:.2f} GiB" for n, s in zip(names, sizes, strict=True)),
+    )
+
+
+def concurrency(memory: MemoryPlan) -> Chart:
+    """Sequences that run at once: at full length, reserved and paged at the traffic's lengths."""
+    names = ["At full context", "Traffic, each reserving the maximum", "Traffic, paged"]
+    values = [memory.max_concurrency, memory.typical_concurrency_reserved, memory.typical_concurrency_paged]
+    ratio = memory.typical_concurrency_paged / max(memory.typical_concurrency_reserved, 1e-9)
+    return Chart(
+        title=f"Paging runs {format_number(ratio, 2)} times as many of these requests at once as reserving",
+        subtitle="Sequences that fit in the KV pool of one replica",
+        figure=figure(
+            [
+                {
+                    "type": "bar",
+                    "orientation": "h",
+                    "x": values,
+                    "y": names,
+                    "marker": {"color": [COLOUR["neutral"], COLOUR["kv_reserved"], COLOUR["kv_used"]]},
+                    "text": [format_number(value) for value in values],
+                    "textposition": "auto",
+                    "hovertemplate": "%{y}: %{x:.1f}<extra></extra>",
+                }
+            ],
+            layout(x="sequences at once", height=190, showlegend=False),
+        ),
+        alt="; ".join(f"{n}: {format_number(v)} sequences" for n, v in zip(names, values, strict=True)),
+    )

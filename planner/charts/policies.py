@@ -1,0 +1,222 @@
+"""The batching policies side by side on identical requests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from planner.charts.style import COLOUR, POLICY_COLOUR, Chart, figure, layout
+from planner.policies import PolicyOutcome
+from planner.units import format_duration, format_number, format_percent
+
+
+def in_sentence(title: str) -> str:
+    """A policy's title as it stands inside a sentence."""
+    return title[:1].lower() + title[1:]
+
+
+def _bars(
+    outcomes: tuple[PolicyOutcome, ...], values: list[float], texts: list[str], hover: str, **more: Any
+) -> dict[str, Any]:
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "y": [item.title for item in outcomes],
+        "x": values,
+        "text": texts,
+        "textposition": "auto",
+        "hovertemplate": "%{y}: " + hover + "<extra></extra>",
+        **more,
+    }
+
+
+def throughput_finding(outcomes: tuple[PolicyOutcome, ...]) -> str:
+    """How far apart the policies are, in a sentence."""
+    first, last = outcomes[0], outcomes[-1]
+    if first.capacity_tokens_per_s <= 0:
+        return f"{first.title} serves nothing here"
+    ratio = last.capacity_tokens_per_s / first.capacity_tokens_per_s
+    return f"The same requests: {in_sentence(last.title)} carries {format_number(ratio, 2)}× {in_sentence(first.title)}"
+
+
+def throughput(outcomes: tuple[PolicyOutcome, ...], *, height: int = 240) -> Chart:
+    """Tokens per second of each policy with a full queue."""
+    values = [item.capacity_tokens_per_s for item in outcomes]
+    return Chart(
+        title=throughput_finding(outcomes),
+        subtitle="Tokens per second of one replica while the queue never empties, prompt and output",
+        figure=figure(
+            [
+                _bars(
+                    outcomes,
+                    values,
+                    [format_number(value) for value in values],
+                    "%{x:,.0f} tokens/s",
+                    marker={"color": [POLICY_COLOUR.get(item.name, COLOUR["neutral"]) for item in outcomes]},
+                )
+            ],
+            layout(x="tokens per second", height=height, showlegend=False, yaxis={"autorange": "reversed"}),
+        ),
+        alt="; ".join(f"{item.title}: {item.capacity_tokens_per_s:,.0f} tokens per second" for item in outcomes),
+    )
+
+
+def slots(outcomes: tuple[PolicyOutcome, ...], max_num_seqs: int) -> Chart:
+    """Sequences running on average at the offered rate."""
+    values = [item.result.mean_running for item in outcomes]
+    most = max(range(len(outcomes)), key=lambda i: values[i])
+    return Chart(
+        title=f"{outcomes[most].title} keeps {format_number(values[most])} sequences running, most of all",
+        subtitle=f"Mean sequences running at once at the offered rate (at most {max_num_seqs:,} slots)",
+        figure=figure(
+            [
+                _bars(
+                    outcomes,
+                    values,
+                    [format_number(value) for value in values],
+                    "%{x:.1f} running",
+                    marker={"color": [POLICY_COLOUR.get(item.name, COLOUR["neutral"]) for item in outcomes]},
+                )
+            ],
+            layout(x="sequences running", height=230, showlegend=False, yaxis={"autorange": "reversed"}),
+        ),
+        alt="; ".join(f"{item.title}: {v:.1f} running" for item, v in zip(outcomes, values, strict=True)),
+    )
+
+
+def kv_use(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
+    """Mean share of the KV pool that holds tokens, and that is reserved but empty."""
+    written = [item.result.mean_kv_written_fraction for item in outcomes]
+    empty = [max(0.0, item.result.mean_kv_used_fraction - w) for item, w in zip(outcomes, written, strict=True)]
+    worst = max(range(len(outcomes)), key=lambda i: empty[i])
+    return Chart(
+        title=f"{outcomes[worst].title}: {format_percent(empty[worst])} of the KV pool is reserved and stays empty",
+        subtitle="Mean share of the KV pool at the offered rate",
+        figure=figure(
+            [
+                _bars(
+                    outcomes,
+                    written,
+                    ["" if v < 0.04 else format_percent(v) for v in written],
+                    "%{x:.1%} holds tokens",
+                    name="KV used",
+                    marker={"color": COLOUR["kv_used"]},
+                ),
+                _bars(
+                    outcomes,
+                    empty,
+                    ["" if v < 0.04 else format_percent(v) for v in empty],
+                    "%{x:.1%} reserved, empty",
+                    name="KV reserved, empty",
+                    marker={
+                        "color": COLOUR["kv_reserved"],
+                        "pattern": {"shape": "/", "fgcolor": COLOUR["kv_used"], "size": 6},
+                    },
+                    insidetextfont={"color": "#14241c"},
+                ),
+            ],
+            layout(
+                x="share of the KV pool",
+                height=250,
+                barmode="stack",
+                yaxis={"autorange": "reversed"},
+                xaxis={"tickformat": ".0%", "range": [0, 1]},
+            ),
+        ),
+        alt="; ".join(
+            f"{item.title}: {format_percent(w)} used, {format_percent(e)} reserved but empty"
+            for item, w, e in zip(outcomes, written, empty, strict=True)
+        ),
+    )
+
+
+def waits(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
+    """Median and 95th percentile of the time from arrival to the last token."""
+    best = min(outcomes, key=lambda item: item.metrics.e2e_s.p95)
+    traces = []
+    for name in ("p50", "p95"):
+        values = [getattr(item.metrics.e2e_s, name) for item in outcomes]
+        traces.append(
+            _bars(
+                outcomes,
+                values,
+                [format_duration(value) for value in values],
+                f"{name} %{{x:.3g}} s",
+                name="median" if name == "p50" else name,
+                marker={"color": COLOUR[name]},
+            )
+        )
+    return Chart(
+        title=f"{best.title} waits least: 95 of 100 requests are done within {format_duration(best.metrics.e2e_s.p95)}",
+        subtitle="Arrival to last token at the offered rate, seconds (log)",
+        figure=figure(
+            traces,
+            layout(
+                x="s",
+                height=290,
+                barmode="group",
+                yaxis={"autorange": "reversed"},
+                xaxis={"type": "log"},
+                legend={"traceorder": "normal"},
+            ),
+        ),
+        alt="; ".join(
+            f"{item.title}: median {format_duration(item.metrics.e2e_s.p50)}, "
+            f"p95 {format_duration(item.metrics.e2e_s.p95)}"
+            for item in outcomes
+        ),
+    )
+
+
+def cost(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
+    """USD per million tokens of each policy at full load."""
+    values = [item.usd_per_million_tokens_at_capacity for item in outcomes]
+    shown = [value if value != float("inf") else 0.0 for value in values]
+    ratio = values[0] / values[-1] if values[-1] and values[0] != float("inf") else 0.0
+    return Chart(
+        title=f"{outcomes[0].title} costs {format_number(ratio, 2)}× as much per token as {in_sentence(outcomes[-1].title)}"
+        if ratio
+        else "Price of a token under each policy",
+        subtitle="USD per million tokens of one replica at full load",
+        figure=figure(
+            [
+                _bars(
+                    outcomes,
+                    shown,
+                    [format_number(value) for value in values],
+                    "%{x:.3g} USD per million tokens",
+                    marker={"color": [POLICY_COLOUR.get(item.name, COLOUR["neutral"]) for item in outcomes]},
+                )
+            ],
+            layout(x="USD per million tokens", height=230, showlegend=False, yaxis={"autorange": "reversed"}),
+        ),
+        alt="; ".join(f"{item.title}: {format_number(v)} USD" for item, v in zip(outcomes, values, strict=True)),
+    )
+
+
+def timeline(outcomes: tuple[PolicyOutcome, ...], field: str, title: str, unit: str) -> Chart | None:
+    """One quantity of the step loop over time, a line per policy; None when nothing was sampled."""
+    traces = []
+    for item in outcomes:
+        line = item.result.timeline
+        if line is None or len(line.time_s) == 0:
+            continue
+        skip = max(1, len(line.time_s) // 600)
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "name": item.title,
+                "x": line.time_s[::skip],
+                "y": getattr(line, field)[::skip],
+                "line": {"color": POLICY_COLOUR.get(item.name, COLOUR["neutral"]), "width": 1.8, "shape": "hv"},
+                "hovertemplate": f"{item.title}: %{{y:,.0f}} at %{{x:.1f}} s<extra></extra>",
+            }
+        )
+    if not traces:
+        return None
+    return Chart(
+        title=title,
+        subtitle=f"{unit} over simulated time, one replica at the offered rate",
+        figure=figure(traces, layout(x="s", y=unit, height=300, legend={"y": -0.3, "yanchor": "top"})),
+        alt=title,
+    )

@@ -1,0 +1,115 @@
+"""One colour per meaning, and the layout that all charts share.
+
+Figures are plain dicts in Plotly's schema: building a `go.Figure` costs more than drawing it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+Figure = dict[str, Any]
+
+# Chosen to be told apart on white and on near-black, and in the common colour-vision deficiencies
+# by lightness; dashes, hatching and labels carry the same meaning a second time.
+COLOUR = {
+    "weights": "#5b6fd8",
+    "kv_used": "#2e9e6b",
+    "kv_reserved": "#a3d9ba",
+    "kv_unused": "#cfe8da",
+    "activations": "#d99a1c",
+    "cuda_graphs": "#a0714f",
+    "runtime": "#8b7fa8",
+    "free": "#aab2bd",
+    "p50": "#2ba3c9",
+    "p95": "#c2488f",
+    "p99": "#8e4ec6",
+    "target": "#e5484d",
+    "here": "#f76b15",
+    "own": "#2ba3c9",
+    "peer": "#8b95a5",
+    "neutral": "#7d8796",
+}
+DASH = {"p50": "dot", "p95": "solid", "p99": "dash"}
+POLICY_COLOUR = {"one-at-a-time": "#8b95a5", "static": "#b4637a", "reserve-max": "#c98a1b", "paged": "#2e9e6b"}
+GREY = "#8a8f98"
+GRID = "rgba(128,136,150,0.22)"
+SHADE = "rgba(229,72,77,0.10)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Chart:
+    """A figure with its finding (a sentence), its axes in words and a text for those who cannot see it."""
+
+    title: str
+    subtitle: str
+    figure: Figure
+    alt: str
+
+
+def layout(*, x: str = "", y: str = "", height: int = 300, **more: Any) -> dict[str, Any]:
+    """The layout that all charts share; `more` is laid over it."""
+    base: dict[str, Any] = {
+        "height": height,
+        "margin": {"l": 8, "r": 12, "t": 28, "b": 8},
+        "xaxis": {"title": {"text": x}, "automargin": True, "gridcolor": GRID, "zeroline": False},
+        "yaxis": {"title": {"text": y}, "automargin": True, "gridcolor": GRID, "zeroline": False},
+        "legend": {"orientation": "h", "yanchor": "bottom", "y": 1.0, "x": 0, "xanchor": "left"},
+        "hovermode": "closest",
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "dragmode": False,
+    }
+    for key, value in more.items():
+        base[key] = {**base[key], **value} if isinstance(value, dict) and isinstance(base.get(key), dict) else value
+    return base
+
+
+def line_at(axis: str, value: float, colour: str, dash: str = "dash") -> dict[str, Any]:
+    """A straight line across the whole chart at one value of an axis."""
+    other = "y" if axis == "x" else "x"
+    return {
+        "type": "line",
+        f"{axis}0": value,
+        f"{axis}1": value,
+        f"{axis}ref": axis,
+        f"{other}0": 0,
+        f"{other}1": 1,
+        f"{other}ref": "paper",
+        "line": {"color": colour, "width": 2, "dash": dash},
+    }
+
+
+def shade_from(x0: float, x1: float) -> dict[str, Any]:
+    """A shaded region between two values of x."""
+    return {
+        "type": "rect",
+        "x0": x0,
+        "x1": x1,
+        "xref": "x",
+        "y0": 0,
+        "y1": 1,
+        "yref": "paper",
+        "fillcolor": SHADE,
+        "line": {"width": 0},
+        "layer": "below",
+    }
+
+
+def label(text: str, x: float, y: float, colour: str, **more: Any) -> dict[str, Any]:
+    """A word beside what it names. `more` may set xref, yref, anchors."""
+    return {
+        "text": text,
+        "x": x,
+        "y": y,
+        "showarrow": False,
+        "font": {"color": colour, "size": 12},
+        "xanchor": "left",
+        "yanchor": "bottom",
+        **more,
+    }
+
+
+def figure(data: list[dict[str, Any]], shape: dict[str, Any]) -> Figure:
+    """Put traces and layout together."""
+    return {"data": data, "layout": shape}

@@ -1,0 +1,324 @@
+"""The sidebar: the form made from the Scenario's own declarations, one expander per group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import streamlit as st
+
+from planner.catalog.engine_catalog import engine_names
+from planner.catalog.gpu_catalog import get_gpu, gpu_names
+from planner.catalog.length_catalog import LENGTH_SET_TITLES, length_set_names
+from planner.catalog.model_catalog import model_names
+from planner.dashboard import urlstate
+from planner.dashboard.config_text import fetch_from_hub, pruned
+from planner.dashboard.widgets import plain, prose
+from planner.errors import InvalidInput
+from planner.presets import preset, preset_names
+from planner.quantization import kv_dtype_names, weight_dtype_names
+from planner.scenario import CONFIG, CUSTOM, Scenario, fields_by_name
+from planner.units import format_duration, format_number, format_usd
+
+LARGEST = 2**53 - 1  # the largest whole number that a browser keeps exactly
+GROUPS = {
+    "model": "Model",
+    "hardware": "Hardware",
+    "engine": "Engine",
+    "traffic": "Traffic",
+    "targets": "Targets",
+    "prices": "Prices",
+    "simulation": "Simulation",
+}
+OPTIONS: dict[str, Callable[[], tuple[str, ...]]] = {
+    "model": lambda: (*model_names(), CUSTOM, CONFIG),
+    "gpu": lambda: (*gpu_names(), CUSTOM),
+    "engine": engine_names,
+    "weight_dtype": weight_dtype_names,
+    "kv_cache_dtype": kv_dtype_names,
+    "length_trace": length_set_names,
+}
+WORDS = {
+    "model": {CUSTOM: "Enter the shape by hand", CONFIG: "From a config.json"},
+    "gpu": {CUSTOM: "Enter a GPU by hand"},
+    "weight_dtype": {"auto": "as published"},
+    "kv_cache_dtype": {"auto": "16 bit, as the model"},
+    "demand": {"users": "Users × requests per hour", "rate": "Requests per second", "daily": "Requests per day"},
+    "arrivals": {
+        "poisson": "Poisson, independent users",
+        "bursty": "Bursty",
+        "once": "All at once",
+        "closed": "Closed loop of N users",
+    },
+    "lengths": {
+        "trace": "As in a real trace",
+        "lognormal": "Lognormal: mean and spread",
+        "normal": "Normal: mean and spread",
+        "constant": "Constant",
+    },
+    "length_trace": LENGTH_SET_TITLES,
+}
+STEPS = {
+    "ttft_target_s": 0.1,
+    "tpot_target_s": 0.005,
+    "usd_per_gpu_hour": 0.1,
+    "target_quantile": 0.01,
+    "gpu_memory_utilization": 0.01,
+    "speculative_acceptance": 0.05,
+    "prompt_spread": 0.1,
+    "output_spread": 0.1,
+    "burst_cv": 0.5,
+    "peak_factor": 0.5,
+    "api_usd_per_mtok_input": 0.05,
+    "api_usd_per_mtok_output": 0.05,
+    "max_model_len": 1024,
+    "users": 100,
+    "num_requests": 500,
+    "max_num_batched_tokens": 1024,
+    "prompt_mean_tokens": 128.0,
+    "output_mean_tokens": 32.0,
+    "shared_prefix_tokens": 128,
+    "hours_per_month": 10.0,
+    "hidden_size": 128,
+    "intermediate_size": 256,
+    "vocab_size": 1000,
+    "moe_intermediate_size": 128,
+}
+SHAPE = ("shape",)
+
+
+def relevant(name: str, s: dict[str, Any]) -> bool:
+    """Whether a field has any effect, given what the other widgets hold."""
+    rules: dict[str, bool] = {
+        "model_config": False,  # has its own editor
+        "users": s["demand"] == "users",
+        "requests_per_user_hour": s["demand"] == "users",
+        "rate_rps": s["demand"] == "rate",
+        "requests_per_day": s["demand"] == "daily",
+        "demand": s["arrivals"] in ("poisson", "bursty"),
+        "peak_factor": s["arrivals"] in ("poisson", "bursty"),
+        "burst_cv": s["arrivals"] == "bursty",
+        "concurrent_users": s["arrivals"] == "closed",
+        "think_time_s": s["arrivals"] == "closed",
+        "length_trace": s["lengths"] == "trace",
+        "prompt_mean_tokens": s["lengths"] != "trace",
+        "output_mean_tokens": s["lengths"] != "trace",
+        "prompt_spread": s["lengths"] in ("lognormal", "normal"),
+        "output_spread": s["lengths"] in ("lognormal", "normal"),
+        "speculative_acceptance": bool(s["num_speculative_tokens"]),
+        "experts_per_token": bool(s["num_experts"]),
+        "moe_intermediate_size": bool(s["num_experts"]),
+    }
+    for demand_field in ("users", "requests_per_user_hour", "rate_rps", "requests_per_day"):
+        rules[demand_field] = rules[demand_field] and rules["demand"]
+    return rules.get(name, True)
+
+
+def sidebar(scenario: Scenario, errors: dict[str, str]) -> None:
+    """Draw all inputs; a message stands under the field that it speaks of."""
+    held = urlstate.values()
+    with st.sidebar:
+        _start_from()
+        for group, title in GROUPS.items():
+            wrong = [name for name in errors if _group_of(name) == group]
+            with st.expander(
+                f"**{title}**" + (" :red[· look here]" if wrong else ""),
+                key=f"group_{group}",
+                expanded=group == "model",
+            ):
+                _group(group, held, errors)
+            st.caption(summary(group, scenario))
+        left = [text for name, text in errors.items() if name not in fields_by_name()]
+        for text in left:
+            st.error(prose(text))
+
+
+def _group_of(name: str) -> str:
+    fields = fields_by_name()
+    if name not in fields:
+        return ""
+    group = str(fields[name].metadata["group"])
+    return {"shape": "model", "gpu": "hardware"}.get(group, group)
+
+
+def _group(group: str, held: dict[str, Any], errors: dict[str, str]) -> None:
+    for name, item in fields_by_name().items():
+        own = item.metadata["group"]
+        if own == group and relevant(name, held):
+            _field(name, item.metadata, errors.get(name))
+        if name == "model" and group == "model":
+            if held["model"] == CONFIG:
+                _config_editor(errors.get("model_config"))
+            elif held["model"] == CUSTOM:
+                _nested("shape", held, errors)
+        if name == "gpu" and group == "hardware" and held["gpu"] == CUSTOM:
+            _nested("gpu", held, errors)
+
+
+def _nested(group: str, held: dict[str, Any], errors: dict[str, str]) -> None:
+    with st.container(border=True):
+        for name, item in fields_by_name().items():
+            if item.metadata["group"] == group and relevant(name, held):
+                _field(name, item.metadata, errors.get(name))
+
+
+def _field(name: str, meta: Any, error: str | None) -> None:
+    """Draw one field as the widget that its declaration asks for."""
+    label = meta["label"] + (f" ({meta['unit']})" if meta["unit"] else "")
+    about = meta["help"] or None
+    key, state = urlstate.key(name), st.session_state
+    common: dict[str, Any] = {"key": key, "help": about, "persist_state": "session"}
+    if name in OPTIONS or meta["choices"]:
+        choices = list(meta["choices"] or OPTIONS[name]())
+        if state[key] not in choices:
+            choices.insert(0, state[key])
+        words = WORDS.get(name, {})
+        st.selectbox(label, choices, format_func=lambda value: words.get(value, _short(value)), **common)
+    elif meta["kind"] == "flag":
+        st.checkbox(label, **common)
+    elif meta["kind"] == "text":
+        st.text_input(label, **common)
+    else:
+        _number(name, label, meta, common)
+    if error:
+        st.error(prose(error))
+
+
+def _number(name: str, label: str, meta: Any, common: dict[str, Any]) -> None:
+    # Bounds are the Scenario's to judge, so that its message stands under the field; the browser's would be silent.
+    whole = meta["kind"] == "count"
+    key, state = common["key"], st.session_state
+    if meta["optional"]:
+        start: dict[str, Any] = {
+            "value": None,
+            "placeholder": "engine's own" if meta["group"] == "engine" else "automatic",
+        }
+        if meta["group"] == "prices":
+            start["placeholder"] = "from the price list"
+    else:
+        start = {}
+    if state[key] is not None:
+        state[key] = int(state[key]) if whole else float(state[key])
+    low, high = (-LARGEST, LARGEST) if whole else (-1e15, 1e15)
+    step = STEPS.get(name, 1 if whole else 1.0)
+    st.number_input(
+        label,
+        min_value=low,
+        max_value=high,
+        step=int(step) if whole else float(step),
+        format="%d" if whole else "%.12g",
+        **start,
+        **common,
+    )
+
+
+def _short(value: str) -> str:
+    return value.rsplit("/", 1)[-1]
+
+
+def _start_from() -> None:
+    def chosen() -> None:
+        name = st.session_state["start_from"]
+        if name:
+            start = preset(name)
+            urlstate.put(**{field: getattr(start, field) for field in fields_by_name()})
+            st.session_state["start_from"] = None
+
+    st.selectbox(
+        "Start from an example",
+        preset_names(),
+        index=None,
+        placeholder="an example…",
+        format_func=lambda name: preset(name).title or name.replace("-", " ").capitalize(),
+        key="start_from",
+        on_change=chosen,
+        label_visibility="collapsed",
+    )
+
+
+def _config_editor(error: str | None) -> None:
+    """Paste, upload or fetch a config.json."""
+    state = st.session_state
+    if state[urlstate.key("model_config")]:
+        st.caption(
+            f"In use: {len(state[urlstate.key('model_config')]):,} characters of config.json, carried by the link."
+        )
+    st.text_area(
+        "Paste a config.json", key="config_paste", height=110, on_change=_take_paste, placeholder='{"model_type": …'
+    )
+    st.file_uploader("or upload it", type=["json"], key="config_file", on_change=_take_file)
+    st.text_input("or fetch it by hub id", key="config_hub", placeholder="owner/name")
+    st.button("Fetch", on_click=_take_hub, key="config_fetch")
+    message = state.get("_config_error") or error
+    if message:
+        st.error(prose(message))
+    elif not state[urlstate.key("model_config")]:
+        st.info("Until a config.json is given, the last model holds.")
+
+
+def _take(read: Callable[[], str]) -> None:
+    state = st.session_state
+    state["_config_error"] = None
+    try:
+        urlstate.put(model_config=pruned(read()), model=CONFIG)
+    except InvalidInput as error:
+        state["_config_error"] = f"{error} The last valid model holds."
+
+
+def _take_paste() -> None:
+    text = st.session_state["config_paste"]
+    if text.strip():
+        _take(lambda: text)
+        if len(text) > 100_000:
+            st.session_state["config_paste"] = ""  # not to be sent to and fro with every click
+
+
+def _take_file() -> None:
+    file = st.session_state["config_file"]
+    if file is not None:
+        _take(lambda: file.getvalue().decode("utf-8", errors="replace"))
+
+
+def _take_hub() -> None:
+    _take(lambda: fetch_from_hub(st.session_state["config_hub"] or ""))
+
+
+def summary(group: str, s: Scenario) -> str:
+    """One line that tells what a group is set to."""
+    traffic = {
+        "users": f"{s.users:,} users × {format_number(s.requests_per_user_hour)}/h · "
+        f"peak {format_number(s.peak_factor)}×",
+        "rate": f"{format_number(s.rate_rps)} req/s at peak",
+        "daily": f"{format_number(s.requests_per_day)} a day · peak {format_number(s.peak_factor)}×",
+    }[s.demand]
+    if s.arrivals in ("closed", "once"):
+        traffic = f"{s.concurrent_users:,} users in a loop" if s.arrivals == "closed" else f"{s.num_requests:,} at once"
+    means = s.traffic
+    lengths = f"{format_number(means.prompt_tokens.mean)} → {format_number(means.output_tokens.mean)} tokens"
+    price = s.gpu_price_usd_per_hour
+    replicas = "" if s.num_replicas is None else f" · {s.num_replicas:,} replicas"
+    split = f"TP {s.tensor_parallel_size}" + (
+        f" · PP {s.pipeline_parallel_size}" if s.pipeline_parallel_size > 1 else ""
+    )
+    lines = {
+        "model": f"{_short(s.model_shape.name)} · {WORDS['weight_dtype'].get(s.weight_dtype, s.weight_dtype)} · "
+        f"{s.max_model_len:,} tokens",
+        "hardware": f"{s.gpu} · {split}{replicas}",
+        "engine": f"{s.engine}" + (f" · {s.max_num_seqs:,} seqs" if s.max_num_seqs else ""),
+        "traffic": f"{traffic} · {lengths}",
+        "targets": f"TTFT {format_duration(s.ttft_target_s)} · TPOT {format_duration(s.tpot_target_s)} · "
+        f"p{format_number(100 * s.target_quantile)}",
+        "prices": f"{format_usd(price)} per GPU-hour" if price is not None else "no price known, 2 USD assumed",
+        "simulation": f"{s.num_requests:,} requests · seed {s.seed}",
+    }
+    return plain(lines[group])
+
+
+def gpu_names_with_price() -> tuple[str, ...]:
+    """GPUs whose price is known, which the search considers by default."""
+    return tuple(name for name in gpu_names() if get_gpu(name).usd_per_hour_typical)
+
+
+def adopt(scenario: Scenario) -> None:
+    """Take a whole scenario over into the widgets; for callbacks."""
+    urlstate.put(**{name: getattr(scenario, name) for name in fields_by_name()})

@@ -1,0 +1,46 @@
+"""Four batching policies on identical requests."""
+
+import streamlit as st
+
+from planner import charts
+from planner.dashboard import headlines, method_text, results, widgets
+
+plan = results.current_plan()
+if not plan.policies:
+    st.subheader(widgets.prose(plan.headline), anchor=False)
+    widgets.cannot_start(plan.memory.refusal, plan.memory.remedies)
+    st.stop()
+
+outcomes = plan.policies
+st.subheader(widgets.prose(headlines.policy_sentence(plan)), anchor=False)
+st.caption(
+    f"The same {plan.scenario.num_requests:,} requests, arrivals and lengths, one replica, only the scheduler differs. "
+    "Throughput and cost with a full queue; slots, KV cache and waits at one replica's share of the peak."
+)
+st.markdown(headlines.policy_table(plan))
+
+left, right = st.columns(2)
+with left:
+    widgets.show(charts.policy_throughput(outcomes), "batching_throughput")
+    widgets.show(charts.policy_slots(outcomes, plan.memory.max_num_seqs), "batching_slots")
+    widgets.show(charts.policy_cost(outcomes), "batching_cost")
+with right:
+    widgets.show(charts.policy_kv_use(outcomes), "batching_kv")
+    widgets.show(charts.policy_waits(outcomes), "batching_waits")
+
+st.markdown("**Step by step**")
+running, cache = st.columns(2)
+with running:
+    widgets.show(
+        charts.policy_timeline(outcomes, "running", results.timeline_finding(outcomes, "running"), "sequences running"),
+        "batching_running",
+    )
+with cache:
+    widgets.show(
+        charts.policy_timeline(
+            outcomes, "kv_blocks_used", results.timeline_finding(outcomes, "kv_blocks_used"), "KV blocks held"
+        ),
+        "batching_blocks",
+    )
+with st.expander("What each policy does"):
+    st.markdown(method_text.POLICIES)

@@ -1,0 +1,76 @@
+"""Search for the cheapest deployment that meets the targets."""
+
+import streamlit as st
+
+from planner.catalog.gpu_catalog import gpu_names
+from planner.dashboard import headlines, inputs, results, widgets
+from planner.errors import PlannerError
+
+scenario = st.session_state["_scenario"]
+st.subheader("Find the cheapest deployment that meets the targets", anchor=False)
+st.caption(
+    "Model, context, traffic, targets and engine as in the sidebar; GPU, tensor and pipeline parallelism, precision and "
+    "replicas vary. What does not fit or cannot be cheaper is dropped early, the rest is simulated on the same requests."
+)
+priced = inputs.gpu_names_with_price()
+common = [name for name in headlines.COMMON_GPUS if name in gpu_names()]
+with st.form("find", border=True):
+    chosen = st.multiselect("GPUs to consider", gpu_names(), common, key="find_gpus", persist_state="session")
+    everything = st.checkbox(
+        f"All {len(priced)} with a known price (takes longer)", key="find_all", persist_state="session"
+    )
+    dtypes = st.multiselect(
+        "Weight precisions",
+        inputs.weight_dtype_names(),
+        list(dict.fromkeys((scenario.weight_dtype, "fp8"))),
+        key="find_dtypes",
+        persist_state="session",
+    )
+    go = st.form_submit_button("Run the search", type="primary")
+
+asked = (priced if everything else tuple(chosen), tuple(dtypes) or None)
+if go and not asked[0]:
+    st.error("Choose at least one GPU.")
+elif go:
+    st.session_state["_find"] = (scenario, *asked)
+asked_before = st.session_state.get("_find")
+if asked_before is None:
+    st.info("Nothing searched yet. The search takes from a few seconds to a minute.")
+    st.stop()
+if asked_before[0] != scenario:
+    st.warning("The inputs have changed since this search; run it again.")
+try:
+    with st.spinner("Searching…", show_time=True):
+        found = results.search_for(*asked_before)
+except PlannerError as error:
+    st.error(widgets.prose(str(error)))
+    st.stop()
+
+st.markdown(f"**{widgets.prose(found.summary)}**")
+st.caption(
+    f"{found.candidates_considered:,} deployments considered, {found.candidates_simulated:,} simulated, "
+    f"{found.rejected_by_memory:,} do not fit, {found.pruned_by_bound:,} cannot be cheaper; {found.wall_s:.1f} s."
+)
+table = results.search_frame(found)
+picked = st.dataframe(
+    table,
+    hide_index=True,
+    width="stretch",
+    on_select="rerun",
+    selection_mode="single-row",
+    key="find_table",
+    column_config=results.SEARCH_COLUMNS,
+    alt="Deployments, cheapest that meets the targets first",
+)
+rows = picked["selection"]["rows"]
+
+
+def adopt(index: int) -> None:
+    candidate = found.candidates[index].scenario
+    inputs.adopt(candidate)
+
+
+if rows and rows[0] < len(found.candidates):
+    st.button("Plan with the selected deployment", on_click=adopt, args=(rows[0],), type="primary")
+else:
+    st.caption("Select a row to plan with it.")

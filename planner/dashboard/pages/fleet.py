@@ -1,0 +1,44 @@
+"""Why this many GPUs, and what they cost against an API and against use."""
+
+import streamlit as st
+
+from planner import charts
+from planner.dashboard import headlines, results, widgets
+
+plan = results.current_plan()
+cost, curve = plan.cost, plan.curve
+st.subheader(widgets.prose(headlines.cost_sentence(plan)), anchor=False)
+if cost is None or curve is None:
+    widgets.cannot_start(plan.memory.refusal, plan.memory.remedies)
+    st.stop()
+
+left, right = st.columns(2)
+with left:
+    widgets.show(charts.gpu_chain(plan.chain, plan.num_gpus), "fleet_chain")
+with right, st.container(border=True):
+    st.markdown("**Why this many GPUs**")
+    widgets.bullets(f"{link.reason}: {headlines.gpus(link.gpus)}; {link.detail}" for link in plan.chain)
+    widgets.bullets(plan.reasons)
+
+st.markdown(headlines.cost_table(plan))
+st.caption(widgets.prose(f"GPU price: {cost.price_source}. API price: {cost.api_source}."))
+
+left, right = st.columns(2)
+with left:
+    comparison = charts.api_comparison(cost)
+    if comparison is None:
+        with st.container(border=True):
+            st.markdown("**No hosted price is known for this model**")
+            st.caption("Enter an API price under Prices to compare.")
+    widgets.show(comparison, "fleet_api")
+with right:
+    used = results.use_of_fleet(plan)
+    if used is not None:
+        widgets.show(
+            charts.cost_against_utilisation(
+                cost.usd_per_hour, used.capacity_tokens_per_s, used.mean_fraction, cost.api_usd_per_million_tokens
+            ),
+            "fleet_use",
+        )
+with st.expander("Where these figures come from"):
+    st.markdown(headlines.derivations(plan))

@@ -1,0 +1,30 @@
+"""Vocabulary, formulas, sources, and what the tool does not know."""
+
+import streamlit as st
+
+from planner.dashboard import method_text, results, widgets
+
+st.subheader("What the words mean, how the figures are made, what is not known", anchor=False)
+st.markdown(method_text.WHAT_IT_DOES_NOT_KNOW)
+words, formulas, sources = st.tabs(["Vocabulary", "Formulas", "Sources"])
+with words:
+    st.markdown(method_text.VOCABULARY)
+with formulas:
+    st.markdown(method_text.FORMULAS)
+with sources:
+    st.markdown(method_text.SOURCES)
+    plan = results.current_plan()
+    st.markdown("**Of this plan**")
+    widgets.bullets(
+        line
+        for line in (
+            f"Model: {plan.model.name}, {plan.model.source}" if plan.model.source else "",
+            f"GPU: {plan.gpu.name}, {plan.gpu.spec_source}",
+            f"Engine: {plan.engine.name} {plan.engine.version}, {plan.engine.source}" if plan.engine.source else "",
+            f"GPU price: {plan.cost.price_source}" if plan.cost else "",
+            f"API price: {plan.cost.api_source}" if plan.cost else "",
+            *(f"Estimated for this GPU: {name}" for name in plan.gpu.estimated_fields),
+            *(f"Estimated for this model: {name}" for name in plan.model.estimated_fields),
+        )
+        if line
+    )

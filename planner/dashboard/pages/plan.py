@@ -1,0 +1,103 @@
+"""The first screen: the answer, five figures, four charts, warnings."""
+
+import streamlit as st
+
+from planner import charts
+from planner.dashboard import headlines, results, widgets
+from planner.units import format_number, format_percent
+
+plan = results.current_plan()
+memory, metrics, curve, cost = plan.memory, plan.metrics, plan.curve, plan.cost
+spec, level = plan.gpu, plan.scenario.service_level
+
+st.subheader(widgets.prose(plan.headline), anchor=False)
+with st.container(horizontal=True, gap="small"):
+    widgets.verdict(plan.fits, "fits", "does not fit")
+    if metrics is not None:
+        share = format_percent(metrics.slo_attainment)
+        widgets.verdict(plan.slo_met, f"meets targets: {share} of requests", f"misses targets: {share} of requests")
+    if cost is not None and cost.api_usd_per_month is not None:
+        widgets.verdict(not cost.api_is_cheaper, "cheaper than an API", "an API is cheaper")
+
+tiles = headlines.tiles(plan)
+with st.grid(5, min_column_width=150, gap="small"):
+    for tile in tiles:
+        st.metric(
+            tile.label,
+            tile.value,
+            tile.beside,
+            help=tile.help,
+            delta_color="off",
+            delta_arrow="off",
+            border=True,
+            height="stretch",
+            chart_data=list(tile.line) or None,
+            chart_type="area",
+        )
+if metrics is not None:
+    st.caption(widgets.prose(headlines.percentiles(plan)))
+
+if not plan.fits:
+    widgets.cannot_start(memory.refusal, memory.remedies)
+
+left, right = st.columns(2)
+result = plan.result
+with left:
+    widgets.show(
+        charts.memory_bar(
+            memory,
+            result.mean_kv_used_fraction if result else None,
+            result.mean_kv_written_fraction if result else None,
+            gpu=spec.name,
+        ),
+        "plan_memory",
+    )
+with right:
+    if curve is not None and curve.points:
+        open_loop = plan.scenario.arrivals in ("poisson", "bursty")
+        widgets.show(
+            charts.latency_against_load(
+                curve,
+                "ttft_s",
+                num_replicas=results.serving_replicas(plan),
+                rate_rps=plan.scenario.peak_rate_rps if open_loop else None,
+                target_s=level.ttft_s,
+            ),
+            "plan_load",
+        )
+    else:
+        with st.container(border=True):
+            st.markdown("**No latency to show: the engine does not start**")
+            st.caption("Latency against load appears here as soon as it does.")
+
+left, right = st.columns(2)
+with left:
+    if plan.policies:
+        widgets.show(charts.policy_throughput(plan.policies), "plan_policies")
+        with st.expander("Slots, KV cache, waits and cost of each policy"):
+            st.markdown(headlines.policy_table(plan))
+with right, st.container(border=True):
+    st.markdown("**What would change the answer**")
+    widgets.bullets(plan.reasons)
+    slot = st.container()
+
+if plan.findings:
+    with st.container(border=True):
+        st.markdown("**Worth knowing**")
+        for finding in plan.findings:
+            icon = ":material/warning:" if finding.severity == "warning" else ":material/info:"
+            st.markdown(f"{icon} {widgets.prose(finding.text)}")
+
+with st.expander("Where these figures come from"):
+    st.markdown(headlines.derivations(plan))
+    st.page_link(
+        headlines.PAGES / "method.py", label="Vocabulary, formulas, sources and limits", icon=":material/menu_book:"
+    )
+
+# Last, since it runs the plan again for each change: everything else stands before it is known.
+if plan.fits:
+    with slot:
+        widgets.bullets(f"{change.label}: {change.text}" for change in results.changes_for(plan.scenario))
+elif memory.longest_context_tokens:
+    with slot:
+        st.caption(f"Longest context that starts: {format_number(memory.longest_context_tokens)} tokens.")

@@ -1,0 +1,123 @@
+"""The frame around every page: page list, sidebar, link state, share, error boundary."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import streamlit as st
+
+from planner.dashboard import urlstate
+from planner.dashboard.inputs import sidebar
+from planner.dashboard.results import plan_for
+from planner.dashboard.widgets import prose
+from planner.errors import PlannerError
+from planner.scenario import Scenario
+from planner.share import to_json, to_query
+
+LOG = logging.getLogger("planner.dashboard")
+PAGES = Path(__file__).parent / "pages"
+TITLES = {
+    "plan": "Plan",
+    "memory": "Memory",
+    "latency": "Latency",
+    "batching": "Batching lab",
+    "fleet": "Fleet & cost",
+    "find": "Find",
+    "accuracy": "Accuracy",
+    "seed": "Seed article",
+    "method": "Method",
+}
+FAULT = (
+    "This part could not be shown because of a fault in the program. Your inputs are kept and the other pages "
+    "go on working; the details are in the server's log."
+)
+
+
+def run() -> None:
+    """Draw the dashboard: one run of the script."""
+    st.set_page_config(page_title="Headroom", page_icon="📐", layout="wide", initial_sidebar_state="auto")
+    urlstate.load()
+    now = urlstate.current()
+    scenario, errors = _planned(now.scenario, dict(now.errors))
+    st.session_state["_scenario"] = scenario
+    page = st.navigation(
+        [
+            st.Page(PAGES / f"{name}.py", title=title, url_path=name, default=name == "plan")
+            for name, title in TITLES.items()
+        ],
+        position="top",
+    )
+    urlstate.save(scenario)
+    sidebar(scenario, errors)
+    _above(scenario, errors)
+    try:
+        page.run()
+    except Exception:  # the boundary: whatever a page does, the user sees a sentence
+        LOG.exception("page %s failed for %s", page.title, to_query(scenario))
+        st.error(FAULT, title="Something went wrong")
+
+
+def _planned(scenario: Scenario, errors: dict[str, str]) -> tuple[Scenario, dict[str, str]]:
+    # A plan can refuse what a Scenario allows (heads that do not divide, say): the last scenario then holds.
+    try:
+        plan_for(scenario)
+    except PlannerError as error:
+        field = getattr(error, "field", "") or "model"
+        errors[field] = f"{error} The last valid value holds."
+        before = urlstate.saved()
+        return (before if _works(before) else Scenario()), errors
+    except Exception:
+        LOG.exception("the plan failed for %s", to_query(scenario))
+    return scenario, errors
+
+
+def _works(scenario: Scenario) -> bool:
+    try:
+        plan_for(scenario)
+    except PlannerError:
+        return False
+    return True
+
+
+def _above(scenario: Scenario, errors: dict[str, str]) -> None:
+    """What stands above every page: the plan's name, what could not be used, and the link."""
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        st.markdown(
+            f"**{prose(scenario.title)}**"
+            if scenario.title
+            else "**Headroom** · how many of which GPU, how fast, at what cost"
+        )
+        share(scenario)
+    problems = st.session_state["_problems"]
+    if problems:
+        st.warning("\n".join(f"- {prose(text)}" for text in problems), title="Part of this link could not be used")
+    if errors:
+        st.warning(
+            "\n".join(f"- {prose(text)}" for text in errors.values()),
+            title="One input is not valid; the plan shows the last valid one",
+        )
+
+
+def link(scenario: Scenario) -> str:
+    """The address that opens this scenario on this page."""
+    query = to_query(scenario)
+    try:
+        parts = urlsplit(st.context.url or "")
+    except ValueError:
+        return f"?{query}"
+    if not parts.scheme:
+        return f"?{query}"
+    return urlunsplit((parts.scheme, parts.netloc, parts.path, query, ""))
+
+
+def share(scenario: Scenario) -> None:
+    """The link that carries the scenario, and the same as a file."""
+    with st.popover("Share", icon=":material/link:"):
+        st.markdown("This link opens the same scenario, seed and result:")
+        st.code(link(scenario), language=None, wrap_lines=True)
+        st.caption("It carries the inputs in clear text; put no secrets into the plan's name.")
+        st.download_button(
+            "Scenario as JSON", to_json(scenario), "headroom-scenario.json", "application/json", on_click="ignore"
+        )

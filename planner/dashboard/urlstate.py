@@ -1,0 +1,146 @@
+"""The scenario in the address bar: read it, keep it in step with the widgets, never lose a rapid click.
+
+Each field of the Scenario has a widget under the key `s_<field>`. `load` fills the widgets from the
+link when a session starts and when Back, Forward or a pasted link changed it; a change of a widget
+always wins over the address bar, whose copy lags. `save` writes the link.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import streamlit as st
+
+from planner.errors import InvalidInput
+from planner.scenario import Scenario, fields_by_name
+from planner.share import from_params, to_params
+
+PREFIX = "s_"
+ECHO_S = 1.0  # how long our own write to the address bar may take to come back
+HISTORY = 50
+CONTEXT_MINIMUM = 16
+# When an error names no widget (a derived value), the change most likely behind it.
+BLAME = ("model_config", "model", "gpu", "engine", "tensor_parallel_size", "pipeline_parallel_size")
+
+
+@dataclass(frozen=True, slots=True)
+class Current:
+    """The scenario of the widgets and, per field, what could not be used of them."""
+
+    scenario: Scenario
+    errors: dict[str, str] = field(default_factory=dict)
+
+
+def key(name: str) -> str:
+    """Widget key of a field."""
+    return PREFIX + name
+
+
+def saved() -> Scenario:
+    """The scenario of the last run (or of the link, in the first)."""
+    found: Scenario = st.session_state["_saved"]
+    return found
+
+
+def values() -> dict[str, Any]:
+    """What the widgets hold now; fields without a widget hold what was saved."""
+    before = saved()
+    found = {}
+    for name in fields_by_name():
+        value = st.session_state.get(key(name), getattr(before, name))
+        optional = fields_by_name()[name].metadata["optional"]
+        found[name] = getattr(before, name) if value is None and not optional else value
+    return found
+
+
+def current() -> Current:
+    """Build the scenario from the widgets; a field that cannot be used keeps its last valid value."""
+    return settle(saved(), values())
+
+
+def settle(before: Scenario, wanted: dict[str, Any]) -> Current:
+    """Change `before` as wanted, field by field where not all of it is valid.
+
+    Parameters
+    ----------
+    before : Scenario
+        The last valid scenario.
+    wanted : dict
+        A value for each field.
+
+    Returns
+    -------
+    Current
+        The nearest valid scenario and a message for each field that was not taken over.
+    """
+    changes = {name: value for name, value in wanted.items() if value != getattr(before, name)}
+    errors: dict[str, str] = {}
+    while changes:
+        try:
+            return Current(before.replace(**changes), errors)
+        except InvalidInput as error:
+            if error.field == "max_model_len" and _clamp_context(before, changes, error, errors):
+                continue
+            blamed = [error.field] if error.field in changes else [name for name in BLAME if name in changes][:1]
+            for name in blamed or list(changes):
+                errors[error.field if error.field in fields_by_name() else name] = (
+                    f"{error} The last valid value holds."
+                )
+                changes.pop(name)
+    return Current(before, errors)
+
+
+def _clamp_context(before: Scenario, changes: dict[str, Any], error: InvalidInput, errors: dict[str, str]) -> bool:
+    # A model with a shorter context than the one asked for: plan with its longest rather than refuse the model.
+    if "max_model_len" in errors:
+        return False
+    try:
+        limit = before.replace(**{**changes, "max_model_len": CONTEXT_MINIMUM}).model_shape.max_position_embeddings
+    except InvalidInput:
+        return False
+    asked = changes.get("max_model_len", before.max_model_len)
+    if not isinstance(asked, int) or asked <= limit:
+        return False
+    errors["max_model_len"] = f"{error} Planned with {limit:,}."
+    changes["max_model_len"] = limit
+    return True
+
+
+def load() -> None:
+    """Take the link over into the widgets when it is newer than they are. First call of a run."""
+    state, query = st.session_state, st.query_params.to_dict()
+    if "_saved" not in state:
+        take = True
+    else:
+        moved = bool(query) and query != state["_url"]  # a click on a page link arrives with an empty query
+        echo = time.monotonic() - state["_history"].get(tuple(query.items()), -9.0) < ECHO_S
+        take = moved and not echo and values() == state["_values"]
+    if take:
+        decoded = from_params(query)
+        state["_saved"], state["_problems"], state["_url"] = decoded.scenario, decoded.problems, query
+        state.setdefault("_history", {})
+    before = saved()
+    for name in fields_by_name():
+        if take or key(name) not in state:
+            state[key(name)] = getattr(before, name)
+    if take:
+        state["_values"] = values()
+
+
+def save(scenario: Scenario) -> None:
+    """Write the scenario into the address bar and remember it. Last call of a run."""
+    state, query = st.session_state, to_params(scenario)
+    if st.query_params.to_dict() != query:
+        st.query_params.from_dict(query)
+    state["_saved"], state["_url"], state["_values"] = scenario, query, values()
+    state["_history"][tuple(query.items())] = time.monotonic()
+    while len(state["_history"]) > HISTORY:
+        state["_history"].pop(next(iter(state["_history"])))
+
+
+def put(**changes: Any) -> None:
+    """Set fields from a button or callback, before their widgets are drawn."""
+    for name, value in changes.items():
+        st.session_state[key(name)] = value
