@@ -19,6 +19,9 @@ from planner.sizing.shards import kv_heads_per_rank
 
 DS_MLA_ENTRY_BYTES = 656  # 512 fp8 latent + 16 scales + 128 bf16 rope
 V4_ENTRY_BYTES = 584  # 448 fp8 latent + 8 scales + 128 bf16 rope
+#: window and compressor states of a compressed layer, per token within window and prompt chunk: fitted to
+#: three logs of DeepSeek-V4-Flash (TP 4 and 8, DP 8), which it meets within 5 %; V4-Pro may need half more
+V4_WINDOW_BYTES = 10_000
 INDEXER_SCALE_BYTES = 4
 UNCOMPRESSED_HEAD_DIM = 256  # keys of 192 padded, when heads were cached in full
 V0_MLA_MULTIPLE = 128  # V0 pads the latent of 576 elements to 640
@@ -124,8 +127,7 @@ def _latent_bytes(mixer: Mixer, tensor_parallel_size: int, bits: float, edition:
         size = V4_ENTRY_BYTES
     if mixer.indexer_head_dim:
         size += mixer.indexer_head_dim + INDEXER_SCALE_BYTES
-    # engines pad the pages of strongly compressed layers (128 : 1) to those of the others (4 : 1)
-    return size / (min(mixer.kv_compression, 4) if edition.family == "vllm" else mixer.kv_compression)
+    return size / mixer.kv_compression
 
 
 def state_bytes(mixer: Mixer, tensor_parallel_size: int, num_speculative_tokens: int = 0) -> float:
@@ -197,15 +199,15 @@ def build_layout(
             states = max(states, state_bytes(mixer, tensor_parallel_size, num_speculative_tokens))
         elif not per_token:
             continue
-        if mixer.kv_compression > 1 and mixer.window_tokens:  # beside what is compressed, a window that is not
-            window = counts.setdefault((MixerKind.SLIDING, mixer.window_tokens), [0, 0.0, 0.0])
-            window[0] += count
-            window[1] = max(window[1], V4_ENTRY_BYTES)
         entry = counts.setdefault(_key(mixer, pools), [0, 0.0, 0.0])
         entry[0] += count
         entry[2] += count * per_token
         entry[1] = entry[2] / entry[0]
     growing = sum(total for (kind, _), (_, _, total) in counts.items() if kind is not MixerKind.STATE)
+    compressed = sum(count for mixer, count in entries if mixer.kv_compression > 1)
+    if compressed:
+        growing = counts[(MixerKind.FULL, 0)][2]
+        return _compressed_layout(entries, compressed, growing, block_size, context_parallel)
     if len(counts) == 1 and not states:
         (kind, size), (_, _, total) = next(iter(counts.items()))
         group = KvGroup(kind=kind, num_groups=1, block_tokens=block_size, window_tokens=size)
@@ -248,6 +250,27 @@ def _hybrid_layout(
     return KvLayout(
         groups=groups,
         block_bytes=page * group_size,
+        bytes_per_token=growing,
+        context_parallel=context_parallel,
+    )
+
+
+def _compressed_layout(
+    entries: list[tuple[Mixer, int]], compressed: int, growing: float, block_size: int, context_parallel: int
+) -> KvLayout:
+    """DeepSeek-V4: compressed tokens grow slowly, windows and states are large while a prompt is computed.
+
+    A window costs as many blocks of compressed tokens as its bytes are worth.
+    """
+    windowed = next(mixer.window_tokens or 0 for mixer, _ in entries if mixer.kv_compression > 1)
+    worth = max(1, round(V4_WINDOW_BYTES * compressed / growing))
+    groups = (
+        KvGroup(kind=MixerKind.FULL, num_groups=1, block_tokens=block_size),
+        KvGroup(kind=MixerKind.SLIDING, num_groups=worth, block_tokens=block_size, window_tokens=windowed),
+    )
+    return KvLayout(
+        groups=groups,
+        block_bytes=growing * block_size,
         bytes_per_token=growing,
         context_parallel=context_parallel,
     )

@@ -111,7 +111,8 @@ def all_ranks(demand: Demand, resolved: Resolved | None = None) -> tuple[Rank, .
     scheme = resolve_scheme(model, demand.weight_dtype)
     fp32 = scheme.name == "fp32"
     ranks = []
-    for stage in pipeline_stages(model, demand.weight_dtype, parallelism, drafting):
+    wide = resolved.edition.family == "sglang" and parallelism.attention_data_parallel_size > 1
+    for stage in pipeline_stages(model, demand.weight_dtype, parallelism, drafting, wide):
         layout = build_layout(
             stage.layers,
             tensor_parallel_size=parallelism.tensor_parallel_size,
@@ -135,7 +136,14 @@ def all_ranks(demand: Demand, resolved: Resolved | None = None) -> tuple[Rank, .
             fp32=fp32,
             expert_scheme=scheme.name,
         )
-        graphs = cuda_graph_bytes(model, stage.layers, demand.gpu, engine.cuda_graphs, resolved.edition.family)
+        graphs = cuda_graph_bytes(
+            model,
+            stage.layers,
+            demand.gpu,
+            enabled=engine.cuda_graphs,
+            family=resolved.edition.family,
+            max_num_seqs=resolved.max_num_seqs,
+        )
         ranks.append(_rank(demand, resolved, stage, layout, weights, activation, graphs))
     return tuple(ranks)
 

@@ -21,8 +21,6 @@ SAMPLER_BYTES_SORT = 38.4
 #: plus attention workspace. Scatter ± 5 %.
 FORWARD_WORKSPACE_BYTES = 0.14 * GIB
 V0_HIDDEN_VECTORS = 2.9
-#: compressed sparse attention (DeepSeek-V4): repacked experts, indexer and stream buffers; three logs, ± 2 GiB
-COMPRESSED_WORKSPACE_BYTES = 5.0 * GIB
 #: encoder peak of towers with free resolution before v0.18 (Qwen-VL: one image of 65,536 patches); ± 0.4 GiB
 FREE_RESOLUTION_PEAK_BYTES = 4.1 * GIB
 FREE_RESOLUTION_TYPES = ("qwen2", "qwen3", "qwen3_moe")
@@ -34,9 +32,12 @@ BASE_BYTES_LATER = 0.25 * GIB
 NCCL_BYTES = {1: 0.0, 2: 0.41 * GIB}
 NCCL_BYTES_LATER = {1: 0.0, 2: 1.83 * GIB}
 PIPELINE_RANK_BYTES = 0.07 * GIB
-#: captured graphs: 0.2 GiB + 20 MiB per layer with 51 sizes (Hopper, v0.19, scatter ± 20 %), half on
-#: older GPUs; experts add 0.4 GiB.
-GRAPH_BASE_BYTES = 0.2 * GIB
+#: captured graphs: 0.2 GiB + 20 MiB per layer with 51 sizes (Hopper, v0.19, scatter ± 20 %), half per layer on
+#: older GPUs; experts add 0.4 GiB. All but 0.08 GiB in proportion to the number of sizes (few: 0.08 to 0.11 GiB).
+GRAPH_BASE_BYTES = 0.08 * GIB
+GRAPH_ALL_SIZES_BYTES = 0.12 * GIB
+GRAPH_SIZES = 51
+GRAPH_LARGEST = 512
 GRAPH_LAYER_BYTES = 20 * MIB
 GRAPH_EXPERT_BYTES = 0.4 * GIB
 
@@ -131,8 +132,6 @@ def activation_bytes(
     kept = 0.0
     if expert_scheme != "mxfp4":
         kept += expert_workspace_bytes(layers, tokens, parallelism)
-    if any(layer.mixer.kv_compression > 1 for layer, _ in layers):
-        kept += COMPRESSED_WORKSPACE_BYTES
     encoder = 0.0
     if model.vision_parameters:
         kept += tokens * hidden * width
@@ -156,13 +155,27 @@ def non_torch_bytes(resolved: Resolved, parallelism: Parallelism, gpu: Gpu) -> f
     return base + extra
 
 
+def captured_sizes(max_num_seqs: int) -> int:
+    """Batch sizes that vLLM captures: 1, 2, 4, then by 8 to 256 and by 16 to the limit of twice max_num_seqs, 512."""
+    largest = min(2 * max_num_seqs, GRAPH_LARGEST)
+    small = sum(size <= largest for size in (1, 2, 4))
+    return small + min(largest, 256) // 8 + max(0, largest - 256) // 16
+
+
 def cuda_graph_bytes(
-    model: ModelShape, layers: tuple[tuple[Layer, int], ...], gpu: Gpu, enabled: bool, family: str
+    model: ModelShape,
+    layers: tuple[tuple[Layer, int], ...],
+    gpu: Gpu,
+    *,
+    enabled: bool,
+    family: str,
+    max_num_seqs: int,
 ) -> float:
     """Pool of the captured CUDA graphs on one GPU, an estimate as the engine's own."""
     if not enabled or family in ("llamacpp", "generic"):
         return 0.0
     number = sum(count for layer, count in layers if layer.mixer.kind is not MixerKind.NONE)
     wide = gpu.memory_gib >= 70 and "a100" not in gpu.name.lower()
-    size = GRAPH_BASE_BYTES + GRAPH_LAYER_BYTES * number * (1.0 if wide else 0.5)
-    return size + (GRAPH_EXPERT_BYTES if model.is_moe else 0.0)
+    pool = GRAPH_ALL_SIZES_BYTES + GRAPH_LAYER_BYTES * number * (1.0 if wide else 0.5)
+    pool += GRAPH_EXPERT_BYTES if model.is_moe else 0.0
+    return GRAPH_BASE_BYTES + pool * captured_sizes(max_num_seqs) / GRAPH_SIZES

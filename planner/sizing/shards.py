@@ -12,6 +12,9 @@ from planner.model import Layer, Linear, Mixer, MixerKind, ModelShape, Shard, Te
 from planner.quantization import linear_bytes, resolve_scheme, weight_bits
 
 VOCABULARY_MULTIPLE = 64  # vLLM pads the vocabulary per rank
+#: families whose attention and shared experts every rank holds in full: five DeepSeek-V4 logs (TP 2, 4, 8) need it
+REPLICATED_OUTSIDE_EXPERTS = ("deepseek_v4",)
+NOT_EXPERT_GROUPS = (TensorGroup.ATTENTION, TensorGroup.SHARED_EXPERT)
 MXFP4_MULTIPLE = 256  # gpt-oss kernels pad each rank's expert width
 
 
@@ -45,7 +48,11 @@ def kv_heads_per_rank(kv_heads: int, tensor_parallel_size: int) -> int:
 
 @lru_cache(maxsize=4096)
 def pipeline_stages(
-    model: ModelShape, weight_dtype: str, parallelism: Parallelism, with_draft_layers: bool
+    model: ModelShape,
+    weight_dtype: str,
+    parallelism: Parallelism,
+    with_draft_layers: bool,
+    wide_latent_attention: bool = False,
 ) -> tuple[Stage, ...]:
     """Return the distinct stages of a replica with their weights per GPU.
 
@@ -59,6 +66,8 @@ def pipeline_stages(
         Tensor, pipeline, expert and attention data parallelism.
     with_draft_layers : bool
         Whether multi-token-prediction layers are loaded.
+    wide_latent_attention : bool
+        SGLang with data-parallel attention holds latent attention in 16 bits (two DeepSeek logs, within 1 %).
 
     Returns
     -------
@@ -74,8 +83,23 @@ def pipeline_stages(
         if key not in seen:
             layers = tuple((model.layer_kinds[kind], number) for kind, number in key[0])
             sizes = _stage_weights(model, weight_dtype, parallelism, layers, key[1], key[2], with_draft_layers)
+            if wide_latent_attention:
+                sizes = _with_wide_attention(model, weight_dtype, layers, sizes)
             seen[key] = Stage(layers=layers, is_first=key[1], is_last=key[2], weights_by_group=sizes)
     return tuple(seen.values())
+
+
+def _with_wide_attention(
+    model: ModelShape,
+    weight_dtype: str,
+    layers: tuple[tuple[Layer, int], ...],
+    sizes: tuple[tuple[str, float], ...],
+) -> tuple[tuple[str, float], ...]:
+    group = TensorGroup.ATTENTION
+    if all(layer.mixer.kind is not MixerKind.MLA for layer, _ in layers):
+        return sizes
+    factor = max(1.0, 16.0 / weight_bits(model, weight_dtype, group))
+    return tuple((name, size * factor if name == group.value else size) for name, size in sizes)
 
 
 def _stage_weights(
@@ -94,6 +118,8 @@ def _stage_weights(
     for layer, number in layers:
         for linear in layer.linears:
             share = rank_share(linear, layer.mixer, parallelism, scheme.name)
+            if model.model_type in REPLICATED_OUTSIDE_EXPERTS and linear.group in NOT_EXPERT_GROUPS:
+                share = 1.0
             sizes[linear.group.value] += number * share * linear_bytes(model, weight_dtype, linear)
         sizes[TensorGroup.NORM.value] += number * layer.norm_parameters * native
         if layer.mixer.kind is MixerKind.MLA and layer.mixer.kv_compression == 1:
