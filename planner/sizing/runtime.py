@@ -29,6 +29,7 @@ LEAN_ENCODER = (0, 18)
 #: Scatter ± 0.03 GiB on H100; other GPUs ± 0.1 GiB.
 BASE_BYTES = 0.13 * GIB
 BASE_BYTES_LATER = 0.25 * GIB
+BEFORE_HOPPER = ("Turing", "Volta", "Ampere", "Ada")  # no symmetric memory between GPUs
 NCCL_BYTES = {1: 0.0, 2: 0.41 * GIB}
 NCCL_BYTES_LATER = {1: 0.0, 2: 1.83 * GIB}
 PIPELINE_RANK_BYTES = 0.07 * GIB
@@ -146,7 +147,7 @@ def non_torch_bytes(resolved: Resolved, parallelism: Parallelism, gpu: Gpu) -> f
     """Memory outside the framework's allocator: context, cuBLAS, collective buffers of one GPU."""
     edition, tp = resolved.edition, parallelism.tensor_parallel_size
     later = edition.family != "vllm" or edition.since(SYMMETRIC_MEMORY)
-    linked = "nvlink" in gpu.interconnect.lower()
+    linked = "nvlink" in gpu.interconnect.lower() and gpu.architecture not in BEFORE_HOPPER
     if parallelism.pipeline_parallel_size > 1 and tp == 1:
         return PIPELINE_RANK_BYTES
     base = BASE_BYTES_LATER if later else BASE_BYTES
