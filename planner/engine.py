@@ -65,7 +65,7 @@ class EngineSettings:
     on_memory_shortage: OnMemoryShortage = OnMemoryShortage.PREEMPT_LAST
     long_prefill_token_threshold: int = 0  # 0: no limit of its own
     max_queued_requests: int | None = None  # None: unbounded; beyond it a request is rejected
-    batch_timeout_s: float | None = None  # STATIC: release an incomplete batch after this wait; None: wait for B or the end
+    batch_timeout_s: float | None = None  # STATIC: an incomplete batch starts after this wait; None: never
     enable_prefix_caching: bool = True
     async_scheduling: bool = True
     cuda_graphs: bool = True
