@@ -36,7 +36,8 @@ def predict(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:
     """
     predicted: list[float | None] = []
     skips: dict[str, str] = {}
-    for row in frame.to_dict("records"):
+    for record in frame.to_dict("records"):
+        row = {str(name): value for name, value in record.items()}
         try:
             predicted.append(1e3 * step_s(row))
         except (PlannerError, KeyError, TypeError, ValueError) as error:
@@ -74,6 +75,7 @@ def _table(row: dict[str, Any]) -> StepTimeTable:
         Parallelism(tensor_parallel_size=int(float(row["tp"])), expert_parallel=float(row.get("moe_ep") or 1) > 1),
         weight_dtype=dtype,
         kv_cache_dtype=_DTYPES.get(row["kv_dtype"], row["kv_dtype"]),
+        kernels_only=True,
     )
 
 

@@ -1,14 +1,23 @@
-"""Step times of one replica, from its kernels: the one place that callers ask."""
+"""Step times of one replica, from its kernels: the one place that callers ask.
+
+kernels  formulas of one kernel, a few physical parameters each
+profile  which parameters hold on a GPU with an engine
+table    a deployment's kernels added up over layers and token counts
+"""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
+import numpy as np
+
 from planner.engine import EngineSettings
 from planner.hardware import Gpu, Parallelism
 from planner.model import ModelShape
-from planner.step_time import StepTimeTable
-from planner.step_time_kernels import kernel_step_time_table
+from planner.step_time import StepTimeTable, StepWork
+from planner.step_time_model.table import TOKEN_TERMS, Deployment, build_table, graph_size, head_s, token_terms_s
+
+__all__ = ["explain_step", "step_time_table"]
 
 
 @lru_cache(maxsize=512)
@@ -21,24 +30,75 @@ def step_time_table(
     weight_dtype: str = "auto",
     kv_cache_dtype: str = "auto",
     max_tokens: int = 16384,
+    kernels_only: bool = False,
 ) -> StepTimeTable:
     """Build the step times of one replica.
 
     Parameters
     ----------
     model, gpu, engine, parallelism
-        The deployment.
+        The deployment. Under attention data parallelism token counts are those of all its ranks.
     weight_dtype, kv_cache_dtype : str
         Schemes of `planner.quantization`; "auto" is what the checkpoint holds.
     max_tokens : int
         Most tokens of one step.
+    kernels_only : bool
+        Without sampling, launches and host time, for comparison with kernel measurements.
 
     Returns
     -------
     StepTimeTable
-        Seconds, for any batch composition.
+        Seconds, for any batch composition, with the error of its class.
+
+    Raises
+    ------
+    InvalidInput
+        When a scheme does not exist.
     """
-    return kernel_step_time_table(
+    deployment = Deployment(
+        model=model,
+        gpu=gpu,
+        engine=engine,
+        parallelism=parallelism,
+        weight_dtype=weight_dtype,
+        kv_cache_dtype=kv_cache_dtype,
+        kernels_only=kernels_only,
+    )
+    return build_table(deployment, max_tokens)
+
+
+def explain_step(
+    model: ModelShape,
+    gpu: Gpu,
+    engine: EngineSettings,
+    parallelism: Parallelism,
+    work: StepWork,
+    *,
+    weight_dtype: str = "auto",
+    kv_cache_dtype: str = "auto",
+    max_tokens: int = 16384,
+) -> dict[str, float]:
+    """Split the time of one step into its causes.
+
+    Parameters
+    ----------
+    model, gpu, engine, parallelism
+        The deployment.
+    work : StepWork
+        What the step computes.
+    weight_dtype, kv_cache_dtype : str
+        Schemes of `planner.quantization`.
+    max_tokens : int
+        As given to `step_time_table`.
+
+    Returns
+    -------
+    dict of str to float
+        Milliseconds of weights_read, gemm_compute, expert_compute, elementwise_and_launch, collectives,
+        state_update, pipeline_hops, prompt_launches, lm_head_and_sampling, decode_attention, prefill_attention and host (the
+        part that is not hidden). Their sum is the table's step time.
+    """
+    table = step_time_table(
         model,
         gpu,
         engine,
@@ -47,3 +107,31 @@ def step_time_table(
         kv_cache_dtype=kv_cache_dtype,
         max_tokens=max_tokens,
     )
+    deployment = Deployment(
+        model=model,
+        gpu=gpu,
+        engine=engine,
+        parallelism=parallelism,
+        weight_dtype=weight_dtype,
+        kv_cache_dtype=kv_cache_dtype,
+    )
+    whole = table.terms_s(work)
+    mixed = bool(work.chunks)
+    tokens = np.array([float(work.num_tokens)])
+    if not mixed:
+        tokens = graph_size(tokens, engine)
+    terms = {name: 0.0 for name in TOKEN_TERMS}
+    head = whole["head"]
+    if tokens[0] > 0:
+        terms = {name: float(value[0]) for name, value in token_terms_s(deployment, tokens, prompt=mixed).items()}
+        head = head if mixed else float(head_s(deployment, tokens)[0])
+    # What the table's array holds beyond: prompt steps launch kernels one by one, attention kernels' fixed times.
+    launches = whole["linear"] + whole["head"] - head - sum(terms.values())
+    terms |= {
+        "prompt_launches": launches,
+        "lm_head_and_sampling": head,
+        "decode_attention": whole["decode_attention"],
+        "prefill_attention": whole["prefill_attention"],
+        "host": whole["host"],
+    }
+    return {name: 1e3 * seconds for name, seconds in terms.items()}

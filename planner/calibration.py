@@ -1,0 +1,248 @@
+"""Fit the efficiency profile of a GPU to measurements.
+
+Two kinds of file are understood, told apart by their header:
+
+kernel measurements (`kernel`, `gpu`, `engine`, `dtype`, `latency_us` and the sizes of the call)
+    fit every parameter of `planner.step_time_model.kernels` per GPU, engine and dtype;
+step times (`step_ms`, as `planner validate` reads them)
+    fit one scale per kernel family on top of the profile in force.
+
+The fit is Gauss-Newton on the logarithm of the time with Huber weights and a weak prior at the
+starting values, so that a parameter which the file does not touch stays where it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from planner.catalog.gpu_catalog import get_gpu
+from planner.errors import InvalidInput
+from planner.hardware import Gpu
+from planner.step_time_model import kernels
+from planner.step_time_model.kernels import Device
+from planner.step_time_model.profile import ALL_REDUCE_BYTES, PROFILE_FILE, device_of
+
+Floats = NDArray[np.float64]
+
+HUBER = 0.1  # relative error beyond which a measurement counts less
+PRIOR_SD = 3.0  # of the logarithm of a parameter; there the prior counts as much as 10 % error in every row
+#: what is known better beforehand; without it padding and bandwidth of experts stand in for one another
+NARROW_PRIORS = {("experts", "bandwidth"): 0.4, ("experts", "padding"): 0.8, ("gemm", "bandwidth"): 1.0}
+
+WEIGHT_BITS = {"bf16": 16.0, "fp8": 8.0, "fp8_block": 8.0, "nvfp4": 4.5, "mxfp4": 4.25, "int4": 4.156}
+KV_BYTES = {"bf16": 2.0, "fp8": 1.0}
+
+
+def gauss_newton(
+    predict: Callable[[Floats], Floats],
+    measured: Floats,
+    start: Floats,
+    *,
+    prior_sd: Floats | float = PRIOR_SD,
+    iterations: int = 25,
+) -> tuple[Floats, Floats]:
+    """Fit positive parameters to positive measurements by relative error.
+
+    Parameters
+    ----------
+    predict : callable
+        Parameters → predictions.
+    measured : array
+        What was measured, above zero.
+    start : array
+        Starting values, above zero; also the centre of the prior.
+    prior_sd : array or float
+        Standard deviation of the logarithm of each parameter, as one measurement of 10 % error counts.
+    iterations : int
+        Most steps.
+
+    Returns
+    -------
+    parameters, residuals : array
+        Fitted parameters, and ln(predicted/measured) per measurement.
+    """
+    target, origin = np.log(measured), np.log(start)
+
+    def residual(x: Floats) -> Floats:
+        return np.log(predict(np.exp(x))) - target
+
+    def cost(x: Floats, r: Floats) -> float:
+        size = np.abs(r)
+        huber = np.where(size <= HUBER, 0.5 * r * r, HUBER * (size - 0.5 * HUBER)).sum()
+        return float(huber + 0.5 * HUBER**2 * (((x - origin) / prior_sd) ** 2).sum())
+
+    x, damping = origin.copy(), 1e-2
+    r = residual(x)
+    for _ in range(iterations):
+        step = 1e-4
+        jacobian = np.stack([(residual(x + step * unit) - r) / step for unit in np.eye(len(x))], axis=1)
+        weight = np.minimum(1.0, HUBER / np.maximum(np.abs(r), 1e-12))
+        prior = HUBER**2 / np.broadcast_to(prior_sd, x.shape) ** 2
+        normal = jacobian.T @ (weight[:, None] * jacobian) + np.diag(prior)
+        slope = jacobian.T @ (weight * r) + prior * (x - origin)
+        before = cost(x, r)
+        for _ in range(8):
+            move = np.linalg.solve(normal + damping * np.diag(np.diag(normal)), -slope)
+            trial = x + np.clip(move, -1.0, 1.0)
+            trial_r = residual(trial)
+            after = cost(trial, trial_r)
+            if after < before:
+                break
+            damping *= 4
+        else:
+            break
+        x, r, damping = trial, trial_r, max(damping / 5, 1e-6)
+        if before - after < 1e-5 * before:
+            break
+    return np.exp(x), r
+
+
+def _columns(rows: pd.DataFrame, *names: str) -> list[Floats]:
+    return [rows[name].to_numpy(np.float64) for name in names]
+
+
+def _gemm(rows: pd.DataFrame, device: Device, dtype: str) -> Callable[[Any], Floats]:
+    m, n, k = _columns(rows, "m", "n", "k")
+    return lambda p: kernels.gemm_parts(p, device, m, n, k, WEIGHT_BITS[dtype]).total
+
+
+def _experts(rows: pd.DataFrame, device: Device, dtype: str) -> Callable[[Any], Floats]:
+    m, hidden, inner, top_k, experts, tp = _columns(
+        rows, "m", "hidden", "intermediate", "top_k", "experts", "tensor_parallel"
+    )
+    return lambda p: (
+        kernels.expert_parts(
+            p,
+            device,
+            m,
+            hidden=hidden,  # type: ignore[arg-type]
+            intermediate=inner / tp,  # type: ignore[arg-type]
+            num_experts=experts,  # type: ignore[arg-type]
+            top_k=top_k,  # type: ignore[arg-type]
+            bits=WEIGHT_BITS[dtype],
+        ).total
+    )
+
+
+def _decode(rows: pd.DataFrame, device: Device, dtype: str) -> Callable[[Any], Floats]:
+    batch, tokens, kv_heads, head_dim = _columns(rows, "batch", "tokens", "kv_heads", "head_dim")
+    size = batch * tokens * kv_heads * head_dim * 2 * KV_BYTES[dtype]
+    return lambda p: kernels.decode_attention_s(p, device, batch, size)
+
+
+def _prefill(rows: pd.DataFrame, device: Device, dtype: str) -> Callable[[Any], Floats]:
+    batch, tokens, heads, kv_heads, head_dim = _columns(rows, "batch", "tokens", "heads", "kv_heads", "head_dim")
+    pairs, width = batch * tokens * (tokens + 1) / 2, 2 * (heads + kv_heads) * head_dim
+    return lambda p: kernels.prefill_attention_s(p, device, pairs, batch * tokens, width, 4 * heads * head_dim)
+
+
+_PREDICTORS = {"gemm": _gemm, "experts": _experts, "decode_attention": _decode, "prefill_attention": _prefill}
+
+
+def fit_kernel(kind: str, rows: pd.DataFrame, gpu: Gpu, dtype: str) -> dict[str, float]:
+    """Fit one kernel family.
+
+    Parameters
+    ----------
+    kind : str
+        gemm, experts, decode_attention or prefill_attention.
+    rows : pandas.DataFrame
+        Measurements of one GPU, engine and dtype: the sizes of the call and `latency_us`.
+    gpu : Gpu
+        Where they were measured.
+    dtype : str
+        Weights (gemm, experts) or KV cache (attention).
+
+    Returns
+    -------
+    dict of str to float
+        The fields of the family's parameters, `residual` (median absolute error) and `rows`.
+    """
+    parameters = kernels.PARAMETERS[kind]
+    names = [item.name for item in fields(parameters)]
+    device = device_of(gpu, dtype if kind in ("gemm", "experts") else "bf16")
+    seconds = _PREDICTORS[kind](rows, device, dtype)
+    fitted, residual = gauss_newton(
+        lambda x: seconds(parameters(**dict(zip(names, x, strict=True)))),
+        rows["latency_us"].to_numpy(np.float64) * 1e-6,
+        kernels.vector(parameters()),
+        prior_sd=np.array([NARROW_PRIORS.get((kind, name), PRIOR_SD) for name in names]) / np.sqrt(len(rows)),
+    )
+    found = {name: float(f"{value:.4g}") for name, value in zip(names, fitted, strict=True)}
+    return found | {"residual": round(float(np.median(np.abs(np.expm1(residual)))), 4), "rows": len(rows)}
+
+
+def fit_all_reduce(rows: pd.DataFrame) -> dict[str, list[float]]:
+    """Median time of an all-reduce at fixed message sizes, by number of ranks. [us]"""
+    table = {}
+    for ranks, part in rows.groupby("ranks"):
+        mean = part.groupby("bytes")["latency_us"].min()
+        known = np.interp(np.log(ALL_REDUCE_BYTES), np.log(mean.index.to_numpy(np.float64)), np.log(mean.to_numpy()))
+        table[str(int(float(str(ranks))))] = [float(f"{value:.4g}") for value in np.maximum.accumulate(np.exp(known))]
+    return table
+
+
+def fit_kernels(frame: pd.DataFrame, source: str, date: str) -> dict[str, Any]:
+    """Fit all kernel families of a file of kernel measurements.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        `kernel`, `gpu`, `engine`, `dtype`, `latency_us` and the sizes of each call: m, n, k (gemm); m, hidden,
+        intermediate, top_k, experts, tensor_parallel (experts); batch, tokens, heads, kv_heads, head_dim
+        (attention); ranks, bytes (all_reduce).
+    source, date : str
+        Kept with every profile.
+
+    Returns
+    -------
+    dict
+        Profiles by GPU and engine, as catalog/efficiency.json holds them.
+    """
+    profiles: dict[str, Any] = {}
+    for (name, engine), rows in frame.groupby(["gpu", "engine"]):
+        gpu = get_gpu(str(name))
+        profile: dict[str, Any] = {"source": source, "fitted": date}
+        for (kind, dtype), part in rows.groupby(["kernel", "dtype"]):
+            if kind == "all_reduce":
+                profile["all_reduce"] = fit_all_reduce(part)
+            elif kind in _PREDICTORS and len(part) >= 20:
+                profile.setdefault(str(kind), {})[str(dtype)] = fit_kernel(str(kind), part, gpu, str(dtype))
+        profiles.setdefault(gpu.name, {})[str(engine)] = profile
+    return profiles
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the fit from the command line: `calibrate FILE.csv [--out efficiency.json]`."""
+    parser = argparse.ArgumentParser(prog="planner calibrate", description="Fit the efficiency profile of a GPU.")
+    parser.add_argument("measurements", help="CSV of kernel measurements or of step times")
+    parser.add_argument("--out", default="", help="write the profiles here (default: print them)")
+    parser.add_argument("--source", default="", help="where the measurements come from; kept with the profile")
+    parser.add_argument("--date", default="", help="date of the fit")
+    options = parser.parse_args(argv)
+    path = Path(options.measurements)
+    try:
+        frame = pd.read_csv(path)
+    except (OSError, ValueError) as error:
+        raise InvalidInput("measurements", str(path), "a readable CSV file") from error
+    if "kernel" not in frame:
+        raise InvalidInput("measurements", str(path), "a file with a kernel column")
+    profiles = fit_kernels(frame, options.source or path.name, options.date)
+    text = json.dumps(profiles, indent=1)
+    if options.out:
+        Path(options.out).write_text(text + "\n", encoding="utf-8")
+    else:
+        print(text)
+    return 0
+
+
+__all__ = ["PROFILE_FILE", "fit_all_reduce", "fit_kernel", "fit_kernels", "gauss_newton", "main"]
