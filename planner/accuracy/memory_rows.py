@@ -13,7 +13,7 @@ from functools import cache
 
 from planner.accuracy.names import find_model
 from planner.catalog.gpu_catalog import get_gpu
-from planner.catalog.model_catalog import get_model, model_names
+from planner.catalog.model_catalog import find_model_id, get_model, model_names
 from planner.engine import EngineSettings
 from planner.errors import InvalidInput
 from planner.hardware import Gpu, Parallelism
@@ -48,7 +48,7 @@ QUANTIZATIONS: tuple[tuple[str, str], ...] = (
     (r"q4[_-]?0", "gguf_q4_0"),
     (r"q4[_-]?k|gguf|ollama", "gguf_q4_k_m"),
     (r"w8a8|int8 w8a8|w8a8-int8|\bint8\b", "int8"),
-    (r"gptq.{0,6}(int)?8|w8a16", "gptq_int8"),
+    (r"gptq[-_ ]?(int)?8(?![.\d])|w8a16", "gptq_int8"),
     (r"w4a16", "int4_g128"),
     (r"awq", "awq_int4"),
     (r"gptq|autoround|auto-round|int4|4.?bit", "gptq_int4"),
@@ -323,6 +323,10 @@ def find_model_key(name: str) -> str | None:
     plain = re.sub(r"-\d{4}$", "", re.sub(r"\(.*?\)", " ", name).strip())
     spellings = [name, plain, plain.split(" ")[0]]
     spellings += [_without_quantization(text) for text in (plain, plain.split(" ")[0])]
+    for text in spellings:
+        found = find_model_id(text.split("/")[-1]) if len(text) > 5 else None
+        if found is not None:
+            return found
     for text in spellings:
         found = find_model(text) if text else None
         if found is not None and found in model_names():

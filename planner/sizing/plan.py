@@ -17,7 +17,7 @@ from planner.sizing.verdict import REFUSED_DIVISION, Verdict, judge, logged_kv_t
 
 #: half-widths of the bands: 90th percentiles of the errors on published start-up logs
 WEIGHTS_ERROR = 0.02
-KV_POOL_ERROR = 0.05
+KV_POOL_ERROR = 0.1
 
 
 def plan_memory(
