@@ -201,10 +201,11 @@ def parallelism_of(row: dict[str, str]) -> Parallelism:
     pp = first_integer(row.get("pp", "")) or 1
     if attention_only and data > 1:
         tp = max(1, tp // data)
-    dcp = (
-        flag_integer(f"{row.get('other_flags', '')}", r"(?:decode[-_]context[-_]parallel[-_]size|dcp(?:[-_]size)?)")
-        or 1
+    flags = f"{row.get('other_flags', '')} {text}"
+    context = re.search(
+        r"(?:decode[-_]context[-_]parallel(?:[-_]size)?|dcp(?:[-_]size)?)[=: ]*(\d+)", flags, re.IGNORECASE
     )
+    dcp = int(context[1]) if context else 1
     return Parallelism(
         tensor_parallel_size=tp,
         pipeline_parallel_size=pp,

@@ -67,16 +67,28 @@ def widest_mlp(layers: tuple[tuple[Layer, int], ...], tensor_parallel_size: int)
     return widest
 
 
-def expert_workspace_bytes(layers: tuple[tuple[Layer, int], ...], tokens: int, parallelism: Parallelism) -> float:
-    """Workspace of the fused expert kernel: gate and up, and outputs, of every routed token, 16-bit."""
+def expert_workspace_bytes(
+    layers: tuple[tuple[Layer, int], ...], tokens: int, parallelism: Parallelism, scheme: str
+) -> float:
+    """Workspace of the fused expert kernel on one GPU.
+
+    Gate and up, and outputs, of every routed token in 16 bits. Block-quantised fp8 experts pad the tokens
+    of each expert to 128 and hold two 16-bit and one fp8 copy of the wider side. MXFP4 kernels need none.
+    """
+    if scheme == "mxfp4":
+        return 0.0
     tp = parallelism.tensor_parallel_size if not parallelism.expert_parallel else 1
     largest = 0.0
     for layer, _ in layers:
         if layer.experts is not None:
             expert = next((x for x in layer.linears if x.group is TensorGroup.EXPERT), None)
             if expert is not None:
-                columns = expert.out_features / tp + expert.in_features
-                largest = max(largest, 2.0 * tokens * layer.experts.experts_per_token * columns)
+                routed = tokens * layer.experts.experts_per_token
+                columns = 2.0 * (expert.out_features / tp + expert.in_features)
+                if scheme == "fp8_block":
+                    routed += 128 * layer.experts.num_experts
+                    columns = 4.0 * max(expert.out_features / tp, expert.in_features) + expert.in_features
+                largest = max(largest, routed * columns)
     return largest
 
 
@@ -130,9 +142,7 @@ def activation_bytes(
     sampler = 0.0
     if is_last:
         sampler = resolved.max_num_seqs * model.vocab_size * per_logit + tokens * hidden * width
-    kept = 0.0
-    if expert_scheme != "mxfp4":
-        kept += expert_workspace_bytes(layers, tokens, parallelism)
+    kept = expert_workspace_bytes(layers, tokens, parallelism, expert_scheme)
     encoder = 0.0
     if model.vision_parameters:
         kept += tokens * hidden * width
