@@ -314,6 +314,21 @@ def test_reserving_holds_fewer_sequences_than_paging() -> None:
     assert made.typical_concurrency_paged == pytest.approx(8 * made.typical_concurrency_reserved)
 
 
+# A system prompt of 512 tokens is 32 blocks held once: (N − 32) ÷ (64 − 32) sequences of 1,024 tokens.
+def test_shared_prefix_is_held_once() -> None:
+    engine = EngineSettings(version="0.19.0")
+    made = plan_memory(
+        get_model(LLAMA),
+        get_gpu("H100 SXM"),
+        engine,
+        Parallelism(),
+        max_model_len=8192,
+        mean_sequence_tokens=1024,
+        shared_prefix_tokens=512,
+    )
+    assert made.typical_concurrency_paged == (made.num_kv_blocks - 32) / 32
+
+
 # Example: 41.9 M parameters of rank 16 over all linears of an 8B are 84 MB per slot.
 def test_lora_slots_are_allocated() -> None:
     with_slots = plan(LLAMA, max_loras=1, max_lora_rank=16)

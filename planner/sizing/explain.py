@@ -142,10 +142,13 @@ def _setting_remedies(demand: Demand, verdict: Verdict) -> list[str]:
     found = []
     share = verdict.resolved.gpu_memory_utilization
     if demand.engine.family in ("vllm", "sglang") and share < HIGHEST_UTILIZATION:
-        for hundredths in range(int(share * 100) + 1, int(HIGHEST_UTILIZATION * 100) + 1):
-            if _starts(demand, engine={"gpu_memory_utilization": hundredths / 100}):
-                found.append(f"gpu_memory_utilization {hundredths / 100:g}")
-                break
+        low, high = int(share * 100), int(HIGHEST_UTILIZATION * 100)
+        if _starts(demand, engine={"gpu_memory_utilization": high / 100}):
+            while high - low > 1:
+                middle = (low + high) // 2
+                starts = _starts(demand, engine={"gpu_memory_utilization": middle / 100})
+                low, high = (low, middle) if starts else (middle, high)
+            found.append(f"gpu_memory_utilization {high / 100:g}")
     if demand.kv_cache_dtype in ("auto", "bf16", "fp16"):
         narrow = "q8_0" if demand.engine.family == "llamacpp" else "fp8"
         if _starts(demand, kv_cache_dtype=narrow):
@@ -176,4 +179,4 @@ def _starts(demand: Demand, *, engine: dict[str, object] | None = None, **change
     if engine is not None:
         settings: EngineSettings = dataclasses.replace(demand.engine, **engine)  # type: ignore[arg-type]
         changes["engine"] = settings
-    return judge(dataclasses.replace(demand, **changes)).starts  # type: ignore[arg-type]
+    return judge(dataclasses.replace(demand, **changes), find_longest=False).starts  # type: ignore[arg-type]

@@ -30,6 +30,7 @@ def plan_memory(
     weight_dtype: str = "auto",
     kv_cache_dtype: str = "auto",
     mean_sequence_tokens: float | None = None,
+    shared_prefix_tokens: int = 0,
     draft_weights_bytes: float = 0.0,
     explain: bool = True,
 ) -> MemoryPlan:
@@ -54,6 +55,8 @@ def plan_memory(
     mean_sequence_tokens : float, optional
         Mean tokens that a running sequence holds, for the concurrency at the traffic's lengths;
         None = max_model_len.
+    shared_prefix_tokens : int
+        Leading tokens that all sequences have in common; with prefix caching they are held once.
     draft_weights_bytes : float
         Weights of a separate draft model on each GPU.
     explain : bool
@@ -70,6 +73,7 @@ def plan_memory(
         When a length or a type is not valid.
     """
     require_int("max_model_len", max_model_len, at_most=10**9)
+    require_int("shared_prefix_tokens", shared_prefix_tokens, at_least=0)
     require_number("draft_weights_bytes", draft_weights_bytes, at_least=0)
     if mean_sequence_tokens is not None:
         require_number("mean_sequence_tokens", mean_sequence_tokens, above=0)
@@ -86,11 +90,12 @@ def plan_memory(
         kv_cache_dtype=kv_cache_dtype,
         draft_weights_bytes=draft_weights_bytes,
     )
-    return _planned(demand, mean_sequence_tokens or float(max_model_len), explain)
+    shared = shared_prefix_tokens if engine.enable_prefix_caching else 0
+    return _planned(demand, mean_sequence_tokens or float(max_model_len), shared, explain)
 
 
 @lru_cache(maxsize=8192)
-def _planned(demand: Demand, mean_tokens: float, explain: bool) -> MemoryPlan:
+def _planned(demand: Demand, mean_tokens: float, shared_tokens: int, explain: bool) -> MemoryPlan:
     verdict = judge(demand)
     rank, resolved, layout = verdict.rank, verdict.resolved, verdict.rank.layout
     blocks = verdict.num_blocks if verdict.outcome != REFUSED_DIVISION else 0
@@ -98,6 +103,7 @@ def _planned(demand: Demand, mean_tokens: float, explain: bool) -> MemoryPlan:
     tokens = logged_kv_tokens(verdict, demand.max_model_len)
     full = max(1, layout.blocks_in_decode(demand.max_model_len))
     typical = max(1, layout.blocks_in_decode(min(mean_tokens, demand.max_model_len)))
+    shared = min(typical - 1, int(min(shared_tokens, mean_tokens)) // layout.main.block_tokens)  # whole blocks only
     return MemoryPlan(
         total_bytes=visible_memory_bytes(demand.gpu),
         budget_bytes=rank.budget_bytes,
@@ -118,7 +124,7 @@ def _planned(demand: Demand, mean_tokens: float, explain: bool) -> MemoryPlan:
         max_num_batched_tokens=resolved.max_num_batched_tokens,
         gpu_memory_utilization=resolved.gpu_memory_utilization,
         max_concurrency=verdict.max_concurrency,
-        typical_concurrency_paged=usable / typical,
+        typical_concurrency_paged=max(0, usable - shared) / (typical - shared),
         typical_concurrency_reserved=usable / full,
         longest_context_tokens=verdict.longest_context_tokens,
         starts=verdict.starts,

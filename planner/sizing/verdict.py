@@ -46,13 +46,15 @@ class Verdict:
         return self.num_blocks / self.blocks_per_sequence if self.blocks_per_sequence else 0.0
 
 
-def judge(demand: Demand) -> Verdict:
+def judge(demand: Demand, *, find_longest: bool = True) -> Verdict:
     """Decide whether the engine starts.
 
     Parameters
     ----------
     demand : Demand
         Model, GPU, engine, parallelism and lengths.
+    find_longest : bool
+        Whether to search the longest context too (0 when not).
 
     Returns
     -------
@@ -63,7 +65,7 @@ def judge(demand: Demand) -> Verdict:
     rank = binding_rank(all_ranks(demand, resolved))
     needed = rank.layout.blocks_at_peak(demand.max_model_len, resolved.max_num_batched_tokens)
     blocks = rank.num_blocks
-    longest = longest_context(demand, resolved, rank)
+    longest = longest_context(demand, resolved, rank) if find_longest else 0
     outcome, refusal = _outcome(demand, resolved, rank, blocks, needed, longest)
     return Verdict(
         rank=rank,
@@ -123,7 +125,8 @@ def longest_context(demand: Demand, resolved: Resolved, rank: Rank) -> int:
     if resolved.edition.family == "llamacpp":
         free = visible_memory_bytes(demand.gpu) - rank.weights_bytes - rank.activation_bytes - rank.non_torch_bytes
         per_token = rank.layout.bytes_per_token * resolved.max_num_seqs
-        return int(max(0.0, free / per_token)) if per_token else demand.model.max_position_embeddings
+        limit = max(demand.model.max_position_embeddings, demand.max_model_len)
+        return min(limit, int(max(0.0, free / per_token))) if per_token else limit
     tokens = resolved.max_num_batched_tokens
     depends = not demand.engine.enable_chunked_prefill or resolved.edition.is_v0
     low, high = 0, max(demand.model.max_position_embeddings, demand.max_model_len)
