@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from planner.catalog.engine_catalog import get_engine
 from planner.metrics import ServingMetrics, measure
-from planner.saturation import Replica, capacity_rps
+from planner.saturation import Replica, capacity_rps, in_parallel
 from planner.simulation.records import Requests, SimulationResult
 from planner.traffic import ServiceLevel
 
@@ -68,23 +68,22 @@ def compare_policies(
         In the order of `names`.
     """
     mean_tokens = float(requests.prompt_tokens.mean() + requests.output_tokens.mean())
-    outcomes = []
-    for name in names:
-        lane = Replica(engine=get_engine(name), limits=replica.limits, step_time=replica.step_time)
-        top = capacity_rps(lane, requests)
-        result = lane.run(requests, timeline=timeline)
+
+    def lane(name: str) -> PolicyOutcome:
+        alone = Replica(engine=get_engine(name), limits=replica.limits, step_time=replica.step_time)
+        top = capacity_rps(alone, requests)
+        result = alone.run(requests, timeline=timeline)
         tokens_per_s = top * mean_tokens
-        outcomes.append(
-            PolicyOutcome(
-                name=name,
-                title=POLICY_TITLES.get(name, name),
-                capacity_rps=top,
-                capacity_tokens_per_s=tokens_per_s,
-                usd_per_million_tokens_at_capacity=(
-                    usd_per_hour / 3600 / tokens_per_s * 1e6 if tokens_per_s else float("inf")
-                ),
-                metrics=measure(result, level),
-                result=result,
-            )
+        return PolicyOutcome(
+            name=name,
+            title=POLICY_TITLES.get(name, name),
+            capacity_rps=top,
+            capacity_tokens_per_s=tokens_per_s,
+            usd_per_million_tokens_at_capacity=(
+                usd_per_hour / 3600 / tokens_per_s * 1e6 if tokens_per_s else float("inf")
+            ),
+            metrics=measure(result, level),
+            result=result,
         )
-    return tuple(outcomes)
+
+    return tuple(in_parallel(lane, names))
