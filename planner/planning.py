@@ -415,7 +415,7 @@ def chain(done: Plan) -> tuple[ChainLink, ...]:
     needed = done.replicas_for_slo
     links.append(
         ChainLink(
-            reason="Latency targets",
+            reason="Latency target",
             gpus=needed * per_replica if needed is not None else math.inf,
             detail=f"one replica holds the targets up to {format_number(curve.slo_rate_rps)} req/s"
             if curve.slo_rate_rps
@@ -472,7 +472,10 @@ def reasons(done: Plan) -> tuple[str, ...]:
     assert done.cost is not None
     said = []
     decisive = max(done.chain, key=lambda link: link.gpus)
-    said.append(f"{decisive.reason} decide the number of GPUs: {decisive.detail}.")
+    if decisive.gpus <= done.scenario.parallelism.gpus_per_replica:
+        said.append("One replica is enough on every count: weights, KV cache, throughput and latency targets.")
+    else:
+        said.append(f"{decisive.reason} sets the number of GPUs: {decisive.detail}.")
     if done.curve.slo_rate_rps:
         room = done.curve.slo_rate_rps * max(1, done.num_replicas - done.scenario.spare_replicas)
         spare = room / done.scenario.peak_rate_rps - 1

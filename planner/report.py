@@ -17,7 +17,7 @@ def figures(done: Plan) -> tuple[tuple[str, str, str], ...]:
     m, q = done.metrics, scenario.target_quantile
     label = f"p{q * 100:g}"
     return (
-        ("GPUs", f"{done.num_gpus}", f"{done.num_replicas} replicas of {scenario.parallelism.gpus_per_replica}"),
+        ("GPUs", f"{done.num_gpus}", f"{done.num_replicas} × {scenario.parallelism.gpus_per_replica} per replica"),
         (f"{label} TTFT", format_duration(m.ttft_s.at(q)), f"target {format_duration(scenario.ttft_target_s)}"),
         (f"{label} TPOT", format_duration(m.tpot_s.at(q)), f"target {format_duration(scenario.tpot_target_s)}"),
         ("Meet both targets", format_percent(m.slo_attainment), f"goodput {format_number(m.goodput_rps)} req/s"),
@@ -27,7 +27,7 @@ def figures(done: Plan) -> tuple[tuple[str, str, str], ...]:
             f"full throughput {format_number(done.curve.capacity_rps * done.num_replicas)} req/s",
         ),
         ("Per million tokens", format_usd(done.cost.usd_per_million_tokens), "input and output alike"),
-        ("Per month", format_usd(done.cost.usd_per_month), done.cost.price_source[:80]),
+        ("Per month", format_usd(done.cost.usd_per_month), f"{format_usd(done.cost.usd_per_gpu_hour)} per GPU-hour"),
     )
 
 

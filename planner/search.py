@@ -329,7 +329,7 @@ def _change(label: str, varied: Scenario, gpus: int, month: float | None) -> Cha
     cost = done.cost.usd_per_month if done.cost else None
     difference = done.num_gpus - gpus
     if difference == 0 or gpus == 0:
-        text = f"{done.num_gpus} GPUs, no change" if gpus else f"{done.num_gpus} GPUs"
+        text = "no change" if gpus else f"{done.num_gpus} GPUs"
     else:
         verb = "adds" if difference > 0 else "saves"
         text = f"{verb} {abs(difference)} GPU{'s' if abs(difference) > 1 else ''}"

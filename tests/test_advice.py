@@ -31,7 +31,7 @@ def test_a_mistake_is_a_warning_exactly_when_it_is_made(kind, makes, avoids):
 
 
 def test_the_average_hides_the_tail():
-    bursty = kinds(arrivals="bursty", burst_cv=15.0, num_replicas=1, users=900)
+    bursty = kinds(arrivals="bursty", burst_cv=4.0, num_replicas=1, users=900)
     steady = kinds(users=10, lengths="constant")
     assert "average_only" in bursty
     assert "average_only" not in steady
