@@ -6,6 +6,7 @@ from planner.charts.cost import cost_against_utilisation as cost_against_utilisa
 from planner.charts.cost import gpu_chain as gpu_chain
 from planner.charts.load import distribution as distribution
 from planner.charts.load import latency_against_load as latency_against_load
+from planner.charts.load import latency_finding as latency_finding
 from planner.charts.load import step_terms as step_terms
 from planner.charts.memory import concurrency as concurrency
 from planner.charts.memory import memory_bar as memory_bar
@@ -29,6 +30,7 @@ __all__ = [
     "distribution",
     "gpu_chain",
     "latency_against_load",
+    "latency_finding",
     "memory_bar",
     "memory_parts",
     "policy_cost",

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from planner.charts.policies import in_sentence
 from planner.charts.style import COLOUR, Chart, figure, label, layout, line_at
 from planner.cost import CostPlan
 from planner.planning import ChainLink
@@ -19,9 +20,7 @@ def gpu_chain(links: tuple[ChainLink, ...], num_gpus: int) -> Chart:
     decisive = max(links, key=lambda link: link.gpus)
     values = [link.gpus if math.isfinite(link.gpus) else top * 1.2 for link in links]
     return Chart(
-        title=f"{decisive.reason} decide: {num_gpus} GPU{'s' if num_gpus != 1 else ''}"
-        if decisive.reason.endswith("s")
-        else f"{decisive.reason} decides: {num_gpus} GPU{'s' if num_gpus != 1 else ''}",
+        title=f"{num_gpus:,} GPU{'s' if num_gpus != 1 else ''}, decided by {in_sentence(decisive.reason)}",
         subtitle="GPUs that each reason alone would need",
         figure=figure(
             [
@@ -67,7 +66,7 @@ def api_comparison(cost: CostPlan) -> Chart | None:
                 {
                     "type": "scatter",
                     "mode": "lines",
-                    "name": f"own, {cost.num_gpus} GPUs",
+                    "name": f"own GPUs ({cost.num_gpus})",
                     "x": x,
                     "y": np.full_like(x, cost.usd_per_month),
                     "line": {"color": COLOUR["own"], "width": 2.5},
@@ -165,7 +164,7 @@ def cost_against_utilisation(
                 y="USD per million tokens",
                 height=320,
                 xaxis={"tickformat": ".0%", "range": [0, 1.02]},
-                yaxis={"type": "log"},
+                yaxis={"type": "log", "nticks": 6},
                 shapes=shapes,
                 annotations=notes,
             ),

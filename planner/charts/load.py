@@ -8,18 +8,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.charts.style import COLOUR, DASH, Chart, figure, label, layout, line_at, shade_from
+from planner.charts.style import (
+    COLOUR,
+    DASH,
+    Chart,
+    figure,
+    label,
+    layout,
+    legend_below,
+    line_at,
+    shade_from,
+    time_ticks,
+)
 from planner.saturation import LoadCurve
 from planner.step_time import PrefillChunk, StepTimeTable, StepWork
 from planner.units import MS, format_duration, format_number, format_percent
 
 QUANTITIES = {"ttft_s": "Time to first token", "tpot_s": "Time per output token", "e2e_s": "End-to-end time"}
 TERM_TITLES = {
-    "linear": "Linear layers and collectives",
-    "head": "Output head and sampling",
-    "decode_attention": "Decode attention (reads the KV cache)",
+    "linear": "Linear layers",
+    "head": "Head, sampling",
+    "decode_attention": "Decode attention",
     "prefill_attention": "Prefill attention",
-    "host": "Host, not hidden",
+    "host": "Host",
 }
 TERM_COLOUR = {
     "linear": COLOUR["weights"],
@@ -48,6 +59,19 @@ def load_finding(curve: LoadCurve, num_replicas: int, rate_rps: float) -> str:
     )
 
 
+def latency_finding(curve: LoadCurve, quantity: str, num_replicas: int, rate_rps: float | None) -> str:
+    """What one quantity does between the plan's rate and saturation, in a sentence."""
+    points = curve.points
+    if not points:
+        return "No request fits"
+    rates = [point.rate_rps * num_replicas for point in points]
+    p95 = [getattr(point.metrics, quantity).p95 for point in points]
+    at = float(np.interp(rate_rps if rate_rps is not None else rates[0], rates, p95))
+    full = float(np.interp(0.95 * curve.capacity_rps * num_replicas, rates, p95))
+    where = "at your load" if rate_rps is not None else "without load"
+    return f"{QUANTITIES[quantity]}, p95: {format_duration(at)} {where}, {format_duration(full)} near saturation"
+
+
 def latency_against_load(
     curve: LoadCurve,
     quantity: str,
@@ -55,6 +79,7 @@ def latency_against_load(
     num_replicas: int = 1,
     rate_rps: float | None = None,
     target_s: float | None = None,
+    title: str | None = None,
     height: int = 300,
 ) -> Chart:
     """p50, p95 and p99 of one quantity over the offered rate of the whole fleet.
@@ -71,14 +96,61 @@ def latency_against_load(
         Where the plan operates. [req/s]
     target_s : float, optional
         The target line. [s]
+    title : str, optional
+        A finding to use in place of where the targets stop holding.
     """
-    points = [p for p in curve.points if p.metrics is not None]
-    rates = np.array([p.rate_rps * num_replicas for p in points])
-    traces: list[dict[str, Any]] = []
-    values: list[float] = []
+    rates = np.array([point.rate_rps * num_replicas for point in curve.points])
+    traces, values = _percentile_lines(curve, quantity, rates)
+    capacity = curve.capacity_rps * num_replicas
+    right = max([*rates, rate_rps or 0.0, capacity]) * 1.03 if len(rates) else 1.0
+    low, high = (min(values), max(values)) if values else (0.01, 1.0)
+    if target_s:
+        low, high = min(low, target_s), max(high, target_s)
+    y_range = [math.log10(low) - 0.1, math.log10(high) + 0.15]
+    shapes = [shade_from(capacity, right)]
+    notes = [
+        label("saturated", capacity, 0.0, COLOUR["target"], yref="paper", xanchor="left", textangle=-90),
+    ]
+    if target_s:
+        shapes.append(line_at("y", target_s, COLOUR["target"]))
+        words = f"target {format_duration(target_s)}"
+        aside = 0.55 if rate_rps is not None and rate_rps < 0.45 * right else 0.02  # clear of the line at the rate
+        notes.append(label(words, aside, math.log10(target_s), COLOUR["target"], xref="paper"))
+    slo = curve.slo_rate_rps * num_replicas
+    if slo > 0 and values:
+        shapes.append(line_at("x", slo, COLOUR["neutral"], "dot"))
+        notes.append(_above(f"holds to {format_number(slo)}", slo, right, 1.0, COLOUR["neutral"]))
+    if rate_rps is not None and values:
+        shapes.append(line_at("x", rate_rps, COLOUR["here"], "solid"))
+        notes.append(_above(f"you: {format_number(rate_rps)} req/s", rate_rps, right, 1.08, COLOUR["here"]))
+    finding = load_finding(curve, num_replicas, rate_rps or 0.0)
+    fleet = "1 replica" if num_replicas == 1 else f"all {num_replicas} replicas"
+    return Chart(
+        title=title or finding,
+        subtitle=f"{QUANTITIES[quantity]} (log) against requests per second, {fleet}",
+        figure=figure(
+            traces,
+            layout(
+                height=height,
+                margin={"t": 40},
+                xaxis={"range": [0, right]},
+                yaxis={**time_ticks(low, high), "range": y_range},
+                legend=legend_below(3),
+                shapes=shapes,
+                annotations=notes,
+            ),
+        ),
+        alt=f"{QUANTITIES[quantity]} against load. {finding}",
+    )
+
+
+def _percentile_lines(
+    curve: LoadCurve, quantity: str, rates: NDArray[np.float64]
+) -> tuple[list[dict[str, Any]], list[float]]:
+    traces, values = [], []
     for level in ("p50", "p95", "p99"):
-        y = np.array([getattr(getattr(p.metrics, quantity), level) for p in points])
-        values += [v for v in y if math.isfinite(v) and v > 0]
+        y = np.array([getattr(getattr(point.metrics, quantity), level) for point in curve.points])
+        values += [value for value in y if math.isfinite(value) and value > 0]
         traces.append(
             {
                 "type": "scatter",
@@ -91,67 +163,15 @@ def latency_against_load(
                 "hovertemplate": f"{level} %{{y:.3g}} s at %{{x:.3g}} req/s<extra></extra>",
             }
         )
-    capacity = curve.capacity_rps * num_replicas
-    right = max([*rates, rate_rps or 0.0, capacity]) * 1.03 if len(rates) else 1.0
-    low, high = (min(values), max(values)) if values else (0.01, 1.0)
-    if target_s:
-        low, high = min(low, target_s), max(high, target_s)
-    y_range = [math.log10(low) - 0.12, math.log10(high) + 0.25]
-    shapes = [shade_from(capacity, right)]
-    notes = [label("saturated", capacity, 0.0, COLOUR["target"], yref="paper", xanchor="left", textangle=-90)]
-    if target_s:
-        shapes.append(line_at("y", target_s, COLOUR["target"]))
-        notes.append(
-            label(f"target {format_duration(target_s)}", 0.0, math.log10(target_s), COLOUR["target"], xref="paper")
-        )
-    if rate_rps is not None and len(points):
-        shapes.append(line_at("x", rate_rps, COLOUR["here"], "solid"))
-        notes.append(
-            label(
-                f"you: {format_number(rate_rps)} req/s",
-                rate_rps,
-                0.97,
-                COLOUR["here"],
-                yref="paper",
-                xanchor="right" if rate_rps > right / 2 else "left",
-                yanchor="top",
-            )
-        )
-    slo = curve.slo_rate_rps * num_replicas
-    if slo > 0:
-        notes.append(
-            label(
-                f"▲ targets hold to {format_number(slo)}",
-                slo,
-                0.02,
-                COLOUR["neutral"],
-                yref="paper",
-                xanchor="right" if slo > right / 2 else "left",
-            )
-        )
-    fleet = "1 replica" if num_replicas == 1 else f"all {num_replicas} replicas"
-    return Chart(
-        title=load_finding(curve, num_replicas, rate_rps or 0.0),
-        subtitle=f"{QUANTITIES[quantity]} in seconds (log) against requests per second, {fleet}",
-        figure=figure(
-            traces,
-            layout(
-                x="requests per second",
-                y="s",
-                height=height,
-                xaxis={"range": [0, right]},
-                yaxis={"type": "log", "range": y_range, "dtick": 1 if y_range[1] - y_range[0] > 1 else None},
-                shapes=shapes,
-                annotations=notes,
-            ),
-        ),
-        alt=f"{QUANTITIES[quantity]} rises with load; " + load_finding(curve, num_replicas, rate_rps or 0.0),
-    )
+    return traces, values
 
 
-def distribution(
-    seconds: NDArray[np.float64], quantity: str, target_s: float | None, attainment_quantile: float
-) -> Chart:
+def _above(text: str, x: float, right: float, y: float, colour: str) -> dict[str, Any]:
+    # Beside a line that may stand at either edge: the word goes where there is room.
+    return label(text, x, y, colour, yref="paper", xanchor="right" if x > 0.6 * right else "left")
+
+
+def distribution(seconds: NDArray[np.float64], quantity: str, target_s: float | None) -> Chart:
     """Cumulative distribution of one quantity over the requests at the peak."""
     finite = np.sort(seconds[np.isfinite(seconds)])
     keep = np.unique(np.linspace(0, max(len(finite) - 1, 0), 400).astype(int)) if len(finite) else np.array([], int)
@@ -184,7 +204,7 @@ def distribution(
         )
     return Chart(
         title=title,
-        subtitle=f"{QUANTITIES[quantity]} in seconds (log): share of requests that are at most that",
+        subtitle=f"{QUANTITIES[quantity]} (log): share of requests that take at most that",
         figure=figure(
             [
                 {
@@ -198,9 +218,8 @@ def distribution(
                 }
             ],
             layout(
-                x="s",
-                height=270,
-                xaxis={"type": "log"},
+                height=280,
+                xaxis=time_ticks(float(x[0]), max(float(x[-1]), target_s or 0.0)) if len(x) else {},
                 yaxis={"tickformat": ".0%", "range": [0, 1.02]},
                 shapes=shapes,
                 annotations=notes,
@@ -225,7 +244,7 @@ def step_terms(table: StepTimeTable, *, running: int, context_tokens: int, chunk
         num_logit_rows=running + 1,
         chunks=(PrefillChunk(num_tokens=chunk_tokens),),
     )
-    names = [f"{running} decodes", f"{running} decodes + {chunk_tokens:,} prompt tokens"]
+    names = ["decodes only", "with a prompt"]
     terms = [table.terms_s(decode), table.terms_s(mixed)]
     totals = [sum(term.values()) for term in terms]
     traces = [
@@ -246,7 +265,17 @@ def step_terms(table: StepTimeTable, *, running: int, context_tokens: int, chunk
         title=f"A decode step takes {format_duration(totals[0])}, mostly "
         f"{TERM_TITLES[main][0].lower() + TERM_TITLES[main][1:]}; a prompt chunk adds "
         f"{format_duration(totals[1] - totals[0])}",
-        subtitle=f"Time of one engine step in ms, {format_number(running)} sequences of {context_tokens:,} tokens",
-        figure=figure(traces, layout(x="ms", height=250, barmode="stack", legend={"y": -0.35, "yanchor": "top"})),
+        subtitle=f"One engine step: {running:,} sequences of {context_tokens:,} tokens, alone and with "
+        f"{chunk_tokens:,} prompt tokens",
+        figure=figure(
+            traces,
+            layout(
+                height=260,
+                barmode="stack",
+                legend=legend_below(2),
+                yaxis={"autorange": "reversed"},
+                xaxis={"ticksuffix": " ms"},
+            ),
+        ),
         alt=f"Step time: {format_duration(totals[0])} and {format_duration(totals[1])}",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from planner.charts.style import COLOUR, Chart, figure, label, layout
+from planner.charts.style import COLOUR, HATCH, Chart, figure, label, layout, legend_below
 from planner.memory_plan import MemoryPlan
 from planner.units import GIB, format_number, format_percent
 
@@ -20,6 +20,7 @@ GROUP_TITLES = {
     "norm": "Norms",
     "vision": "Vision encoder",
     "mtp": "Draft (MTP) layers",
+    "rope_cache": "Rotary tables",
 }
 
 
@@ -46,7 +47,7 @@ def parts(
         found += [
             ("kv_used", "KV used at peak", written),
             ("kv_reserved", "KV reserved, empty", held - written),
-            ("kv_unused", "KV pool, not needed at peak", pool - held),
+            ("kv_unused", "KV spare at peak", pool - held),
         ]
     found += [
         ("activations", "Activations", memory.activation_bytes),
@@ -79,6 +80,7 @@ def memory_bar(
     *,
     gpu: str = "GPU",
     height: int = 300,
+    legend_columns: int = 2,
 ) -> Chart:
     """One stacked bar of the GPU's memory in GiB, every part labelled."""
     rows = [(kind, title, size) for kind, title, size in parts(memory, held_fraction, written_fraction) if size > 0]
@@ -88,7 +90,7 @@ def memory_bar(
         gib = size / GIB
         marker: dict[str, Any] = {"color": COLOUR[kind]}
         if kind == "kv_reserved":
-            marker["pattern"] = {"shape": "/", "fgcolor": COLOUR["kv_used"], "size": 6}
+            marker["pattern"] = HATCH
         traces.append(
             {
                 "type": "bar",
@@ -107,13 +109,13 @@ def memory_bar(
         )
     limit = memory.budget_bytes / GIB
     shape = layout(
-        x="GiB on each GPU",
+        x="",
         height=height,
         barmode="stack",
         yaxis={"showticklabels": False},
         xaxis={"range": [0, max(total, sum(size for *_, size in rows) / GIB) * 1.01]},
         bargap=0.15,
-        legend={"y": -0.45, "yanchor": "top", "traceorder": "normal"},
+        legend=legend_below(legend_columns),
         shapes=[
             {
                 "type": "line",

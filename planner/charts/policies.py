@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from planner.charts.style import COLOUR, POLICY_COLOUR, Chart, figure, layout
+from planner.charts.style import COLOUR, HATCH, POLICY_COLOUR, Chart, figure, layout, legend_below, time_ticks
 from planner.policies import PolicyOutcome
 from planner.units import format_duration, format_number, format_percent
 
 
 def in_sentence(title: str) -> str:
-    """A policy's title as it stands inside a sentence."""
-    return title[:1].lower() + title[1:]
+    """A title as it stands inside a sentence; abbreviations keep their capitals."""
+    return title if title[:2].isupper() else title[:1].lower() + title[1:]
 
 
 def _bars(
@@ -107,17 +107,15 @@ def kv_use(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
                     ["" if v < 0.04 else format_percent(v) for v in empty],
                     "%{x:.1%} reserved, empty",
                     name="KV reserved, empty",
-                    marker={
-                        "color": COLOUR["kv_reserved"],
-                        "pattern": {"shape": "/", "fgcolor": COLOUR["kv_used"], "size": 6},
-                    },
+                    marker={"color": COLOUR["kv_reserved"], "pattern": HATCH},
                     insidetextfont={"color": "#14241c"},
                 ),
             ],
             layout(
-                x="share of the KV pool",
-                height=250,
+                x="",
+                height=270,
                 barmode="stack",
+                legend=legend_below(2),
                 yaxis={"autorange": "reversed"},
                 xaxis={"tickformat": ".0%", "range": [0, 1]},
             ),
@@ -132,6 +130,7 @@ def kv_use(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
 def waits(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
     """Median and 95th percentile of the time from arrival to the last token."""
     best = min(outcomes, key=lambda item: item.metrics.e2e_s.p95)
+    worst = max(item.metrics.e2e_s.p95 for item in outcomes)
     traces = []
     for name in ("p50", "p95"):
         values = [getattr(item.metrics.e2e_s, name) for item in outcomes]
@@ -147,16 +146,15 @@ def waits(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
         )
     return Chart(
         title=f"{best.title} waits least: 95 of 100 requests are done within {format_duration(best.metrics.e2e_s.p95)}",
-        subtitle="Arrival to last token at the offered rate, seconds (log)",
+        subtitle="Arrival to last token at the offered rate (log)",
         figure=figure(
             traces,
             layout(
-                x="s",
                 height=290,
                 barmode="group",
+                legend=legend_below(2),
                 yaxis={"autorange": "reversed"},
-                xaxis={"type": "log"},
-                legend={"traceorder": "normal"},
+                xaxis=time_ticks(min(best.metrics.e2e_s.p50, best.metrics.e2e_s.p95), worst),
             ),
         ),
         alt="; ".join(
@@ -173,7 +171,8 @@ def cost(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
     shown = [value if value != float("inf") else 0.0 for value in values]
     ratio = values[0] / values[-1] if values[-1] and values[0] != float("inf") else 0.0
     return Chart(
-        title=f"{outcomes[0].title} costs {format_number(ratio, 2)}× as much per token as {in_sentence(outcomes[-1].title)}"
+        title=f"{outcomes[0].title} costs {format_number(ratio, 2)}× as much per token as "
+        f"{in_sentence(outcomes[-1].title)}"
         if ratio
         else "Price of a token under each policy",
         subtitle="USD per million tokens of one replica at full load",
@@ -194,29 +193,35 @@ def cost(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
 
 
 def timeline(outcomes: tuple[PolicyOutcome, ...], field: str, title: str, unit: str) -> Chart | None:
-    """One quantity of the step loop over time, a line per policy; None when nothing was sampled."""
+    """One quantity of the step loop over time, a line per policy; None when nothing was sampled.
+
+    The slowest policies are cut once the last has been done for a while, or they would hide the others.
+    """
+    sampled = [(item, item.result.timeline) for item in outcomes if item.result.timeline is not None]
+    sampled = [(item, line) for item, line in sampled if len(line.time_s)]
+    if not sampled:
+        return None
+    ends = [float(line.time_s[-1]) for _, line in sampled]
+    right = min(max(ends), 1.3 * ends[-1])
     traces = []
-    for item in outcomes:
-        line = item.result.timeline
-        if line is None or len(line.time_s) == 0:
-            continue
-        skip = max(1, len(line.time_s) // 600)
+    for item, line in sampled:
+        shown = line.time_s <= right
+        skip = max(1, int(shown.sum()) // 600)
         traces.append(
             {
                 "type": "scatter",
                 "mode": "lines",
                 "name": item.title,
-                "x": line.time_s[::skip],
-                "y": getattr(line, field)[::skip],
+                "x": line.time_s[shown][::skip],
+                "y": getattr(line, field)[shown][::skip],
                 "line": {"color": POLICY_COLOUR.get(item.name, COLOUR["neutral"]), "width": 1.8, "shape": "hv"},
                 "hovertemplate": f"{item.title}: %{{y:,.0f}} at %{{x:.1f}} s<extra></extra>",
             }
         )
-    if not traces:
-        return None
+    cut = f"; the slowest goes on to {format_duration(max(ends))}" if max(ends) > right else ""
     return Chart(
         title=title,
-        subtitle=f"{unit} over simulated time, one replica at the offered rate",
-        figure=figure(traces, layout(x="s", y=unit, height=300, legend={"y": -0.3, "yanchor": "top"})),
+        subtitle=f"{unit} over simulated seconds, one replica at the offered rate{cut}",
+        figure=figure(traces, layout(height=300, legend=legend_below(2), xaxis={"range": [0, right]})),
         alt=title,
     )

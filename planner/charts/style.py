@@ -5,8 +5,11 @@ Figures are plain dicts in Plotly's schema: building a `go.Figure` costs more th
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
+
+from planner.units import format_duration
 
 Figure = dict[str, Any]
 
@@ -32,7 +35,7 @@ COLOUR = {
 }
 DASH = {"p50": "dot", "p95": "solid", "p99": "dash"}
 POLICY_COLOUR = {"one-at-a-time": "#8b95a5", "static": "#b4637a", "reserve-max": "#c98a1b", "paged": "#2e9e6b"}
-GREY = "#8a8f98"
+HATCH = {"shape": "/", "bgcolor": "#a3d9ba", "fgcolor": "#2e9e6b", "size": 7, "solidity": 0.2}
 GRID = "rgba(128,136,150,0.22)"
 SHADE = "rgba(229,72,77,0.10)"
 
@@ -63,6 +66,27 @@ def layout(*, x: str = "", y: str = "", height: int = 300, **more: Any) -> dict[
     for key, value in more.items():
         base[key] = {**base[key], **value} if isinstance(value, dict) and isinstance(base.get(key), dict) else value
     return base
+
+
+def legend_below(columns: int) -> dict[str, Any]:
+    """A legend under the chart in equal columns, in the order of the traces."""
+    return {
+        "y": -0.22,
+        "yanchor": "top",
+        "traceorder": "normal",
+        "entrywidthmode": "fraction",
+        "entrywidth": 0.98 / columns,
+        "font": {"size": 11},
+    }
+
+
+def time_ticks(low_s: float, high_s: float) -> dict[str, Any]:
+    """Ticks of a logarithmic time axis at 1, 2 and 5 (1 alone over many decades), in the unit a person would use."""
+    decades = math.log10(high_s / low_s) if low_s > 0 else 9.0
+    steps = (1, 2, 5) if decades < 2.5 else (1,)
+    first, last = math.floor(math.log10(max(low_s, 1e-9))), math.ceil(math.log10(max(high_s, 1e-9)))
+    values = [step * 10.0**power for power in range(first, last + 1) for step in steps]
+    return {"type": "log", "tickmode": "array", "tickvals": values, "ticktext": [format_duration(v) for v in values]}
 
 
 def line_at(axis: str, value: float, colour: str, dash: str = "dash") -> dict[str, Any]:

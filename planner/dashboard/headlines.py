@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from planner.charts.policies import in_sentence
-from planner.dashboard.measured import Band, band_of
+from planner.confidence import Band
 from planner.planning import Plan
 from planner.saturation import LoadPoint
-from planner.search import Search
+from planner.search import Change, Search
 from planner.step_time import StepWork
 from planner.units import GIB, format_duration, format_number, format_percent, format_usd
 
@@ -53,7 +54,7 @@ def tiles(plan: Plan) -> tuple[Tile, ...]:
         names = ("GPUs", f"{q} TTFT", f"{q} TPOT", "Busy at peak", "USD / M tokens")
         return tuple(Tile(label=name, value="—", beside="does not start", help="") for name in names)
     s, points = plan.scenario, curve.points
-    ttft_band, tpot_band = band_of(plan, "ttft"), band_of(plan, "tpot")
+    ttft_band, tpot_band = plan.bands["ttft"], plan.bands["tpot"]
     slo = curve.slo_rate_rps
     per_replica = s.parallelism.gpus_per_replica
     need = (
@@ -74,16 +75,18 @@ def tiles(plan: Plan) -> tuple[Tile, ...]:
         Tile(
             label=f"{q} TTFT",
             value=format_duration(metrics.ttft_s.at(s.target_quantile)),
-            beside=f"{ttft_band.text}target {format_duration(s.ttft_target_s)}",
-            help=f"Time to first token, queueing included, of {q} of the requests at the peak. {ttft_band.meaning} "
+            beside=f"{band_text(ttft_band)}≤ {format_duration(s.ttft_target_s)}",
+            help=f"Time to first token, queueing included, of {q} of the requests at the peak, beside its target. "
+            f"{band_meaning(ttft_band)} "
             "The line: over load.",
             line=_line(plan, lambda p: p.metrics.ttft_s.at(s.target_quantile), points[:-2]),
         ),
         Tile(
             label=f"{q} TPOT",
             value=format_duration(metrics.tpot_s.at(s.target_quantile)),
-            beside=f"{tpot_band.text}target {format_duration(s.tpot_target_s)}",
-            help=f"Time per output token after the first, per request. {tpot_band.meaning} The line: over load.",
+            beside=f"{band_text(tpot_band)}≤ {format_duration(s.tpot_target_s)}",
+            help=f"Time per output token after the first, per request, beside its target. {band_meaning(tpot_band)} "
+            "The line: over load.",
             line=_line(plan, lambda p: p.metrics.tpot_s.at(s.target_quantile), points[:-2]),
         ),
         Tile(
@@ -96,11 +99,26 @@ def tiles(plan: Plan) -> tuple[Tile, ...]:
         Tile(
             label="USD / M tokens",
             value=format_usd(cost.usd_per_million_tokens).removesuffix(" USD"),
-            beside=f"{low}…{high} by provider" if low else f"{format_usd(cost.usd_per_month)} a month",
+            beside=f"{low} … {high}" if low else f"{format_usd(cost.usd_per_month)} a month",
             help="The month's bill divided by its tokens, prompt and output alike, at the mean rate. The range is the "
             "lowest and highest hourly GPU price. The line: over load.",
             line=_line(plan, lambda p: cost.usd_per_hour / serving(plan) / max(p.rate_rps, 1e-9), points[1:]),
         ),
+    )
+
+
+def band_text(band: Band) -> str:
+    """The band beside a figure; empty where nothing was measured."""
+    return f"± {format_percent(band.median_fraction)}, " if math.isfinite(band.median_fraction) else ""
+
+
+def band_meaning(band: Band) -> str:
+    """What the band rests on, in a sentence."""
+    if not math.isfinite(band.median_fraction):
+        return "Nothing of this class was measured: an estimate of unknown error."
+    return (
+        f"The band: half of {band.rows:,} published results ({band.basis}) lie within "
+        f"{format_percent(band.median_fraction)}, nine of ten within {format_percent(band.p90_fraction)}."
     )
 
 
@@ -142,6 +160,13 @@ def percentiles(plan: Plan) -> str:
     )
 
 
+def change_lines(plan: Plan, changes: tuple[Change, ...]) -> list[str]:
+    """Changes that alter the answer, one line each; the others together in one."""
+    idle = [change.label for change in changes if change.num_gpus == plan.num_gpus and "month" not in change.text]
+    lines = [f"{change.label}: {change.text}" for change in changes if change.label not in idle]
+    return lines + ([f"No difference: {', '.join(idle)}"] if idle else [])
+
+
 def memory_sentence(plan: Plan) -> str:
     """What the memory page says first."""
     m = plan.memory
@@ -165,14 +190,17 @@ def latency_sentence(plan: Plan) -> str:
     )
 
 
-def table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    """A markdown table whose first column is text and whose others are figures."""
-    lines = ["| " + " | ".join(header) + " |", "|---|" + "---:|" * (len(header) - 1)]
-    clean = [[cell.replace("|", "/").replace("$", "\\$").replace("~", "\\~") for cell in row] for row in rows]
-    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in clean])
+Table = list[dict[str, str]]
 
 
-def latency_table(plan: Plan) -> str:
+def table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
+    """Rows under a header; markdown specials of the cells are escaped, short figures do not break."""
+    clean = [[re.sub(r"([\\`*_\[\]$<>~|])", r"\\\1", cell) for cell in row] for row in rows]
+    short = [[cell.replace(" ", "\u00a0") if len(cell) < 18 else cell for cell in row] for row in clean]
+    return [dict(zip(header, row, strict=True)) for row in short]
+
+
+def latency_table(plan: Plan) -> Table:
     """Percentiles of every latency at the operating point."""
     m = plan.metrics
     assert m is not None
@@ -195,12 +223,12 @@ def policy_sentence(plan: Plan) -> str:
     static = next((p for p in plan.policies if p.name == "static"), worst)
     against = best.capacity_tokens_per_s / static.capacity_tokens_per_s if static.capacity_tokens_per_s else math.inf
     return (
-        f"The same requests on the same GPU: {in_sentence(best.title)} carries {format_number(ratio, 2)}× one at a time and "
-        f"{format_number(against, 2)}× static batches"
+        f"The same requests on the same GPU: {in_sentence(best.title)} carries {format_number(ratio, 2)}× one at a "
+        f"time and {format_number(against, 2)}× static batches"
     )
 
 
-def policy_table(plan: Plan) -> str:
+def policy_table(plan: Plan) -> Table:
     """Throughput, slots, cache, waits and cost of each policy."""
     rows = []
     for item in plan.policies:
@@ -208,15 +236,15 @@ def policy_table(plan: Plan) -> str:
         rows.append(
             (
                 item.title,
-                f"{format_number(item.capacity_tokens_per_s)} tok/s",
-                f"{format_number(r.mean_running)} running",
+                format_number(item.capacity_tokens_per_s),
+                format_number(r.mean_running),
                 f"{format_percent(r.mean_kv_written_fraction)} / {format_percent(r.mean_kv_used_fraction)}",
                 format_duration(m.e2e_s.p50),
                 format_duration(m.e2e_s.p95),
                 format_number(item.usd_per_million_tokens_at_capacity),
             )
         )
-    header = ("Policy", "Throughput", "Slots busy", "KV used / held", "Median wait", "p95 wait", "USD / M tokens")
+    header = ("Policy", "Tokens/s", "Slots busy", "KV used / held", "Median wait", "p95 wait", "USD / M tokens")
     return table(header, rows)
 
 
@@ -235,7 +263,7 @@ def cost_sentence(plan: Plan) -> str:
     return f"{said}; {verdict} ({format_usd(c.api_usd_per_month)} a month)"
 
 
-def cost_table(plan: Plan) -> str:
+def cost_table(plan: Plan) -> Table:
     """The bill, own GPUs beside the API."""
     c = plan.cost
     assert c is not None
@@ -260,7 +288,7 @@ def cost_table(plan: Plan) -> str:
     )
 
 
-def step_table(plan: Plan, context_tokens: int) -> str:
+def step_table(plan: Plan, context_tokens: int) -> Table:
     """Decode step time and token rate by batch."""
     step = plan.step_time
     assert step is not None
@@ -279,7 +307,7 @@ def step_table(plan: Plan, context_tokens: int) -> str:
     return table((f"Decode at {context_tokens:,} tokens each", "Step", "Output"), rows)
 
 
-def derivations(plan: Plan) -> str:
+def derivations(plan: Plan) -> Table:
     """The headline figures with their formulas and this plan's values."""
     c, m, curve, s = plan.cost, plan.metrics, plan.curve, plan.scenario
     if c is None or m is None or curve is None:
@@ -366,8 +394,3 @@ def search_rows(found: Search) -> list[dict[str, object]]:
 def memory_gib(size: float) -> str:
     """Bytes as GiB with two decimals."""
     return f"{size / GIB:,.2f} GiB"
-
-
-def band_words(band: Band) -> str:
-    """A band as its own sentence."""
-    return band.meaning

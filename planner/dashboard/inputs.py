@@ -91,6 +91,7 @@ def relevant(name: str, s: dict[str, Any]) -> bool:
     """Whether a field has any effect, given what the other widgets hold."""
     rules: dict[str, bool] = {
         "model_config": False,  # has its own editor
+        "title": False,  # stands beside the link that carries it
         "users": s["demand"] == "users",
         "requests_per_user_hour": s["demand"] == "users",
         "rate_rps": s["demand"] == "rate",
@@ -121,13 +122,9 @@ def sidebar(scenario: Scenario, errors: dict[str, str]) -> None:
         _start_from()
         for group, title in GROUPS.items():
             wrong = [name for name in errors if _group_of(name) == group]
-            with st.expander(
-                f"**{title}**" + (" :red[· look here]" if wrong else ""),
-                key=f"group_{group}",
-                expanded=group == "model",
-            ):
+            mark = ":red[look here]" if wrong else f":gray[{summary(group, scenario)}]"
+            with st.expander(f"**{title}**  {mark}", key=f"group_{group}", expanded=group == "model"):
                 _group(group, held, errors)
-            st.caption(summary(group, scenario))
         left = [text for name, text in errors.items() if name not in fields_by_name()]
         for text in left:
             st.error(prose(text))

@@ -1,9 +1,7 @@
-"""Published measurements beside the predictions: the rows, their errors, and the band of a headline figure."""
+"""Published measurements beside the predictions: the rows and their errors."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -12,20 +10,9 @@ import pandas as pd
 
 import planner.catalog
 from planner.planning import Plan
-from planner.units import format_percent
 
 ROWS_FILE = Path(planner.catalog.__file__).with_name("accuracy_rows.csv")
-COLUMNS = ("source", "url", "kind", "model", "gpu", "engine", "class", "quantity", "measured", "predicted")
-FEWEST = 20  # rows below which a class says nothing
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Band:
-    """The likely error of one figure: half of the published measurements of its class lie within."""
-
-    relative: float  # NaN when nothing is known
-    text: str  # "± 12 % · " or ""
-    meaning: str
+COLUMNS = ("source", "kind", "model", "gpu", "engine", "class", "quantity", "measured", "predicted")
 
 
 @lru_cache(maxsize=1)
@@ -38,42 +25,12 @@ def accuracy_rows() -> pd.DataFrame | None:
     if not set(COLUMNS) <= set(rows.columns):
         return None
     rows = rows[(rows["measured"] > 0) & (rows["predicted"] > 0)].reset_index(drop=True)
+    rows = rows.rename(columns={"peer": "peer_predicted"})
     if "peer_predicted" not in rows:
         rows["peer_predicted"] = np.nan
+    for name in ("model", "gpu", "engine", "class", "source"):
+        rows[name] = rows[name].fillna("").astype(str)
     return rows
-
-
-@lru_cache(maxsize=64)
-def _error(word: str, klass: str) -> tuple[float, int]:
-    rows = accuracy_rows()
-    if rows is None:
-        return math.nan, 0
-    kept = rows[rows["quantity"].str.contains(word, case=False) & (rows["class"].str.lower() == klass)]
-    if len(kept) < FEWEST:
-        return math.nan, len(kept)
-    return float((kept["predicted"] / kept["measured"] - 1).abs().median()), len(kept)
-
-
-def band_of(plan: Plan, word: str) -> Band:
-    """The band of a latency figure (ttft, tpot, e2e): from published rows of the model's class, else step times.
-
-    Returns
-    -------
-    Band
-        Empty text when nothing is known, and the meaning says so.
-    """
-    klass = "moe" if plan.model.is_moe else "dense"
-    relative, count = _error(word, klass)
-    if math.isfinite(relative):
-        meaning = f"The band: half of {count:,} published {klass} measurements lie within {format_percent(relative)}."
-        return Band(relative=relative, text=f"± {format_percent(relative)} · ", meaning=meaning)
-    step = plan.step_time.relative_error if plan.step_time is not None else 0.0
-    if step > 0:
-        meaning = f"The band: median error of step times of this class, {format_percent(step)}; queueing adds to it."
-        return Band(relative=step, text=f"± {format_percent(step)} · ", meaning=meaning)
-    return Band(
-        relative=math.nan, text="", meaning="No published measurement of this class: an estimate of unknown error."
-    )
 
 
 def rows_like(rows: pd.DataFrame, plan: Plan, scope: str) -> pd.DataFrame:

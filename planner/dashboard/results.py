@@ -16,6 +16,7 @@ from planner.policies import PolicyOutcome
 from planner.scenario import Scenario
 from planner.search import Change, Search, recommend, what_would_change
 from planner.simulation.records import FINISHED, SimulationResult
+from planner.simulation.seed_article import kv_bytes_per_token, seed_table
 from planner.sizing import kv_bytes_for
 from planner.units import GIB, KIB, MIB, format_gib, format_number
 
@@ -106,9 +107,9 @@ def pool_identity(done: Plan) -> Identity:
     )
     used = memory.max_concurrency * each / s.pipeline_parallel_size
     return Identity(
-        text=f"Windows, states or uneven stages: a token has no single size. {memory.max_concurrency:,.2f} sequences of "
-        f"{memory.max_model_len:,} tokens × {format_gib(each / s.pipeline_parallel_size, 4)} = {used / GIB:,.3f} GiB of a "
-        f"pool of {pool / GIB:,.3f} GiB; the rest is what blocks, groups and window slack round up. The engine logs "
+        text=f"Windows, states or uneven stages: a token has no single size. {memory.max_concurrency:,.2f} sequences "
+        f"of {memory.max_model_len:,} tokens × {format_gib(each / s.pipeline_parallel_size, 4)} = {used / GIB:,.3f} GiB "
+        f"of a pool of {pool / GIB:,.3f} GiB; the rest is what blocks, groups and window slack round up. The engine logs "
         f"{memory.kv_tokens:,} tokens.",
         holds=used <= pool * 1.001 or s.pipeline_parallel_size > 1,
     )
@@ -175,9 +176,21 @@ def search_frame(found: Search) -> pd.DataFrame:
 
 
 @st.cache_data(show_spinner=False)
-def seed_rows() -> pd.DataFrame | None:
-    """The article's table; None when the module is absent."""
-    return None
+def seed_rows() -> pd.DataFrame:
+    """The article's table, served by the general simulator."""
+    return pd.DataFrame(
+        [
+            {
+                "scheduling": row.scheduling,
+                "decode steps": f"{row.decode_steps:,}",
+                "tokens per step": f"{row.tokens_per_step:.2f}",
+                "slots busy": f"{row.slots_busy_fraction:.0%}",
+                "median wait": f"{row.median_wait_steps:,.0f}",
+                "95th percentile": f"{row.p95_wait_steps:,.0f}",
+            }
+            for row in seed_table().rows
+        ]
+    )
 
 
 def seed_cache_rows() -> pd.DataFrame:
@@ -187,7 +200,7 @@ def seed_cache_rows() -> pd.DataFrame:
         ("GPT-2 small, 12 layers, 768 wide", 12, 768, 8, 1024),
         ("32 layers, 4,096 wide", 32, 4096, 8, 4096),
     ):
-        per_token = 2 * layers * width * 2
+        per_token = kv_bytes_per_token(layers, width)
         rows.append(
             {
                 "shape": name,

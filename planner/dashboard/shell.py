@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
 
 import streamlit as st
 
@@ -14,7 +13,8 @@ from planner.dashboard.results import plan_for
 from planner.dashboard.widgets import prose
 from planner.errors import PlannerError
 from planner.scenario import Scenario
-from planner.share import to_json, to_query
+from planner.share import to_query
+from planner.simulation.kernel import is_compiled
 
 LOG = logging.getLogger("planner.dashboard")
 PAGES = Path(__file__).parent / "pages"
@@ -62,7 +62,13 @@ def run() -> None:
 def _planned(scenario: Scenario, errors: dict[str, str]) -> tuple[Scenario, dict[str, str]]:
     # A plan can refuse what a Scenario allows (heads that do not divide, say): the last scenario then holds.
     try:
-        plan_for(scenario)
+        if is_compiled():
+            plan_for(scenario)
+        else:
+            with st.spinner(
+                "Loading the simulator. On a new machine it is compiled once, which takes a minute or two."
+            ):
+                plan_for(scenario)
     except PlannerError as error:
         field = getattr(error, "field", "") or "model"
         errors[field] = f"{error} The last valid value holds."
@@ -82,42 +88,13 @@ def _works(scenario: Scenario) -> bool:
 
 
 def _above(scenario: Scenario, errors: dict[str, str]) -> None:
-    """What stands above every page: the plan's name, what could not be used, and the link."""
-    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        st.markdown(
-            f"**{prose(scenario.title)}**"
-            if scenario.title
-            else "**Headroom** · how many of which GPU, how fast, at what cost"
-        )
-        share(scenario)
+    """What stands above every page: the plan's name, and what could not be used, if anything."""
+    if scenario.title:
+        st.caption(prose(scenario.title))
     problems = st.session_state["_problems"]
     if problems:
         st.warning("\n".join(f"- {prose(text)}" for text in problems), title="Part of this link could not be used")
     if errors:
-        st.warning(
-            "\n".join(f"- {prose(text)}" for text in errors.values()),
-            title="One input is not valid; the plan shows the last valid one",
-        )
-
-
-def link(scenario: Scenario) -> str:
-    """The address that opens this scenario on this page."""
-    query = to_query(scenario)
-    try:
-        parts = urlsplit(st.context.url or "")
-    except ValueError:
-        return f"?{query}"
-    if not parts.scheme:
-        return f"?{query}"
-    return urlunsplit((parts.scheme, parts.netloc, parts.path, query, ""))
-
-
-def share(scenario: Scenario) -> None:
-    """The link that carries the scenario, and the same as a file."""
-    with st.popover("Share", icon=":material/link:"):
-        st.markdown("This link opens the same scenario, seed and result:")
-        st.code(link(scenario), language=None, wrap_lines=True)
-        st.caption("It carries the inputs in clear text; put no secrets into the plan's name.")
-        st.download_button(
-            "Scenario as JSON", to_json(scenario), "headroom-scenario.json", "application/json", on_click="ignore"
-        )
+        several = "Some inputs are" if len(errors) > 1 else "One input is"
+        text = "\n".join(f"- {prose(text)}" for text in errors.values())
+        st.warning(text, title=f"{several} not valid; the plan uses the nearest valid ones")

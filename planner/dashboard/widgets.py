@@ -28,7 +28,7 @@ def show(chart: Chart | None, key: str) -> None:
     """Draw a chart in a card under its finding."""
     if chart is None:
         return
-    with st.container(border=True):
+    with st.container(border=True, height="stretch"):
         st.markdown(f"**{prose(chart.title)}**")
         st.caption(prose(chart.subtitle))
         st.plotly_chart(
@@ -36,9 +36,23 @@ def show(chart: Chart | None, key: str) -> None:
         )
 
 
+FORMULA_TITLES = {
+    "weights": "Weights",
+    "budget": "The engine's budget",
+    "activation": "Activation peak",
+    "non_torch": "Runtime (non-torch)",
+    "cuda_graphs": "CUDA graphs",
+    "kv_pool": "KV pool",
+    "kv_bytes_per_token": "KV cache of one token",
+    "kv_blocks": "KV blocks",
+    "kv_tokens": "KV tokens",
+    "max_concurrency": "Sequences of full length at once",
+}
+
+
 def formula(item: Formula) -> None:
     """One figure that opens into its derivation."""
-    with st.expander(f"{plain(item.name)}: **{plain(value_text(item))}**"):
+    with st.expander(f"{plain(FORMULA_TITLES.get(item.name, item.name))}: **{plain(value_text(item))}**"):
         st.code(f"{item.expression}\n= {item.substituted}\n= {value_text(item)}", language=None, wrap_lines=True)
         if item.source:
             st.caption(f"Source: {prose(item.source)}")
@@ -50,6 +64,11 @@ def value_text(item: Formula) -> str:
         return f"{item.value:,.0f} bytes = {item.value / GIB:,.3f} GiB"
     whole = float(item.value).is_integer()
     return f"{item.value:,.0f} {item.unit}" if whole else f"{format_number(item.value, 5)} {item.unit}"
+
+
+def table(rows: list[dict[str, str]]) -> None:
+    """A small table that scrolls by itself where the screen is narrow."""
+    st.table(rows, border="horizontal", width="content")
 
 
 def bullets(lines: Iterable[str]) -> None:

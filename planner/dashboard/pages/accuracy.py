@@ -3,11 +3,11 @@
 import streamlit as st
 
 from planner import charts
-from planner.dashboard import results, widgets
+from planner.dashboard import results, sharing, widgets
 
 plan = results.current_plan()
 rows = results.accuracy_rows()
-st.subheader("How far the predictions are from published measurements", anchor=False)
+sharing.answer("How far the predictions are from published measurements")
 if rows is None or rows.empty:
     st.info(
         "No comparison ships with this copy. `python -m planner validate FILE.csv` compares predictions with a file of "
@@ -27,7 +27,8 @@ of_quantity = rows[rows["quantity"] == quantity]
 kept = results.rows_like(of_quantity, plan, scope)
 if kept.empty:
     st.warning(
-        f"No measurement of {widgets.prose(quantity)} for {widgets.prose(scope)}: the figure of the plan rests on physics alone."
+        f"No measurement of {widgets.prose(quantity)} for {widgets.prose(scope)}: "
+        "the figure of the plan rests on physics alone."
     )
 else:
     texts = [
@@ -61,10 +62,10 @@ with tabs[4]:
         kept.head(500),
         hide_index=True,
         width="stretch",
-        column_config={"url": st.column_config.LinkColumn("source link")},
+        column_config={"source": st.column_config.LinkColumn("source")},
         alt="Measured rows and their sources",
     )
 st.caption(
-    "Errors are |predicted ÷ measured − 1|; the signed median shows whether a class is flattered. AIConfigurator 0.12 is "
-    "shown on the rows that it predicts, ours on the same rows."
+    "Errors are |predicted ÷ measured − 1|; the signed median shows whether a class is flattered. AIConfigurator 0.12 "
+    "is shown on the rows that it predicts, ours on the same rows."
 )

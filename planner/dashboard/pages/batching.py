@@ -3,21 +3,21 @@
 import streamlit as st
 
 from planner import charts
-from planner.dashboard import headlines, method_text, results, widgets
+from planner.dashboard import headlines, method_text, results, sharing, widgets
 
 plan = results.current_plan()
 if not plan.policies:
-    st.subheader(widgets.prose(plan.headline), anchor=False)
+    sharing.answer(plan.headline)
     widgets.cannot_start(plan.memory.refusal, plan.memory.remedies)
     st.stop()
 
 outcomes = plan.policies
-st.subheader(widgets.prose(headlines.policy_sentence(plan)), anchor=False)
+sharing.answer(headlines.policy_sentence(plan))
 st.caption(
     f"The same {plan.scenario.num_requests:,} requests, arrivals and lengths, one replica, only the scheduler differs. "
     "Throughput and cost with a full queue; slots, KV cache and waits at one replica's share of the peak."
 )
-st.markdown(headlines.policy_table(plan))
+widgets.table(headlines.policy_table(plan))
 
 left, right = st.columns(2)
 with left:

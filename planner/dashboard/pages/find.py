@@ -3,14 +3,14 @@
 import streamlit as st
 
 from planner.catalog.gpu_catalog import gpu_names
-from planner.dashboard import headlines, inputs, results, widgets
+from planner.dashboard import headlines, inputs, results, sharing, widgets
 from planner.errors import PlannerError
 
 scenario = st.session_state["_scenario"]
-st.subheader("Find the cheapest deployment that meets the targets", anchor=False)
+sharing.answer("Find the cheapest deployment that meets the targets")
 st.caption(
-    "Model, context, traffic, targets and engine as in the sidebar; GPU, tensor and pipeline parallelism, precision and "
-    "replicas vary. What does not fit or cannot be cheaper is dropped early, the rest is simulated on the same requests."
+    "Model, context, traffic, targets and engine as in the sidebar; GPU, tensor and pipeline parallelism, precision "
+    "and replicas vary. What does not fit or cannot be cheaper is dropped early, the rest is simulated."
 )
 priced = inputs.gpu_names_with_price()
 common = [name for name in headlines.COMMON_GPUS if name in gpu_names()]

@@ -3,11 +3,11 @@
 import streamlit as st
 
 from planner import charts
-from planner.dashboard import headlines, results, widgets
+from planner.dashboard import headlines, results, sharing, widgets
 
 plan = results.current_plan()
 cost, curve = plan.cost, plan.curve
-st.subheader(widgets.prose(headlines.cost_sentence(plan)), anchor=False)
+sharing.answer(headlines.cost_sentence(plan))
 if cost is None or curve is None:
     widgets.cannot_start(plan.memory.refusal, plan.memory.remedies)
     st.stop()
@@ -18,10 +18,11 @@ with left:
 with right, st.container(border=True):
     st.markdown("**Why this many GPUs**")
     widgets.bullets(f"{link.reason}: {headlines.gpus(link.gpus)}; {link.detail}" for link in plan.chain)
-    widgets.bullets(plan.reasons)
+    widgets.bullets(plan.reasons[1:])
 
-st.markdown(headlines.cost_table(plan))
-st.caption(widgets.prose(f"GPU price: {cost.price_source}. API price: {cost.api_source}."))
+widgets.table(headlines.cost_table(plan))
+with st.expander("Where the prices come from"):
+    widgets.bullets([*(f"GPU: {part.strip()}" for part in cost.price_source.split(";")), f"API: {cost.api_source}"])
 
 left, right = st.columns(2)
 with left:
@@ -41,4 +42,4 @@ with right:
             "fleet_use",
         )
 with st.expander("Where these figures come from"):
-    st.markdown(headlines.derivations(plan))
+    widgets.table(headlines.derivations(plan))

@@ -3,13 +3,13 @@
 import streamlit as st
 
 from planner import charts
-from planner.dashboard import headlines, results, widgets
+from planner.dashboard import headlines, results, sharing, widgets
 from planner.units import GIB, format_gib, format_number
 
 plan = results.current_plan()
 memory, result = plan.memory, plan.result
 
-st.subheader(widgets.prose(headlines.memory_sentence(plan)), anchor=False)
+sharing.answer(headlines.memory_sentence(plan))
 if not memory.starts:
     widgets.cannot_start(memory.refusal, memory.remedies)
 
@@ -19,7 +19,8 @@ widgets.show(
         result.mean_kv_used_fraction if result else None,
         result.mean_kv_written_fraction if result else None,
         gpu=plan.gpu.name,
-        height=260,
+        height=230,
+        legend_columns=4,
     ),
     "memory_bar",
 )
@@ -38,8 +39,8 @@ with left:
     widgets.show(charts.concurrency(memory), "memory_concurrency")
     st.caption(
         widgets.prose(
-            f"The traffic holds {format_number(plan.mean_prompt_tokens + plan.mean_output_tokens / 2)} tokens per running "
-            f"sequence on average; reserving sets aside {memory.max_model_len:,}. The scheduler runs at most "
+            f"The traffic holds {format_number(plan.mean_prompt_tokens + plan.mean_output_tokens / 2)} tokens per "
+            f"running sequence on average; reserving sets aside {memory.max_model_len:,}. The scheduler runs at most "
             f"{memory.max_num_seqs:,} sequences whatever the memory."
         )
     )
@@ -47,15 +48,17 @@ with right:
     widgets.show(charts.weights_by_group(memory), "memory_weights")
 
 st.markdown("**Every number, opened**")
-for item in memory.formulas:
-    widgets.formula(item)
+with st.grid("auto", min_column_width=340, gap="small"):
+    for item in memory.formulas:
+        widgets.formula(item)
 
 with st.expander("How sure this is"):
     st.markdown(
         widgets.prose(
-            f"Weights ± {memory.weights_error:.0%}, KV pool ± {memory.kv_pool_error:.0%}: nine of ten published start-up "
-            f"logs lie within. In figures: weights {format_gib(memory.weights_bytes)} ± "
-            f"{memory.weights_error * memory.weights_bytes / GIB:.2f} GiB, pool {format_gib(max(0.0, memory.kv_pool_bytes))} ± "
+            f"Weights ± {memory.weights_error:.0%}, KV pool ± {memory.kv_pool_error:.0%}: nine of ten published "
+            f"start-up logs lie within. In figures: weights {format_gib(memory.weights_bytes)} ± "
+            f"{memory.weights_error * memory.weights_bytes / GIB:.2f} GiB, "
+            f"pool {format_gib(max(0.0, memory.kv_pool_bytes))} ± "
             f"{memory.kv_pool_error * max(0.0, memory.kv_pool_bytes) / GIB:.2f} GiB."
         )
     )

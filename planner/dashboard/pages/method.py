@@ -2,9 +2,9 @@
 
 import streamlit as st
 
-from planner.dashboard import method_text, results, widgets
+from planner.dashboard import method_text, results, sharing, widgets
 
-st.subheader("What the words mean, how the figures are made, what is not known", anchor=False)
+sharing.answer("What the words mean, how the figures are made, what is not known")
 st.markdown(method_text.WHAT_IT_DOES_NOT_KNOW)
 words, formulas, sources = st.tabs(["Vocabulary", "Formulas", "Sources"])
 with words:

@@ -3,14 +3,14 @@
 import streamlit as st
 
 from planner import charts
-from planner.dashboard import headlines, results, widgets
+from planner.dashboard import headlines, results, sharing, widgets
 from planner.units import format_number, format_percent
 
 plan = results.current_plan()
 memory, metrics, curve, cost = plan.memory, plan.metrics, plan.curve, plan.cost
 spec, level = plan.gpu, plan.scenario.service_level
 
-st.subheader(widgets.prose(plan.headline), anchor=False)
+sharing.answer(plan.headline)
 with st.container(horizontal=True, gap="small"):
     widgets.verdict(plan.fits, "fits", "does not fit")
     if metrics is not None:
@@ -75,11 +75,12 @@ with left:
     if plan.policies:
         widgets.show(charts.policy_throughput(plan.policies), "plan_policies")
         with st.expander("Slots, KV cache, waits and cost of each policy"):
-            st.markdown(headlines.policy_table(plan))
+            widgets.table(headlines.policy_table(plan))
 with right, st.container(border=True):
     st.markdown("**What would change the answer**")
-    widgets.bullets(plan.reasons)
     slot = st.container()
+    st.markdown("**Why this answer**")
+    widgets.bullets(plan.reasons)
 
 if plan.findings:
     with st.container(border=True):
@@ -89,7 +90,7 @@ if plan.findings:
             st.markdown(f"{icon} {widgets.prose(finding.text)}")
 
 with st.expander("Where these figures come from"):
-    st.markdown(headlines.derivations(plan))
+    widgets.table(headlines.derivations(plan))
     st.page_link(
         headlines.PAGES / "method.py", label="Vocabulary, formulas, sources and limits", icon=":material/menu_book:"
     )
@@ -97,7 +98,7 @@ with st.expander("Where these figures come from"):
 # Last, since it runs the plan again for each change: everything else stands before it is known.
 if plan.fits:
     with slot:
-        widgets.bullets(f"{change.label}: {change.text}" for change in results.changes_for(plan.scenario))
+        widgets.bullets(headlines.change_lines(plan, results.changes_for(plan.scenario)))
 elif memory.longest_context_tokens:
     with slot:
         st.caption(f"Longest context that starts: {format_number(memory.longest_context_tokens)} tokens.")

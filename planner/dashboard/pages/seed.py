@@ -2,21 +2,19 @@
 
 import streamlit as st
 
-from planner.dashboard import results, widgets
+from planner.dashboard import results, sharing, widgets
 
-st.subheader("The article's example, reproduced by the general simulator", anchor=False)
+sharing.answer("The article's example, reproduced by the general simulator")
 st.caption("200 requests at once, 8 slots, every step costs 1, prompts ignored. Only the scheduler differs.")
 table = results.seed_rows()
-if table is None:
-    st.info("The example is not part of this copy.")
-else:
-    st.dataframe(table, hide_index=True, width="stretch", alt="Decode steps, slots and waits of three policies")
-    st.markdown(
-        "**Continuous batching needs 3,319 steps where one at a time needs 25,505**: the proportions, not the absolute "
-        "numbers, are the lesson."
-    )
+st.table(table, border="horizontal", hide_index=True)
+steps = dict(zip(table["scheduling"], table["decode steps"], strict=True))
+st.markdown(
+    f"**Continuous batching needs {steps['continuous, 8 slots']} steps where one at a time needs "
+    f"{steps['one at a time']}**: the proportions, not the absolute numbers, are the lesson."
+)
 st.markdown("**The memory that limits the batch**")
-st.dataframe(results.seed_cache_rows(), hide_index=True, width="stretch", alt="KV cache of the article's two shapes")
+st.table(results.seed_cache_rows(), border="horizontal", hide_index=True)
 
 st.markdown("**Its five mistakes, watched for in your scenario**")
 plan = results.current_plan()

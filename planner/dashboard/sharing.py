@@ -1,0 +1,44 @@
+"""The answer sentence with the button that shares it: the first line of every page."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit, urlunsplit
+
+import streamlit as st
+
+from planner.dashboard.widgets import prose
+from planner.scenario import Scenario
+from planner.share import to_json, to_query
+
+
+def answer(sentence: str) -> None:
+    """What the page says first, and beside it the link that carries the scenario."""
+    said, shared = st.columns([6, 1], vertical_alignment="top")
+    with said:
+        st.subheader(prose(sentence), anchor=False)
+    with shared:
+        share(st.session_state["_scenario"])
+
+
+def link(scenario: Scenario, page_url: str | None) -> str:
+    """The address that opens this scenario on this page; the query alone when the page's address is unknown."""
+    query = to_query(scenario)
+    try:
+        parts = urlsplit(page_url or "")
+    except ValueError:
+        return f"?{query}"
+    if not parts.scheme:
+        return f"?{query}"
+    return urlunsplit((parts.scheme, parts.netloc, parts.path, query, ""))
+
+
+def share(scenario: Scenario) -> None:
+    """The link that carries the scenario, and the same as a file."""
+    with st.popover("Share", icon=":material/link:", width="stretch"):
+        st.markdown("This link opens the same scenario, seed and result:")
+        st.code(link(scenario, st.context.url), language=None, wrap_lines=True)
+        st.caption("It carries the inputs in clear text; put no secrets into the plan's name.")
+        st.text_input("Name of this plan", key="s_title", persist_state="session")
+        st.download_button(
+            "Scenario as JSON", to_json(scenario), "headroom-scenario.json", "application/json", on_click="ignore"
+        )
