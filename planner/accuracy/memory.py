@@ -8,6 +8,7 @@ from planner.accuracy.memory_rows import MemoryCase, read_case
 from planner.errors import PlannerError
 from planner.memory_plan import MemoryPlan
 from planner.sizing import plan_memory
+from planner.sizing.verdict import REFUSED_LENGTH
 from planner.units import GIB
 
 COLUMNS = (
@@ -69,14 +70,15 @@ def predicted(case: MemoryCase) -> dict[str, object]:
         "pred_outcome": plan.outcome,
     }
     if case.gpu_known:
-        values |= _pool_columns(plan, case)
+        values |= _pool_columns(plan)
     return values
 
 
-def _pool_columns(plan: MemoryPlan, case: MemoryCase) -> dict[str, object]:
+def _pool_columns(plan: MemoryPlan) -> dict[str, object]:
     return {
         "pred_available_kv_gib": plan.kv_pool_bytes / GIB,
         "pred_kv_tokens": plan.kv_tokens,
         "pred_max_concurrency": plan.max_concurrency,
-        "pred_est_max_model_len": plan.longest_context_tokens,
+        # engines print it only when they refuse the length
+        "pred_est_max_model_len": plan.longest_context_tokens if plan.outcome == REFUSED_LENGTH else None,
     }

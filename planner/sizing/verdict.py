@@ -102,17 +102,17 @@ def _outcome(demand: Demand, resolved: Resolved, rank: Rank, blocks: int, needed
             f"{rank.pool_bytes / GIB:.2f} GiB remain of {rank.budget_bytes / GIB:.2f} GiB after "
             f"{rank.weights_bytes / GIB:.2f} GiB of weights. Try increasing `gpu_memory_utilization`."
         )
-    states = rank.layout.has_states and family == "vllm" and resolved.edition.since(STATE_CHECK_SINCE)
-    if states and resolved.max_num_seqs > blocks:
-        return REFUSED_STATES, (
-            f"max_num_seqs ({resolved.max_num_seqs}) exceeds available Mamba cache blocks ({blocks})."
-        )
     if needed > blocks and family != "sglang":  # SGLang starts, and rejects the requests that do not fit
         need = needed * rank.layout.block_bytes / GIB
         return REFUSED_LENGTH, (
             f"To serve at least one request with the model's max seq len ({demand.max_model_len}), "
             f"{need:.2f} GiB KV cache is needed, which is larger than the available KV cache memory "
             f"({rank.pool_bytes / GIB:.2f} GiB). The estimated maximum model length is {longest}."
+        )
+    states = rank.layout.has_states and family == "vllm" and resolved.edition.since(STATE_CHECK_SINCE)
+    if states and resolved.max_num_seqs > blocks:
+        return REFUSED_STATES, (
+            f"max_num_seqs ({resolved.max_num_seqs}) exceeds available Mamba cache blocks ({blocks})."
         )
     return STARTED, ""
 
