@@ -7,6 +7,7 @@ its architecture, with a wider error.
 
 from __future__ import annotations
 
+import csv
 import json
 from dataclasses import dataclass, fields
 from functools import cache, lru_cache
@@ -101,6 +102,12 @@ def _profiles() -> dict[str, Any]:
     return data
 
 
+@cache
+def _replaced() -> tuple[dict[str, str], ...]:
+    with PROFILE_FILE.with_name("serving_kernels.csv").open(encoding="utf-8", newline="") as file:
+        return tuple(csv.DictReader(line for line in file if not line.startswith("#")))
+
+
 def measured_gpu(gpu: Gpu) -> tuple[str, float]:
     """Name the GPU whose measurements stand for this one, and the error that this adds.
 
@@ -157,6 +164,21 @@ class EfficiencyProfile:
             graphed = graphed | {"fixed_us": min(plain, graphed["fixed_us"])}
         return graphed
 
+    def _served(self, kind: str, dtype: str) -> dict[str, float] | None:
+        """Parameters as the engine serves: measured ones with what `catalog/serving_kernels.csv` replaces."""
+        found = self._found(kind, dtype)
+        if self.as_measured or found is None:
+            return found
+        family = self.gpu.architecture.removesuffix(" Ultra") + ("" if self.gpu.link_gb_s >= 400 else " PCIe")
+        for row in _replaced():
+            if (row["architecture"], row["engine"], row["kind"], row["dtype"]) != (family, self.engine, kind, dtype):
+                continue
+            if row["parameter"] == "engine":
+                found = _profiles()[self.measured].get(row["value"], {}).get(kind, {}).get(dtype, found)
+            else:
+                found = found | {row["parameter"]: float(row["value"])}
+        return found
+
     def parameters(self, kind: str, dtype: str) -> tuple[Any, float]:
         """Parameters of a kernel family and their residual (median absolute error).
 
@@ -182,7 +204,7 @@ class EfficiencyProfile:
             "int4": ("int4", "mxfp4", "bf16") if kind == "experts" else ("int4", "bf16"),
         }.get(dtype, (dtype, "bf16"))
         for name in nearest:
-            found = self._found(kind, name)
+            found = self._served(kind, name)
             if found:
                 names = [item.name for item in fields(kernels.PARAMETERS[kind])]
                 error = found["residual"] + (0.0 if name == dtype else INHERITED_ERROR)

@@ -402,7 +402,7 @@ def build_table(d: Deployment, max_tokens: int) -> StepTimeTable:
     host: dict[str, float] = {}
     if not d.kernels_only:
         launch = overhead(name, version, "prompt_launch_us_per_layer") * 1e-6 * d.model.num_layers / stages
-        mixed = np.maximum(mixed, launch)
+        mixed = np.maximum(mixed, launch) + overhead(name, version, "prompt_step_us") * 1e-6
         host = {
             "host_s": overhead(name, version, "host_us") * 1e-6,
             "host_per_sequence_s": overhead(name, version, "host_us_per_sequence") * 1e-6,
