@@ -172,7 +172,23 @@ def _hardware_remedies(demand: Demand) -> list[str]:
         if wider <= demand.gpu.gpus_per_node and _starts(demand, parallelism=parallelism):
             found.append(f"tensor_parallel_size {wider}")
             break
-    return found
+    return found or _other_split(demand)
+
+
+def _other_split(demand: Demand) -> list[str]:
+    # Nothing smaller helps: narrower tensor parallelism (divisions that the engine refuses), then more nodes.
+    tensor, node = demand.parallelism.tensor_parallel_size, demand.gpu.gpus_per_node
+    narrower = [(width, 1) for width in range(tensor - 1, 0, -1) if width & (width - 1) == 0]
+    nodes = [(width, stages) for stages in (2, 3, 4, 6, 8, 12, 16) for width in (tensor, node) if width <= node]
+    for width, stages in narrower + nodes:
+        stages = max(stages, demand.parallelism.pipeline_parallel_size)
+        parallelism = dataclasses.replace(demand.parallelism, tensor_parallel_size=width, pipeline_parallel_size=stages)
+        if parallelism != demand.parallelism and _starts(demand, parallelism=parallelism):
+            split = [f"tensor_parallel_size {width}"] if width != tensor else []
+            if stages != demand.parallelism.pipeline_parallel_size:
+                split.append(f"pipeline_parallel_size {stages}")
+            return [" with ".join(split)]
+    return []
 
 
 def _starts(demand: Demand, *, engine: dict[str, object] | None = None, **changes: object) -> bool:
