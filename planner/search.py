@@ -17,7 +17,7 @@ from planner.catalog.gpu_catalog import get_gpu, gpu_names
 from planner.errors import InvalidInput, PlannerError
 from planner.hardware import Gpu
 from planner.metrics import measure
-from planner.planning import draw, gpu_price, plan, replica_of, size
+from planner.planning import draw, gpu_price, replica_of, size
 from planner.saturation import BISECTIONS, Replica, capacity_rps, meets
 from planner.scenario import CUSTOM, Scenario
 from planner.simulation.records import Requests
@@ -283,7 +283,7 @@ def what_would_change(scenario: Scenario) -> tuple[Change, ...]:
     The changes: fp8 weights, fp8 KV cache, more and less tensor parallelism, more traffic, a tighter and a
     looser first-token target. Changes that the inputs forbid are left out.
     """
-    base = plan(scenario)
+    base = _judged(scenario.replace(num_replicas=None))
     tries: list[tuple[str, dict[str, object]]] = [
         ("fp8 weights", {"weight_dtype": "fp8"}),
         ("fp8 KV cache", {"kv_cache_dtype": "fp8"}),
@@ -300,7 +300,7 @@ def what_would_change(scenario: Scenario) -> tuple[Change, ...]:
             varied = scenario.replace(num_replicas=None, **fields)
             if varied == scenario:
                 continue
-            changes.append(_change(label, varied, base.num_gpus, base.cost.usd_per_month if base.cost else None))
+            changes.append(_change(label, varied, base))
         except PlannerError:
             continue
     return tuple(changes)
@@ -314,25 +314,30 @@ def _more_traffic(scenario: Scenario, factor: float) -> dict[str, object]:
     return {"rate_rps": scenario.rate_rps * factor}
 
 
-def _change(label: str, varied: Scenario, gpus: int, month: float | None) -> Change:
-    done = plan(varied)
-    if not done.fits:
-        return Change(label=label, scenario=varied, num_gpus=None, usd_per_month=None, text="does not start")
-    if not done.slo_met:
+def _judged(scenario: Scenario) -> Candidate:
+    # The search's own short simulation on both sides, so that the difference is the change's alone.
+    low = bound(scenario)
+    return judge(low) if low.status == "" else low
+
+
+def _change(label: str, varied: Scenario, base: Candidate) -> Change:
+    done = _judged(varied)
+    if done.status != "meets targets" or done.num_gpus is None:
+        text = "does not start" if done.status == "does not start" else "misses the targets with any number of replicas"
+        return Change(label=label, scenario=varied, num_gpus=None, usd_per_month=None, text=text)
+    if base.status != "meets targets" or base.num_gpus is None:
         return Change(
             label=label,
             scenario=varied,
-            num_gpus=None,
-            usd_per_month=None,
-            text="misses the targets with any number of replicas",
+            num_gpus=done.num_gpus,
+            usd_per_month=done.usd_per_month,
+            text=f"meets the targets with {done.num_gpus} GPU{'s' if done.num_gpus > 1 else ''}",
         )
-    cost = done.cost.usd_per_month if done.cost else None
-    difference = done.num_gpus - gpus
-    if difference == 0 or gpus == 0:
-        text = "no change" if gpus else f"{done.num_gpus} GPUs"
-    else:
-        verb = "adds" if difference > 0 else "saves"
-        text = f"{verb} {abs(difference)} GPU{'s' if abs(difference) > 1 else ''}"
-    if cost is not None and month is not None and abs(cost - month) > 0.5:
-        text += f" ({'+' if cost > month else '−'}{format_usd(abs(cost - month))} a month)"
-    return Change(label=label, scenario=varied, num_gpus=done.num_gpus, usd_per_month=cost, text=text)
+    difference = done.num_gpus - base.num_gpus
+    text = "no change"
+    if difference:
+        text = f"{'adds' if difference > 0 else 'saves'} {abs(difference)} GPU{'s' if abs(difference) > 1 else ''}"
+    money = (done.usd_per_month or 0.0) - (base.usd_per_month or 0.0)
+    if abs(money) > 0.5:
+        text += f" ({'+' if money > 0 else '−'}{format_usd(abs(money))} a month)"
+    return Change(label=label, scenario=varied, num_gpus=done.num_gpus, usd_per_month=done.usd_per_month, text=text)
