@@ -166,6 +166,15 @@ def test_windowed_sequence_holds_few_blocks_in_decode() -> None:
     assert made.num_kv_blocks / made.typical_concurrency_paged == 512 + 9
 
 
+# Whisper large-v3: 32 layers × 20 heads × 64 × K and V × 2 B = 163,840 B per token, and 1,500 source tokens each.
+def test_cross_attention_holds_the_whole_source() -> None:
+    made = plan("openai/whisper-large-v3", length=448, gpu=get_gpu("L4"))
+    assert made.kv_bytes_per_token == 163_840
+    assert made.fixed_blocks_per_sequence == math.ceil(1500 / 16)
+    assert kv_bytes_for(get_model("openai/whisper-large-v3"), 100) == 163_840 * 1600
+    assert made.starts
+
+
 def test_fp8_cache_doubles_tokens_in_the_same_pool() -> None:
     wide, narrow = plan(LLAMA), plan(LLAMA, kv="fp8")
     assert narrow.kv_pool_bytes == wide.kv_pool_bytes

@@ -8,13 +8,13 @@ from planner.errors import InvalidInput, require_int
 from planner.model import Layer, ModelShape
 from planner.model_config.checkpoint import read_quantization
 from planner.model_config.decoder import decoder_layers
+from planner.model_config.encoder_decoder import ENCODER_DECODER, encoder_decoder_stacks
 from planner.model_config.families import FAMILIES, LLAMA, OWN_BUILDER, SAME_AS, UNKNOWN_MIXER_FIELDS, Family
 from planner.model_config.fields import MAX_LAYERS, Fields, parse_config
 from planner.model_config.hybrids import hybrid_layers
 from planner.model_config.vision import vision_parameters
 
 DTYPES = {"bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float32": "fp32", "float": "fp32"}
-ENCODER_DECODER = ("t5", "mt5", "bart", "whisper", "m2m_100", "marian", "pegasus", "mllama", "nougat")
 
 
 def model_from_config(config: dict[str, Any] | str, name: str = "") -> ModelShape:
@@ -41,6 +41,8 @@ def model_from_config(config: dict[str, Any] | str, name: str = "") -> ModelShap
     config = parse_config(config)
     fields = Fields(_flat(config))
     model_type = _model_type(fields)
+    if model_type in ENCODER_DECODER:
+        return _encoder_decoder_shape(fields, model_type, name)
     _refuse_encoder_decoder(fields, model_type)
     family = _family(fields, model_type)
     own = model_type in OWN_BUILDER
@@ -182,8 +184,37 @@ def _family(fields: Fields, model_type: str) -> Family:
 
 
 def _refuse_encoder_decoder(fields: Fields, model_type: str) -> None:
-    if fields.raw("is_encoder_decoder") is True or model_type in ENCODER_DECODER:
-        raise InvalidInput("model_type", model_type, "a decoder-only model: encoder-decoder models are not sized")
+    if fields.raw("is_encoder_decoder") is True or model_type == "mllama":
+        known = ", ".join(ENCODER_DECODER)
+        raise InvalidInput("model_type", model_type, f"a decoder-only model, or one of {known}")
+
+
+def _encoder_decoder_shape(fields: Fields, model_type: str, name: str) -> ModelShape:
+    stacks = encoder_decoder_stacks(fields, model_type)
+    kinds, order = _distinct(stacks.layers)
+    scheme, kept = read_quantization(fields)
+    given = fields.root.get("_name_or_path")
+    return ModelShape(
+        name=name or (given if isinstance(given, str) and given else model_type),
+        model_type=model_type,
+        hidden_size=fields.integer("d_model", fields.integer("hidden_size", 0, at_least=0) or None),
+        vocab_size=fields.integer("vocab_size"),
+        max_position_embeddings=fields.integer(
+            "max_target_positions",
+            fields.integer("max_position_embeddings", 512, note=not fields.has("max_target_positions")),
+        ),
+        layer_kinds=kinds,
+        layer_order=order,
+        tie_word_embeddings=fields.flag("tie_word_embeddings", True),
+        extra_embedding_parameters=stacks.extra_embedding_parameters,
+        final_norm_parameters=stacks.final_norm_parameters,
+        vision_parameters=stacks.encoder_parameters,
+        native_dtype=_native_dtype(fields),
+        quantization=scheme,
+        unquantized_groups=kept,
+        estimated_fields=tuple(dict.fromkeys(fields.estimated)),
+        source="config.json",
+    )
 
 
 def _rope_cache_elements(fields: Fields, family: Family, limit: int) -> int:

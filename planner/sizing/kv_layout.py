@@ -84,8 +84,8 @@ class KvLayout:
 
     @property
     def has_states(self) -> bool:
-        """Whether running sequences hold state pages."""
-        return any(group.kind is MixerKind.STATE for group in self.groups)
+        """Whether running sequences hold state pages (a cross-attention cache is none)."""
+        return any(group.kind is MixerKind.STATE and not group.window_tokens for group in self.groups)
 
     def blocks_at_peak(self, length: int, max_num_batched_tokens: int) -> int:
         """Blocks for one sequence of this length, as the engine's start-up check counts. [blocks]."""
@@ -106,7 +106,8 @@ class KvLayout:
 
 def entry_bytes(mixer: Mixer, tensor_parallel_size: int, bits: float, edition: Edition, dtype: str) -> float:
     """Bytes that one token adds to one layer's cache on one GPU."""
-    if mixer.reuses_kv_of_another_layer or mixer.kind in (MixerKind.NONE, MixerKind.STATE):
+    recurrent = mixer.kind is MixerKind.STATE and not mixer.window_tokens
+    if mixer.reuses_kv_of_another_layer or mixer.kind is MixerKind.NONE or recurrent:
         return 0.0
     if mixer.kind is MixerKind.MLA:
         return _latent_bytes(mixer, tensor_parallel_size, bits, edition, dtype)
@@ -142,7 +143,9 @@ def state_bytes(mixer: Mixer, tensor_parallel_size: int, num_speculative_tokens:
 def _key(mixer: Mixer, pools_windows: bool) -> tuple[MixerKind, int]:
     if mixer.kind in (MixerKind.SLIDING, MixerKind.CHUNKED):
         return (mixer.kind, mixer.window_tokens or 0) if pools_windows else (MixerKind.FULL, 0)
-    return mixer.kind if mixer.kind is MixerKind.STATE else MixerKind.FULL, 0
+    if mixer.kind is MixerKind.STATE:
+        return mixer.kind, mixer.window_tokens or 0
+    return MixerKind.FULL, 0
 
 
 def build_layout(
@@ -195,7 +198,7 @@ def build_layout(
         entries.append((draft_mixer, 1))
     for mixer, count in entries:
         per_token = entry_bytes(mixer, tensor_parallel_size, bits, edition, kv_cache_dtype)
-        if mixer.kind is MixerKind.STATE:
+        if mixer.kind is MixerKind.STATE and not mixer.window_tokens:
             states = max(states, state_bytes(mixer, tensor_parallel_size, num_speculative_tokens))
         elif not per_token:
             continue
@@ -243,7 +246,7 @@ def _hybrid_layout(
             num_groups=math.ceil(number / group_size),
             block_tokens=block if not per_token else max(1, int(page // per_token)) // block_size * block_size or block,
             window_tokens=window,
-            pages_per_sequence=state_pages if kind is MixerKind.STATE else 0,
+            pages_per_sequence=_pages(kind, window, block, state_pages),
         )
         for (kind, window), (number, per_token, _) in counts.items()
     )
@@ -253,6 +256,13 @@ def _hybrid_layout(
         bytes_per_token=growing,
         context_parallel=context_parallel,
     )
+
+
+def _pages(kind: MixerKind, source_tokens: int, block: int, state_pages: int) -> int:
+    """Pages that a sequence holds whatever its length: states, or the whole source of cross-attention."""
+    if kind is not MixerKind.STATE:
+        return 0
+    return -(-source_tokens // block) if source_tokens else state_pages
 
 
 def _compressed_layout(
@@ -284,6 +294,8 @@ def _entries(model: ModelShape, bits: float, tp: int, dtype: str) -> tuple[tuple
         mixer = layer.mixer
         per_token = entry_bytes(mixer, tp, bits, edition, dtype)
         fixed = state_bytes(mixer, tp) if mixer.kind is MixerKind.STATE else 0.0
+        if mixer.kind is MixerKind.STATE and mixer.window_tokens:  # cross-attention: the whole source, once
+            fixed, per_token = per_token * mixer.window_tokens, 0.0
         window = mixer.window_tokens or 0 if mixer.kind in (MixerKind.SLIDING, MixerKind.CHUNKED) else 0
         rows.append((per_token, window, fixed, count))
     return tuple(rows)
