@@ -79,7 +79,7 @@ def simulate_fleet(
     ]
     if feeds is not None and chosen is not None:
         for machine, feed in zip(machines, feeds, strict=True):
-            machine.totals.ints[state.FED] = len(feed)
+            machine.state["fed"] = len(feed)
             machine.run()
         return collect(requests, machines, step_time, chosen)
     routes = np.zeros(len(requests), dtype=np.int64)
@@ -90,18 +90,15 @@ def simulate_fleet(
         for k in options:
             machine = machines[k]
             machine.run(float(arrival))
-            ints = machine.totals.ints
-            running_on = machine.totals.floats[state.CLOCK] > arrival
-            done = ints[state.DONE_BEFORE_STEP] if running_on else ints[state.DONE]
-            outstanding = ints[state.FED] - done
+            done = machine.count("done_before_step" if machine.clock_s > arrival else "done")
+            outstanding = machine.count("fed") - done
             if outstanding < fewest:
                 best, fewest = int(k), outstanding
         routes[index] = best
-        ints = machines[best].totals.ints
-        machines[best].feed[ints[state.FED]] = index
-        ints[state.FED] += 1
+        machines[best].feed[machines[best].count("fed")] = index
+        machines[best].state["fed"] += 1
     for machine in machines:
-        machine.totals.ints[state.CLOSED] = 1
+        machine.state["closed"] = 1
         machine.run()
     return collect(requests, machines, step_time, routes)
 

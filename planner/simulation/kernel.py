@@ -1,15 +1,20 @@
-"""The compiled step loop: one scheduler for every engine, driven by `Rules`.
+"""The compiled step loop: one scheduler for every engine, driven by `rules`.
 
 `advance` runs one replica until a time. A general step schedules (`_step`); runs of steps in which
 nothing but the clock changes pass through `_decode_run`, whose cost per step does not depend on the
 batch. Both add the same floating-point numbers in the same order, so a run equals its single steps
 bit for bit.
+
+The arguments have the same names everywhere (planner.simulation.state): `jobs`, `slots`, `groups`
+and `calendar` are arrays of records, `tallies` and `tables` arrays of numbers, `rules`, `times` and
+`st` (the state) single records.
 """
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, untyped-decorator"
 
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -18,81 +23,26 @@ import numpy as np
 
 from planner.simulation.records import ABANDONED, FINISHED, REJECTED
 from planner.simulation.state import (
-    ALLOCATED,
-    BATCH,
-    BATCH_KV,
-    BATCH_PAD,
-    BINS_PER_OCTAVE_BITS,
-    BLOCKED,
-    BLOCKED_BY_NOTHING_S,
-    BUSY_S,
+    BINS_PER_OCTAVE,
     BY_BUDGET,
     BY_KV,
     BY_NOTHING,
     BY_SLOTS,
-    CHUNKS,
     CLIP_OUTPUT_TOKENS,
-    CLOCK,
-    CLOSED,
-    DECODE_ATTENTION_S,
-    DECODE_STEPS,
-    DECODE_TOKENS,
+    DECODE,
     DECODES,
-    DECODING,
-    DONE,
-    DONE_BEFORE_STEP,
-    EMISSIONS,
-    FED,
     FIRST_OCTAVE,
-    FREE_BLOCKS,
-    FREE_SLOTS,
-    HEAD_S,
-    HIT_TOKENS,
-    HOST_S,
-    KV_TOKENS,
-    LAST_EMISSION,
-    LINEAR_S,
+    HEAD,
     MAX_SAMPLES,
-    NEWCOMERS,
-    NEXT,
-    NEXT_SAMPLE,
+    MIXED,
     NO_SLOT,
     NUM_BINS,
+    NUM_REASONS,
     PARTIAL,
-    PARTIAL_TOKENS,
-    PARTIALS,
-    PEAK_RUNNING,
-    PREEMPTIONS,
-    PREFILL_ATTENTION_S,
-    PREFILL_TOKENS,
-    QUEUE_HEAD,
-    QUEUE_TAIL,
-    RATIO,
     RATIO_DECAY_STEPS,
-    READY,
-    READY_FROM,
-    REASON,
-    RESERVED_TOKENS,
     RETRACT_STEPS,
-    RUN_FIRST,
-    RUN_LAST,
-    RUNNING,
-    RUNNING_AREA,
-    SAMPLE_STRIDE,
-    SAMPLES,
-    SHARED_TWICE,
-    STACK_FROM,
-    STACK_TO,
-    STEPS,
-    STEPS_SINCE_PREFILL,
-    STOPPED,
-    TOKEN_CLOCK,
-    USED_AREA,
-    WAITING,
-    WAITING_AREA,
-    WINDOW_GROWING,
-    WINDOW_TOKENS,
-    WRITTEN_AREA,
+    SAMPLE_WIDTH,
+    SAMPLES_FROM,
 )
 
 log = logging.getLogger(__name__)
@@ -117,8 +67,7 @@ def is_compiled() -> bool:
 
 
 @compiled
-def _at(table, slope, index):
-    last = len(table) - 1
+def _at(table, last, slope, index):
     if index <= last:
         return table[index]
     return table[last] + slope * (index - last)
@@ -136,7 +85,7 @@ def _chunk_attention_s(times, tokens, context):
 
 
 @compiled
-def _step_s(times, floats, tokens, mixed, rows, decodes, kv, window_kv, prefill, sequences):
+def _step_s(tables, times, st, tokens, mixed, rows, decodes, kv, window_kv, prefill, sequences):
     """Time of one step, filed by term. With pipeline stages one step is a round of all micro-batches."""
     parts = min(times.stages, sequences)
     kv_part = kv / parts
@@ -149,10 +98,10 @@ def _step_s(times, floats, tokens, mixed, rows, decodes, kv, window_kv, prefill,
         prefill = prefill / parts
     head = 0.0
     if mixed:
-        linear = _at(times.mixed, times.mixed_slope, tokens)
-        head = _at(times.head, times.head_slope, rows)
+        linear = _at(tables[MIXED], times.mixed_last, times.mixed_slope, tokens)
+        head = _at(tables[HEAD], times.head_last, times.head_slope, rows)
     else:
-        linear = _at(times.decode, times.decode_slope, tokens)
+        linear = _at(tables[DECODE], times.decode_last, times.decode_slope, tokens)
     attention = 0.0
     if decodes:
         attention = max(times.floor, times.base + times.per_sequence * decodes + times.per_kv * kv_part)
@@ -165,11 +114,11 @@ def _step_s(times, floats, tokens, mixed, rows, decodes, kv, window_kv, prefill,
     host = times.host + times.host_per_sequence * sequences
     exposed = max(0.0, host - device) if times.overlaps else host
     stages = times.stages
-    floats[LINEAR_S] += stages * linear
-    floats[HEAD_S] += stages * head
-    floats[DECODE_ATTENTION_S] += stages * attention
-    floats[PREFILL_ATTENTION_S] += stages * prefill
-    floats[HOST_S] += stages * exposed
+    st.linear_s += stages * linear
+    st.head_s += stages * head
+    st.decode_attention_s += stages * attention
+    st.prefill_attention_s += stages * prefill
+    st.host_s += stages * exposed
     return stages * (device + exposed)
 
 
@@ -183,166 +132,164 @@ def _gain(rules, steps):
 
 
 @compiled
-def _gap_bin(totals, gap):
-    totals.scratch[0] = gap
-    index = (totals.scratch_bits[0] >> (52 - BINS_PER_OCTAVE_BITS)) - ((1023 + FIRST_OCTAVE) << BINS_PER_OCTAVE_BITS)
-    return min(max(0, index + 1), NUM_BINS - 1)
+def _gap_bin(gap):
+    """Place of a gap in the tallies: 64 bins per octave."""
+    fraction, exponent = math.frexp(gap)
+    index = ((exponent - 1 - FIRST_OCTAVE) * BINS_PER_OCTAVE) + int((fraction - 0.5) * 2 * BINS_PER_OCTAVE)
+    return NUM_REASONS + min(max(0, index), NUM_BINS - 1)
 
 
 @compiled
-def _push_gap(slots, ints, gap):
+def _push_gap(calendar, st, gap):
     """File the gap of this emission, dropping smaller ones before it: what remains are suffix maxima."""
-    stack, gaps = slots.stack_index, slots.stack_gap
-    first, top = ints[STACK_FROM], ints[STACK_TO]
-    while top > first and gaps[top - 1] <= gap:
+    first, top = st.stack_from, st.stack_to
+    while top > first and calendar[top - 1].stack_gap <= gap:
         top -= 1
-    if top == len(stack):
-        # No sequence decodes longer than the calendar: older entries are asked for no more.
-        oldest = ints[EMISSIONS] - len(stack) // 2
+    if top == len(calendar):
+        # No sequence decodes longer than half of it: older entries are asked for no more.
+        oldest = st.emissions - len(calendar) // 2
         kept = 0
         for k in range(first, top):
-            if stack[k] > oldest:
-                stack[kept], gaps[kept] = stack[k], gaps[k]
+            if calendar[k].stack_index > oldest:
+                calendar[kept].stack_index = calendar[k].stack_index
+                calendar[kept].stack_gap = calendar[k].stack_gap
                 kept += 1
         top = kept
-        ints[STACK_FROM] = 0
-    stack[top], gaps[top] = ints[EMISSIONS], gap
-    ints[STACK_TO] = top + 1
+        st.stack_from = 0
+    calendar[top].stack_index = st.emissions
+    calendar[top].stack_gap = gap
+    st.stack_to = top + 1
 
 
 @compiled
-def _longest_gap(slots, ints, entry):
+def _longest_gap(calendar, st, entry):
     """The longest gap of the emissions after `entry`."""
-    low, high = ints[STACK_FROM], ints[STACK_TO]
+    low, high = st.stack_from, st.stack_to
     while low < high:
         middle = (low + high) // 2
-        if slots.stack_index[middle] > entry:
+        if calendar[middle].stack_index > entry:
             high = middle
         else:
             low = middle + 1
-    return slots.stack_gap[low] if low < ints[STACK_TO] else 0.0
+    return calendar[low].stack_gap if low < st.stack_to else 0.0
 
 
 @compiled
-def _emit(slots, jobs, totals, rules):
+def _emit(jobs, slots, calendar, tallies, st):
     """All decoding sequences got tokens at this clock: record the gap."""
-    ints, floats = totals.ints, totals.floats
-    ints[EMISSIONS] += 1
-    gap = floats[CLOCK] - floats[LAST_EMISSION]
-    floats[LAST_EMISSION] = floats[CLOCK]
-    newcomers = ints[NEWCOMERS]
-    if ints[DECODING] > newcomers:
-        _push_gap(slots, ints, gap)
-        totals.gap_count[_gap_bin(totals, gap)] += ints[DECODING] - newcomers
+    st.emissions += 1
+    gap = st.clock - st.last_emission
+    st.last_emission = st.clock
+    newcomers = st.newcomers
+    if st.decoding > newcomers:
+        _push_gap(calendar, st, gap)
+        tallies[_gap_bin(gap)] += st.decoding - newcomers
     for k in range(newcomers):
-        slot = slots.newcomer[k]
-        own = floats[CLOCK] - slots.joined[slot]
-        job = slots.job[slot]
-        jobs.max_gap[job] = max(jobs.max_gap[job], own)
-        totals.gap_count[_gap_bin(totals, own)] += 1
-        slots.entry[slot] = ints[EMISSIONS]
-    ints[NEWCOMERS] = 0
+        slot = slots[k].newcomer
+        own = st.clock - slots[slot].joined
+        job = slots[slot].job
+        jobs[job].max_gap = max(jobs[job].max_gap, own)
+        tallies[_gap_bin(own)] += 1
+        slots[slot].entry = st.emissions
+    st.newcomers = 0
 
 
 # -- queue ----------------------------------------------------------------------------------------
 
 
 @compiled
-def _next_arrival_s(jobs, rules, totals, feed):
-    ints = totals.ints
-    if ints[NEXT] >= ints[FED]:
+def _next_arrival_s(jobs, rules, st, feed):
+    if st.next >= st.fed:
         return np.inf
     if rules.users:
-        return totals.ready[ints[READY_FROM]] if ints[READY] else np.inf
-    return jobs.arrival[feed[ints[NEXT]]]
+        return jobs[st.ready_from].ready if st.ready else np.inf
+    return jobs[feed[st.next]].arrival
 
 
 @compiled
-def _ask_again(rules, totals):
+def _ask_again(jobs, rules, st):
     """Closed loop: the user thinks and will ask again."""
-    ints = totals.ints
     if rules.users:
-        totals.ready[(ints[READY_FROM] + ints[READY]) % rules.users] = totals.floats[CLOCK] + rules.think_s
-        ints[READY] += 1
+        jobs[(st.ready_from + st.ready) % rules.users].ready = st.clock + rules.think_s
+        st.ready += 1
 
 
 @compiled
 def _never_fits(jobs, rules, job):
-    prompt, output = jobs.prompt[job], jobs.output[job]
+    prompt, output = jobs[job].prompt, jobs[job].output
     if prompt + output > rules.max_len:
         return True
     size = rules.block_size
     if rules.paged:
         tokens = prompt + output - 1 + rules.tokens_per_decode - 1
     elif rules.reserve_output:
-        tokens = prompt + jobs.limit[job]
+        tokens = prompt + jobs[job].limit
     else:
         tokens = rules.max_len
     return (tokens + size - 1) // size + rules.fixed_blocks > rules.blocks
 
 
 @compiled
-def _take_arrivals(jobs, rules, totals, feed):
+def _take_arrivals(jobs, rules, st, feed):
     """Move who has arrived into the queue, or turn them away."""
-    ints, floats = totals.ints, totals.floats
-    now = floats[CLOCK]
-    while ints[QUEUE_HEAD] >= 0:
-        job = ints[QUEUE_HEAD]
-        if jobs.preemptions[job] or not now - jobs.arrival[job] > rules.patience_s:
+    now = st.clock
+    while st.queue_head >= 0:
+        job = st.queue_head
+        if jobs[job].preemptions or not now - jobs[job].arrival > rules.patience_s:
             break
-        _pop_head(jobs, ints)
-        jobs.status[job] = ABANDONED
-        floats[WAITING_AREA] += rules.patience_s
-        ints[DONE] += 1
-        _ask_again(rules, totals)
+        _pop_head(jobs, st)
+        jobs[job].status = ABANDONED
+        st.waiting_area += rules.patience_s
+        st.done += 1
+        _ask_again(jobs, rules, st)
     while True:
-        arrival = _next_arrival_s(jobs, rules, totals, feed)
+        arrival = _next_arrival_s(jobs, rules, st, feed)
         if not arrival <= now:
             break
-        job = feed[ints[NEXT]]
-        ints[NEXT] += 1
+        job = feed[st.next]
+        st.next += 1
         if rules.users:
-            jobs.arrival[job] = arrival
-            ints[READY_FROM] = (ints[READY_FROM] + 1) % rules.users
-            ints[READY] -= 1
-        waiting, running = ints[WAITING], ints[RUNNING]
+            jobs[job].arrival = arrival
+            st.ready_from = (st.ready_from + 1) % rules.users
+            st.ready -= 1
+        waiting, running = st.waiting, st.running
         full = waiting - max(0, rules.slots - running) >= rules.max_queued
         if full or waiting + running >= rules.max_concurrent or _never_fits(jobs, rules, job):
-            jobs.status[job] = REJECTED
-            ints[DONE] += 1
-            _ask_again(rules, totals)
+            jobs[job].status = REJECTED
+            st.done += 1
+            _ask_again(jobs, rules, st)
             continue
-        _push_tail(jobs, ints, job)
-    if ints[WAITING] > rules.stop_waiting and 10 * ints[WAITING] > 3 * ints[NEXT]:
-        ints[STOPPED] = STOPPED_BY_LOAD
+        _push_tail(jobs, st, job)
+    if st.waiting > rules.stop_waiting and 10 * st.waiting > 3 * st.next:
+        st.stopped = STOPPED_BY_LOAD
 
 
 @compiled
-def _push_tail(jobs, ints, job):
-    jobs.after[job] = -1
-    if ints[QUEUE_HEAD] < 0:
-        ints[QUEUE_HEAD] = job
+def _push_tail(jobs, st, job):
+    jobs[job].after = -1
+    if st.queue_head < 0:
+        st.queue_head = job
     else:
-        jobs.after[ints[QUEUE_TAIL]] = job
-    ints[QUEUE_TAIL] = job
-    ints[WAITING] += 1
+        jobs[st.queue_tail].after = job
+    st.queue_tail = job
+    st.waiting += 1
 
 
 @compiled
-def _push_head(jobs, ints, job):
-    jobs.after[job] = ints[QUEUE_HEAD]
-    if ints[QUEUE_HEAD] < 0:
-        ints[QUEUE_TAIL] = job
-    ints[QUEUE_HEAD] = job
-    ints[WAITING] += 1
+def _push_head(jobs, st, job):
+    jobs[job].after = st.queue_head
+    if st.queue_head < 0:
+        st.queue_tail = job
+    st.queue_head = job
+    st.waiting += 1
 
 
 @compiled
-def _pop_head(jobs, ints):
-    job = ints[QUEUE_HEAD]
-    ints[QUEUE_HEAD] = jobs.after[job]
-    ints[WAITING] -= 1
-    ints[BLOCKED] = 0
+def _pop_head(jobs, st):
+    job = st.queue_head
+    st.queue_head = jobs[job].after
+    st.waiting -= 1
+    st.blocked = 0
     return job
 
 
@@ -355,635 +302,619 @@ def _blocks(rules, tokens):
 
 
 @compiled
-def _growth(slots, rules, ints, gain):
+def _growth(calendar, rules, st, gain):
     """Blocks that all decoding sequences together need for `gain` more tokens each."""
     if not rules.paged:
         return 0
     need = 0
     for step in range(gain):
-        need += slots.growth[(ints[TOKEN_CLOCK] + step) % rules.block_size]
+        need += calendar[(st.token_clock + step) % rules.block_size].growth
     return need
 
 
 @compiled
-def _release(slots, jobs, groups, rules, totals, slot, ahead, free_before):
+def _release(jobs, slots, groups, calendar, tallies, rules, times, st, slot, ahead, free_before):
     """Give back what a sequence holds. `ahead` tokens were allocated but not yet made."""
-    ints = totals.ints
-    job = slots.job[slot]
+    job = slots[slot].job
     if rules.static:
         return  # a static batch gives its memory back as a whole
-    shared = slots.shared[slot]
-    if rules.paged and slots.kind[slot] == DECODES:
-        length = slots.offset[slot] + ints[TOKEN_CLOCK] + ahead
-        ints[FREE_BLOCKS] += _blocks(rules, length) - shared + rules.fixed_blocks
+    shared = slots[slot].shared
+    if rules.paged and slots[slot].kind == DECODES:
+        length = slots[slot].offset + st.token_clock + ahead
+        st.free_blocks += _blocks(rules, length) - shared + rules.fixed_blocks
     else:
-        ints[FREE_BLOCKS] += slots.held[slot]
-    group = jobs.group[job]
+        st.free_blocks += slots[slot].held
+    group = jobs[job].group
     if not rules.caching or group < 0:
         return
     if shared:
-        groups.users[group] -= 1
-        ints[SHARED_TWICE] -= shared
-        if groups.users[group] == 0:
-            ints[FREE_BLOCKS] += groups.held[group]
-            ints[SHARED_TWICE] += groups.held[group]
-            groups.held[group] = 0
-    if groups.users[group] == 0:
+        groups[group].users -= 1
+        st.shared_twice -= shared
+        if groups[group].users == 0:
+            st.free_blocks += groups[group].held
+            st.shared_twice += groups[group].held
+            groups[group].held = 0
+    if groups[group].users == 0:
         # Least recently used first: whatever was free before is overwritten before this.
-        groups.expiry[group] = ints[ALLOCATED] + free_before
+        groups[group].expiry = st.allocated + free_before
 
 
 @compiled
-def _cached_tokens(groups, ints, group):
-    if groups.users[group] == 0 and ints[ALLOCATED] > groups.expiry[group]:
-        groups.cached[group] = 0
-    return groups.cached[group]
+def _cached_tokens(groups, st, group):
+    if groups[group].users == 0 and st.allocated > groups[group].expiry:
+        groups[group].cached = 0
+    return groups[group].cached
 
 
 # -- sequences ------------------------------------------------------------------------------------
 
 
 @compiled
-def _unlink_running(slots, ints, slot):
-    before, after = slots.run_before[slot], slots.run_after[slot]
+def _unlink_running(slots, st, slot):
+    before, after = slots[slot].run_before, slots[slot].run_after
     if before == NO_SLOT:
-        ints[RUN_FIRST] = after
+        st.run_first = after
     else:
-        slots.run_after[before] = after
+        slots[before].run_after = after
     if after == NO_SLOT:
-        ints[RUN_LAST] = before
+        st.run_last = before
     else:
-        slots.run_before[after] = before
-    slots.kind[slot] = 0
-    slots.spare[ints[FREE_SLOTS]] = slot
-    ints[FREE_SLOTS] += 1
-    ints[RUNNING] -= 1
-    ints[BLOCKED] = 0
+        slots[after].run_before = before
+    slots[slot].kind = 0
+    slots[st.free_slots].spare = slot
+    st.free_slots += 1
+    st.running -= 1
+    st.blocked = 0
 
 
 @compiled
-def _stop_decoding(slots, jobs, rules, times, totals, slot):
+def _stop_decoding(jobs, slots, groups, calendar, tallies, rules, times, st, slot):
     """Take a sequence out of the decoding set; its place in the calendar of last tokens aside."""
-    ints = totals.ints
-    job = slots.job[slot]
-    length = slots.offset[slot] + ints[TOKEN_CLOCK]
-    jobs.max_gap[job] = max(jobs.max_gap[job], _longest_gap(slots, ints, slots.entry[slot]))
-    ints[DECODING] -= 1
-    ints[KV_TOKENS] -= length
+    job = slots[slot].job
+    length = slots[slot].offset + st.token_clock
+    jobs[job].max_gap = max(jobs[job].max_gap, _longest_gap(calendar, st, slots[slot].entry))
+    st.decoding -= 1
+    st.kv_tokens -= length
     if rules.paged:
-        slots.growth[(-slots.offset[slot]) % rules.block_size] -= 1
+        calendar[(-slots[slot].offset) % rules.block_size].growth -= 1
     if times.window:
         if length < times.window:
-            ints[WINDOW_TOKENS] -= length
-            ints[WINDOW_GROWING] -= 1
-            slots.crossing[(times.window - slots.offset[slot]) & (len(slots.crossing) - 1)] -= 1
+            st.window_tokens -= length
+            st.window_growing -= 1
+            calendar[(times.window - slots[slot].offset) & (len(calendar) // 2 - 1)].crossing -= 1
         else:
-            ints[WINDOW_TOKENS] -= times.window
+            st.window_tokens -= times.window
 
 
 @compiled
-def _start_decoding(slots, jobs, rules, times, totals, slot, made):
-    ints = totals.ints
-    job = slots.job[slot]
-    length = slots.known[slot]
-    offset = length - ints[TOKEN_CLOCK]
-    key = ints[TOKEN_CLOCK] + jobs.output[job] - made
-    slots.kind[slot] = DECODES
-    slots.offset[slot] = offset
-    slots.key[slot] = key
-    slots.entry[slot] = ints[EMISSIONS]
-    slots.joined[slot] = totals.floats[CLOCK]
-    place = key & (len(slots.due) - 1)
-    first = slots.due[place]
-    slots.due_before[slot] = NO_SLOT
-    slots.due_after[slot] = first
+def _start_decoding(jobs, slots, groups, calendar, tallies, rules, times, st, slot, made):
+    job = slots[slot].job
+    length = slots[slot].known
+    offset = length - st.token_clock
+    key = st.token_clock + jobs[job].output - made
+    slots[slot].kind = DECODES
+    slots[slot].offset = offset
+    slots[slot].key = key
+    slots[slot].entry = st.emissions
+    slots[slot].joined = st.clock
+    place = key & (len(calendar) // 2 - 1)
+    first = calendar[place].due
+    slots[slot].due_before = NO_SLOT
+    slots[slot].due_after = first
     if first != NO_SLOT:
-        slots.due_before[first] = slot
-    slots.due[place] = slot
-    ints[DECODING] += 1
-    ints[KV_TOKENS] += length
+        slots[first].due_before = slot
+    calendar[place].due = slot
+    st.decoding += 1
+    st.kv_tokens += length
     if rules.paged:
-        slots.growth[(-offset) % rules.block_size] += 1
+        calendar[(-offset) % rules.block_size].growth += 1
     if times.window:
         if length < times.window:
-            ints[WINDOW_TOKENS] += length
-            ints[WINDOW_GROWING] += 1
-            slots.crossing[(times.window - offset) & (len(slots.crossing) - 1)] += 1
+            st.window_tokens += length
+            st.window_growing += 1
+            calendar[(times.window - offset) & (len(calendar) // 2 - 1)].crossing += 1
         else:
-            ints[WINDOW_TOKENS] += times.window
+            st.window_tokens += times.window
     if rules.prefill_first or rules.static:
-        slots.newcomer[ints[NEWCOMERS]] = slot
-        ints[NEWCOMERS] += 1
+        slots[st.newcomers].newcomer = slot
+        st.newcomers += 1
 
 
 @compiled
-def _finish(slots, jobs, groups, rules, totals, slot, free_before):
-    ints = totals.ints
-    job = slots.job[slot]
-    jobs.finish[job] = totals.floats[CLOCK]
-    jobs.status[job] = FINISHED
-    ints[DONE] += 1
-    group = jobs.group[job]
+def _finish(jobs, slots, groups, calendar, tallies, rules, times, st, slot, free_before):
+    job = slots[slot].job
+    jobs[job].finish = st.clock
+    jobs[job].status = FINISHED
+    st.done += 1
+    group = jobs[job].group
     if rules.caching and group >= 0:
-        length = jobs.prompt[job] + jobs.output[job] - 1
+        length = jobs[job].prompt + jobs[job].output - 1
         whole = length // rules.block_size * rules.block_size
-        groups.cached[group] = max(_cached_tokens(groups, ints, group), whole)
-    _release(slots, jobs, groups, rules, totals, slot, 0, free_before)
-    _unlink_running(slots, ints, slot)
-    _ask_again(rules, totals)
+        groups[group].cached = max(_cached_tokens(groups, st, group), whole)
+    _release(jobs, slots, groups, calendar, tallies, rules, times, st, slot, 0, free_before)
+    _unlink_running(slots, st, slot)
+    _ask_again(jobs, rules, st)
 
 
 @compiled
-def _finish_due(slots, jobs, groups, rules, times, totals, gain):
+def _finish_due(jobs, slots, groups, calendar, tallies, rules, times, st, gain):
     """End the sequences whose last token fell into the `gain` tokens just made."""
-    ints = totals.ints
-    free_before = ints[FREE_BLOCKS]
-    mask = len(slots.due) - 1
-    for key in range(ints[TOKEN_CLOCK] - gain + 1, ints[TOKEN_CLOCK] + 1):
-        slot = slots.due[key & mask]
-        slots.due[key & mask] = NO_SLOT
+    free_before = st.free_blocks
+    mask = len(calendar) // 2 - 1
+    for key in range(st.token_clock - gain + 1, st.token_clock + 1):
+        slot = calendar[key & mask].due
+        calendar[key & mask].due = NO_SLOT
         while slot != NO_SLOT:
-            following = slots.due_after[slot]
-            _stop_decoding(slots, jobs, rules, times, totals, slot)
-            _finish(slots, jobs, groups, rules, totals, slot, free_before)
+            following = slots[slot].due_after
+            _stop_decoding(jobs, slots, groups, calendar, tallies, rules, times, st, slot)
+            _finish(jobs, slots, groups, calendar, tallies, rules, times, st, slot, free_before)
             slot = following
 
 
 @compiled
-def _preempt(slots, jobs, groups, rules, times, totals, slot, ahead, to_tail):
+def _preempt(jobs, slots, groups, calendar, tallies, rules, times, st, slot, ahead, to_tail):
     """Free all blocks of a sequence and queue it again; prompt and answer so far are computed anew."""
-    ints, floats = totals.ints, totals.floats
-    job = slots.job[slot]
-    free_before = ints[FREE_BLOCKS]
-    _release(slots, jobs, groups, rules, totals, slot, ahead, free_before)
-    if slots.kind[slot] == DECODES:
-        length = slots.offset[slot] + ints[TOKEN_CLOCK]
-        jobs.made[job] = length - jobs.prompt[job] + 1
-        fresh = ints[EMISSIONS] == slots.entry[slot]
-        jobs.last_token[job] = slots.joined[slot] if fresh else floats[LAST_EMISSION]
-        _stop_decoding(slots, jobs, rules, times, totals, slot)
-        before, after = slots.due_before[slot], slots.due_after[slot]
+    job = slots[slot].job
+    free_before = st.free_blocks
+    _release(jobs, slots, groups, calendar, tallies, rules, times, st, slot, ahead, free_before)
+    if slots[slot].kind == DECODES:
+        length = slots[slot].offset + st.token_clock
+        jobs[job].made = length - jobs[job].prompt + 1
+        fresh = st.emissions == slots[slot].entry
+        jobs[job].last_token = slots[slot].joined if fresh else st.last_emission
+        _stop_decoding(jobs, slots, groups, calendar, tallies, rules, times, st, slot)
+        before, after = slots[slot].due_before, slots[slot].due_after
         if before == NO_SLOT:
-            slots.due[slots.key[slot] & (len(slots.due) - 1)] = after
+            calendar[slots[slot].key & (len(calendar) // 2 - 1)].due = after
         else:
-            slots.due_after[before] = after
+            slots[before].due_after = after
         if after != NO_SLOT:
-            slots.due_before[after] = before
+            slots[after].due_before = before
         kept = 0
-        for k in range(ints[NEWCOMERS]):
-            if slots.newcomer[k] != slot:
-                slots.newcomer[kept] = slots.newcomer[k]
+        for k in range(st.newcomers):
+            if slots[k].newcomer != slot:
+                slots[kept].newcomer = slots[k].newcomer
                 kept += 1
-        ints[NEWCOMERS] = kept
+        st.newcomers = kept
     else:
-        ints[PARTIAL_TOKENS] -= slots.computed[slot]
+        st.partial_tokens -= slots[slot].computed
         kept = 0
-        for k in range(ints[PARTIALS]):
-            if slots.partial[k] != slot:
-                slots.partial[kept] = slots.partial[k]
+        for k in range(st.partials):
+            if slots[k].partial != slot:
+                slots[kept].partial = slots[k].partial
                 kept += 1
-        ints[PARTIALS] = kept
-    _unlink_running(slots, ints, slot)
-    jobs.paused[job] = floats[CLOCK]
-    jobs.preemptions[job] += 1
-    ints[PREEMPTIONS] += 1
+        st.partials = kept
+    _unlink_running(slots, st, slot)
+    jobs[job].paused = st.clock
+    jobs[job].preemptions += 1
+    st.preemptions += 1
     if to_tail:
-        _push_tail(jobs, ints, job)
+        _push_tail(jobs, st, job)
     else:
-        _push_head(jobs, ints, job)
+        _push_head(jobs, st, job)
 
 
 @compiled
-def _grow(slots, jobs, groups, rules, times, totals, gain):
+def _grow(jobs, slots, groups, calendar, tallies, rules, times, st, gain):
     """Take the blocks for the next tokens; preempt while they do not fit. True if anyone was."""
-    ints = totals.ints
-    need = _growth(slots, rules, ints, gain)
-    preempted = need > ints[FREE_BLOCKS]
+    need = _growth(calendar, rules, st, gain)
+    preempted = need > st.free_blocks
     if preempted and rules.retract:
-        _retract(slots, jobs, groups, rules, times, totals, gain)
-        need = _growth(slots, rules, ints, gain)
-    while need > ints[FREE_BLOCKS]:
-        slot = ints[RUN_LAST]
-        _preempt(slots, jobs, groups, rules, times, totals, slot, 0, False)
-        need = _growth(slots, rules, ints, gain)
-    ints[FREE_BLOCKS] -= need
-    ints[ALLOCATED] += need
+        _retract(jobs, slots, groups, calendar, tallies, rules, times, st, gain)
+        need = _growth(calendar, rules, st, gain)
+    while need > st.free_blocks:
+        slot = st.run_last
+        _preempt(jobs, slots, groups, calendar, tallies, rules, times, st, slot, 0, False)
+        need = _growth(calendar, rules, st, gain)
+    st.free_blocks -= need
+    st.allocated += need
     return preempted
 
 
 @compiled
-def _made(slots, jobs, ints, slot):
-    job = slots.job[slot]
-    if slots.kind[slot] == DECODES:
-        return slots.offset[slot] + ints[TOKEN_CLOCK] - jobs.prompt[job] + 1
-    return jobs.made[job]
+def _made(jobs, slots, st, slot):
+    job = slots[slot].job
+    if slots[slot].kind == DECODES:
+        return slots[slot].offset + st.token_clock - jobs[job].prompt + 1
+    return jobs[job].made
 
 
 @compiled
-def _retract(slots, jobs, groups, rules, times, totals, gain):
+def _retract(jobs, slots, groups, calendar, tallies, rules, times, st, gain):
     """SGLang: evict the fewest output tokens first (ties: longest prompt, then last admitted)."""
-    ints, floats = totals.ints, totals.floats
     first = True
-    while ints[DECODING] > 1 and (first or ints[FREE_BLOCKS] < _growth(slots, rules, ints, gain * RETRACT_STEPS)):
+    while st.decoding > 1 and (first or st.free_blocks < _growth(calendar, rules, st, gain * RETRACT_STEPS)):
         first = False
-        worst, slot = NO_SLOT, ints[RUN_FIRST]
+        worst, slot = NO_SLOT, st.run_first
         while slot != NO_SLOT:
-            if slots.kind[slot] == DECODES:
+            if slots[slot].kind == DECODES:
                 if worst == NO_SLOT:
                     worst = slot
                 else:
-                    a, b = _made(slots, jobs, ints, slot), _made(slots, jobs, ints, worst)
-                    p, q = jobs.prompt[slots.job[slot]], jobs.prompt[slots.job[worst]]
+                    a, b = _made(jobs, slots, st, slot), _made(jobs, slots, st, worst)
+                    p, q = jobs[slots[slot].job].prompt, jobs[slots[worst].job].prompt
                     if a < b or (a == b and p >= q):
                         worst = slot
-            slot = slots.run_after[slot]
-        _preempt(slots, jobs, groups, rules, times, totals, worst, 0, True)
-    made, limit, slot = 0, 0, ints[RUN_FIRST]
+            slot = slots[slot].run_after
+        _preempt(jobs, slots, groups, calendar, tallies, rules, times, st, worst, 0, True)
+    made, limit, slot = 0, 0, st.run_first
     while slot != NO_SLOT:
-        made += _made(slots, jobs, ints, slot) + RETRACT_STEPS
-        limit += jobs.limit[slots.job[slot]]
-        slot = slots.run_after[slot]
-    floats[RATIO] = min(1.0, made / max(1, limit))
+        made += _made(jobs, slots, st, slot) + RETRACT_STEPS
+        limit += jobs[slots[slot].job].limit
+        slot = slots[slot].run_after
+    st.ratio = min(1.0, made / max(1, limit))
 
 
 # -- scheduling -----------------------------------------------------------------------------------
 
 
 @compiled
-def _reserve_running(slots, jobs, totals):
+def _reserve_running(jobs, slots, st):
     """SGLang: the part of the remaining outputs of all running sequences that admission sets aside."""
-    ints = totals.ints
-    remaining, slot = 0, ints[RUN_FIRST]
+    remaining, slot = 0, st.run_first
     while slot != NO_SLOT:
-        left = jobs.limit[slots.job[slot]] - _made(slots, jobs, ints, slot)
+        left = jobs[slots[slot].job].limit - _made(jobs, slots, st, slot)
         remaining += min(left, CLIP_OUTPUT_TOKENS)
-        slot = slots.run_after[slot]
-    totals.floats[RESERVED_TOKENS] = remaining * totals.floats[RATIO]
+        slot = slots[slot].run_after
+    st.reserved_tokens = remaining * st.ratio
 
 
 @compiled
-def _add_chunk(slots, ints, slot, tokens):
-    slots.chunk_slot[ints[CHUNKS]] = slot
-    slots.chunk_tokens[ints[CHUNKS]] = tokens
-    ints[CHUNKS] += 1
-    ints[PREFILL_TOKENS] += tokens
+def _add_chunk(slots, st, slot, tokens):
+    slots[st.chunks].chunk_slot = slot
+    slots[st.chunks].chunk_tokens = tokens
+    st.chunks += 1
+    st.prefill_tokens += tokens
 
 
 @compiled
-def _continue_partials(slots, jobs, groups, rules, times, totals, budget, ahead):
+def _continue_partials(jobs, slots, groups, calendar, tallies, rules, times, st, budget, ahead):
     """Go on with prompts that are under way. Returns the budget left and whether anyone was preempted."""
-    ints = totals.ints
     preempted = False
     k = 0
-    while k < ints[PARTIALS] and budget > 0:
-        slot = slots.partial[k]
-        tokens = min(min(slots.known[slot] - slots.computed[slot], rules.threshold), budget)
+    while k < st.partials and budget > 0:
+        slot = slots[k].partial
+        tokens = min(min(slots[slot].known - slots[slot].computed, rules.threshold), budget)
         evicted = False
         if rules.paged and not rules.prefill_first:
-            covered = slots.computed[slot]
+            covered = slots[slot].computed
             need = _blocks(rules, covered + tokens) - _blocks(rules, covered)
-            while need > ints[FREE_BLOCKS] and not evicted:
-                victim = ints[RUN_LAST]
+            while need > st.free_blocks and not evicted:
+                victim = st.run_last
                 evicted = victim == slot
-                if slots.kind[victim] == DECODES:
+                if slots[victim].kind == DECODES:
                     budget += rules.tokens_per_decode
-                _preempt(slots, jobs, groups, rules, times, totals, victim, ahead, False)
+                _preempt(jobs, slots, groups, calendar, tallies, rules, times, st, victim, ahead, False)
                 preempted = True
             if not evicted:
-                ints[FREE_BLOCKS] -= need
-                ints[ALLOCATED] += need
-                slots.held[slot] += need
+                st.free_blocks -= need
+                st.allocated += need
+                slots[slot].held += need
         if evicted:
             break  # it was the last of the list
-        _add_chunk(slots, ints, slot, tokens)
+        _add_chunk(slots, st, slot, tokens)
         budget -= tokens
         k += 1
     return budget, preempted
 
 
 @compiled
-def _hold_back(ints, reason):
-    ints[REASON] = reason
-    ints[BLOCKED] = 1
+def _hold_back(st, reason):
+    st.reason = reason
+    st.blocked = 1
     return 0
 
 
 @compiled
-def _admit(slots, jobs, groups, rules, totals, budget):
+def _admit(jobs, slots, groups, calendar, tallies, rules, times, st, budget):
     """Start the head of the queue if it may start now. Returns the tokens of its first chunk, 0 = not now."""
-    ints, floats = totals.ints, totals.floats
-    job = ints[QUEUE_HEAD]
-    if ints[RUNNING] >= rules.slots:
-        return _hold_back(ints, BY_SLOTS)
+    job = st.queue_head
+    if st.running >= rules.slots:
+        return _hold_back(st, BY_SLOTS)
     size = rules.block_size
-    known = jobs.prompt[job] + jobs.made[job]
-    group, shared, pinned = jobs.group[job], 0, 0
+    known = jobs[job].prompt + jobs[job].made
+    group, shared, pinned = jobs[job].group, 0, 0
     if rules.caching and group >= 0:
-        shared = min(min(jobs.prefix[job], _cached_tokens(groups, ints, group)), known - 1) // size
-        pinned = max(0, shared - groups.held[group])
+        shared = min(min(jobs[job].prefix, _cached_tokens(groups, st, group)), known - 1) // size
+        pinned = max(0, shared - groups[group].held)
     todo = known - shared * size
     tokens = todo
     if rules.chunked:
         tokens = min(min(todo, rules.threshold), budget)
-    elif todo > budget and (ints[DECODING] or ints[CHUNKS]) and (ints[CHUNKS] or not rules.prefill_first):
-        ints[REASON] = BY_BUDGET
-        ints[BLOCKED] = 0 if ints[CHUNKS] else 1
+    elif todo > budget and (st.decoding or st.chunks) and (st.chunks or not rules.prefill_first):
+        st.reason = BY_BUDGET
+        st.blocked = 0 if st.chunks else 1
         return 0
     own = rules.fixed_blocks - shared
     if rules.paged:
         whole = own + _blocks(rules, known)
         first = whole if rules.prefill_first else own + _blocks(rules, shared * size + tokens)
     else:
-        whole = own + _blocks(rules, jobs.prompt[job] + jobs.limit[job] if rules.reserve_output else rules.max_len)
+        whole = own + _blocks(rules, jobs[job].prompt + jobs[job].limit if rules.reserve_output else rules.max_len)
         first = whole
-    if whole + pinned > ints[FREE_BLOCKS]:
-        return _hold_back(ints, BY_KV)
-    future = min(jobs.limit[job] - jobs.made[job], CLIP_OUTPUT_TOKENS)
+    if whole + pinned > st.free_blocks:
+        return _hold_back(st, BY_KV)
+    future = min(jobs[job].limit - jobs[job].made, CLIP_OUTPUT_TOKENS)
     if rules.retract:
-        room = ints[FREE_BLOCKS] * size - floats[RESERVED_TOKENS]
-        if ints[RUNNING] and todo + pinned * size + future >= room:
-            return _hold_back(ints, BY_KV)
-        floats[RESERVED_TOKENS] += future
-    _pop_head(jobs, ints)
-    since = jobs.paused[job] if jobs.preemptions[job] else jobs.arrival[job]
-    floats[WAITING_AREA] += floats[CLOCK] - since
-    if np.isnan(jobs.admitted[job]):
-        jobs.admitted[job] = floats[CLOCK]
-    _take_slot(slots, groups, rules, ints, job, group, known, shared, pinned, first)
-    _add_chunk(slots, ints, ints[RUN_LAST], tokens)
+        room = st.free_blocks * size - st.reserved_tokens
+        if st.running and todo + pinned * size + future >= room:
+            return _hold_back(st, BY_KV)
+        st.reserved_tokens += future
+    _pop_head(jobs, st)
+    since = jobs[job].paused if jobs[job].preemptions else jobs[job].arrival
+    st.waiting_area += st.clock - since
+    if np.isnan(jobs[job].admitted):
+        jobs[job].admitted = st.clock
+    _take_slot(slots, groups, rules, st, job, group, known, shared, pinned, first)
+    _add_chunk(slots, st, st.run_last, tokens)
     return tokens
 
 
 @compiled
-def _take_slot(slots, groups, rules, ints, job, group, known, shared, pinned, first):
-    ints[FREE_BLOCKS] -= first + pinned
-    ints[ALLOCATED] += first
+def _take_slot(slots, groups, rules, st, job, group, known, shared, pinned, first):
+    st.free_blocks -= first + pinned
+    st.allocated += first
     if shared:
-        groups.users[group] += 1
-        groups.held[group] += pinned
-        ints[SHARED_TWICE] += shared - pinned
-        ints[HIT_TOKENS] += shared * rules.block_size
-    ints[FREE_SLOTS] -= 1
-    slot = slots.spare[ints[FREE_SLOTS]]
-    slots.job[slot] = job
-    slots.kind[slot] = PARTIAL
-    slots.computed[slot] = shared * rules.block_size
-    slots.known[slot] = known
-    slots.held[slot] = first
-    slots.shared[slot] = shared
-    ints[PARTIAL_TOKENS] += shared * rules.block_size
-    slots.partial[ints[PARTIALS]] = slot
-    ints[PARTIALS] += 1
-    slots.run_before[slot] = ints[RUN_LAST]
-    slots.run_after[slot] = NO_SLOT
-    if ints[RUN_LAST] == NO_SLOT:
-        ints[RUN_FIRST] = slot
+        groups[group].users += 1
+        groups[group].held += pinned
+        st.shared_twice += shared - pinned
+        st.hit_tokens += shared * rules.block_size
+    st.free_slots -= 1
+    slot = slots[st.free_slots].spare
+    slots[slot].job = job
+    slots[slot].kind = PARTIAL
+    slots[slot].computed = shared * rules.block_size
+    slots[slot].known = known
+    slots[slot].held = first
+    slots[slot].shared = shared
+    st.partial_tokens += shared * rules.block_size
+    slots[st.partials].partial = slot
+    st.partials += 1
+    slots[slot].run_before = st.run_last
+    slots[slot].run_after = NO_SLOT
+    if st.run_last == NO_SLOT:
+        st.run_first = slot
     else:
-        slots.run_after[ints[RUN_LAST]] = slot
-    ints[RUN_LAST] = slot
-    ints[RUNNING] += 1
+        slots[st.run_last].run_after = slot
+    st.run_last = slot
+    st.running += 1
 
 
 @compiled
-def _admit_all(slots, jobs, groups, rules, totals, budget):
-    ints = totals.ints
-    ints[REASON] = BY_NOTHING
-    while ints[WAITING]:
+def _admit_all(jobs, slots, groups, calendar, tallies, rules, times, st, budget):
+    st.reason = BY_NOTHING
+    while st.waiting:
         if budget <= 0:
-            ints[REASON] = BY_BUDGET
+            st.reason = BY_BUDGET
             break
-        tokens = _admit(slots, jobs, groups, rules, totals, budget)
+        tokens = _admit(jobs, slots, groups, calendar, tallies, rules, times, st, budget)
         if tokens == 0:
             break
         budget -= tokens
 
 
 @compiled
-def _prompts_may_start(rules, ints):
+def _prompts_may_start(rules, st):
     """Whether a prefill-first engine looks at its queue now (TGI lets decoding go on for a while)."""
-    if ints[WAITING] == 0 or ints[BLOCKED]:
+    if st.waiting == 0 or st.blocked:
         return False
-    if ints[DECODING] == 0 or (rules.max_waiting_steps == 0 and rules.serve_ratio == 0.0):
+    if st.decoding == 0 or (rules.max_waiting_steps == 0 and rules.serve_ratio == 0.0):
         return True
-    if rules.max_waiting_steps and ints[STEPS_SINCE_PREFILL] >= rules.max_waiting_steps:
+    if rules.max_waiting_steps and st.steps_since_prefill >= rules.max_waiting_steps:
         return True
-    return rules.serve_ratio > 0.0 and ints[WAITING] >= rules.serve_ratio * ints[RUNNING]
+    return rules.serve_ratio > 0.0 and st.waiting >= rules.serve_ratio * st.running
 
 
 @compiled
-def _advance_tokens(slots, times, ints, gain):
+def _advance_tokens(calendar, times, st, gain):
     """Every decoding sequence makes `gain` tokens."""
-    ints[KV_TOKENS] += gain * ints[DECODING]
-    ints[DECODE_TOKENS] += gain * ints[DECODING]
+    st.kv_tokens += gain * st.decoding
+    st.decode_tokens += gain * st.decoding
     if times.window:
-        mask = len(slots.crossing) - 1
+        mask = len(calendar) // 2 - 1
         for _ in range(gain):
-            ints[TOKEN_CLOCK] += 1
-            ints[WINDOW_TOKENS] += ints[WINDOW_GROWING]
-            ints[WINDOW_GROWING] -= slots.crossing[ints[TOKEN_CLOCK] & mask]
-            slots.crossing[ints[TOKEN_CLOCK] & mask] = 0
+            st.token_clock += 1
+            st.window_tokens += st.window_growing
+            st.window_growing -= calendar[st.token_clock & mask].crossing
+            calendar[st.token_clock & mask].crossing = 0
     else:
-        ints[TOKEN_CLOCK] += gain
-    ints[DECODE_STEPS] += 1
+        st.token_clock += gain
+    st.decode_steps += 1
 
 
 @compiled
-def _account(rules, totals, step_s, tokens):
+def _account(tallies, rules, st, step_s, tokens):
     """Pass the time of a step: clock, integrals, samples."""
-    ints, floats = totals.ints, totals.floats
-    floats[CLOCK] += step_s
-    floats[BUSY_S] += step_s
-    floats[RUNNING_AREA] += step_s * ints[RUNNING]
-    used = rules.blocks - ints[FREE_BLOCKS]
-    written = ints[KV_TOKENS] + ints[PARTIAL_TOKENS] - rules.block_size * ints[SHARED_TWICE]
-    floats[USED_AREA] += step_s * used
-    floats[WRITTEN_AREA] += step_s * written
-    if ints[WAITING]:
-        floats[BLOCKED_BY_NOTHING_S + ints[REASON]] += step_s
-    ints[DONE_BEFORE_STEP] = ints[DONE]
-    ints[PEAK_RUNNING] = max(ints[PEAK_RUNNING], ints[RUNNING])
-    ints[STEPS] += 1
-    if ints[STEPS] >= ints[NEXT_SAMPLE]:
-        _sample(totals, tokens, used, written)
+    st.clock += step_s
+    st.busy_s += step_s
+    st.running_area += step_s * st.running
+    used = rules.blocks - st.free_blocks
+    written = st.kv_tokens + st.partial_tokens - rules.block_size * st.shared_twice
+    st.used_area += step_s * used
+    st.written_area += step_s * written
+    if st.waiting:
+        tallies[st.reason] += step_s
+    st.done_before_step = st.done
+    st.peak_running = max(st.peak_running, st.running)
+    st.steps += 1
+    if st.steps >= st.next_sample:
+        _sample(tallies, st, tokens, used, written)
 
 
 @compiled
-def _sample(totals, tokens, used, written):
-    ints, samples = totals.ints, totals.samples
-    row = samples[ints[SAMPLES]]
-    row[0] = totals.floats[CLOCK]
-    row[1] = ints[RUNNING]
-    row[2] = ints[WAITING]
-    row[3] = tokens
-    row[4] = used
-    row[5] = written
-    row[6] = ints[PREEMPTIONS]
-    ints[SAMPLES] += 1
-    if ints[SAMPLES] == MAX_SAMPLES:  # thin out: every other sample, twice as far apart
+def _sample(tallies, st, tokens, used, written):
+    place = SAMPLES_FROM + SAMPLE_WIDTH * st.samples
+    tallies[place] = st.clock
+    tallies[place + 1] = st.running
+    tallies[place + 2] = st.waiting
+    tallies[place + 3] = tokens
+    tallies[place + 4] = used
+    tallies[place + 5] = written
+    tallies[place + 6] = st.preemptions
+    st.samples += 1
+    if st.samples == MAX_SAMPLES:  # thin out: every other sample, twice as far apart
         for k in range(MAX_SAMPLES // 2):
-            samples[k] = samples[2 * k + 1]
-        ints[SAMPLES] = MAX_SAMPLES // 2
-        ints[SAMPLE_STRIDE] *= 2
-    ints[NEXT_SAMPLE] = ints[STEPS] + ints[SAMPLE_STRIDE]
+            for column in range(SAMPLE_WIDTH):
+                source = SAMPLES_FROM + SAMPLE_WIDTH * (2 * k + 1) + column
+                tallies[SAMPLES_FROM + SAMPLE_WIDTH * k + column] = tallies[source]
+        st.samples = MAX_SAMPLES // 2
+        st.sample_stride *= 2
+    st.next_sample = st.steps + st.sample_stride
 
 
 @compiled
-def _complete_prompt(slots, jobs, groups, rules, times, totals, slot, free_before):
+def _complete_prompt(jobs, slots, groups, calendar, tallies, rules, times, st, slot, free_before):
     """The last chunk of a prompt ran: its sequence emits a token."""
-    ints, floats = totals.ints, totals.floats
-    job = slots.job[slot]
-    known = slots.known[slot]
-    ints[PARTIAL_TOKENS] -= known
-    made = jobs.made[job] + 1
+    job = slots[slot].job
+    known = slots[slot].known
+    st.partial_tokens -= known
+    made = jobs[job].made + 1
     if made == 1:
-        jobs.first_token[job] = floats[CLOCK]
+        jobs[job].first_token = st.clock
     else:
-        gap = floats[CLOCK] - jobs.last_token[job]
-        jobs.max_gap[job] = max(jobs.max_gap[job], gap)
-        totals.gap_count[_gap_bin(totals, gap)] += 1
-    group = jobs.group[job]
+        gap = st.clock - jobs[job].last_token
+        jobs[job].max_gap = max(jobs[job].max_gap, gap)
+        tallies[_gap_bin(gap)] += 1
+    group = jobs[job].group
     if rules.caching and group >= 0:
-        whole = min(jobs.prefix[job], known - 1) // rules.block_size
-        groups.cached[group] = max(_cached_tokens(groups, ints, group), whole * rules.block_size)
-        if whole and slots.shared[slot] == 0 and groups.users[group] == 0:
-            slots.shared[slot] = whole  # its own copy becomes the group's
-            slots.held[slot] -= whole
-            groups.users[group] = 1
-            groups.held[group] = whole
-        ints[BLOCKED] = 0
-    if made == jobs.output[job]:
-        _finish(slots, jobs, groups, rules, totals, slot, free_before)
+        whole = min(jobs[job].prefix, known - 1) // rules.block_size
+        groups[group].cached = max(_cached_tokens(groups, st, group), whole * rules.block_size)
+        if whole and slots[slot].shared == 0 and groups[group].users == 0:
+            slots[slot].shared = whole  # its own copy becomes the group's
+            slots[slot].held -= whole
+            groups[group].users = 1
+            groups[group].held = whole
+        st.blocked = 0
+    if made == jobs[job].output:
+        _finish(jobs, slots, groups, calendar, tallies, rules, times, st, slot, free_before)
     else:
-        _start_decoding(slots, jobs, rules, times, totals, slot, made)
+        _start_decoding(jobs, slots, groups, calendar, tallies, rules, times, st, slot, made)
 
 
 @compiled
-def _step(slots, jobs, groups, rules, times, totals):
+def _step(jobs, slots, groups, calendar, tallies, tables, rules, times, st):
     """One general step: schedule, pass its time, hand out tokens. False if there was nothing to do."""
-    ints, floats = totals.ints, totals.floats
-    ints[CHUNKS] = 0
-    gain = _gain(rules, ints[DECODE_STEPS])
+    st.chunks = 0
+    gain = _gain(rules, st.decode_steps)
     prompts_only = False
-    if not ints[BLOCKED]:
-        ints[REASON] = BY_NOTHING
+    if not st.blocked:
+        st.reason = BY_NOTHING
     if rules.prefill_first:
-        if ints[PARTIALS] or _prompts_may_start(rules, ints):
+        if st.partials or _prompts_may_start(rules, st):
             if rules.retract:
-                _reserve_running(slots, jobs, totals)
-            budget, _ = _continue_partials(slots, jobs, groups, rules, times, totals, rules.budget, 0)
-            if not ints[BLOCKED]:
-                _admit_all(slots, jobs, groups, rules, totals, budget)
-            prompts_only = ints[CHUNKS] > 0
-        if not prompts_only and ints[DECODING] and _grow(slots, jobs, groups, rules, times, totals, gain):
-            ints[REASON] = BY_KV
+                _reserve_running(jobs, slots, st)
+            budget, _ = _continue_partials(jobs, slots, groups, calendar, tallies, rules, times, st, rules.budget, 0)
+            if not st.blocked:
+                _admit_all(jobs, slots, groups, calendar, tallies, rules, times, st, budget)
+            prompts_only = st.chunks > 0
+        if not prompts_only and st.decoding and _grow(jobs, slots, groups, calendar, tallies, rules, times, st, gain):
+            st.reason = BY_KV
     else:
-        preempted = ints[DECODING] > 0 and _grow(slots, jobs, groups, rules, times, totals, gain)
-        budget = rules.budget - ints[DECODING] * rules.tokens_per_decode
-        budget, also = _continue_partials(slots, jobs, groups, rules, times, totals, budget, gain)
+        preempted = st.decoding > 0 and _grow(jobs, slots, groups, calendar, tallies, rules, times, st, gain)
+        budget = rules.budget - st.decoding * rules.tokens_per_decode
+        budget, also = _continue_partials(jobs, slots, groups, calendar, tallies, rules, times, st, budget, gain)
         if preempted or also:
-            ints[REASON] = BY_KV
-        elif not ints[BLOCKED]:
-            _admit_all(slots, jobs, groups, rules, totals, budget)
-    decodes = 0 if prompts_only else ints[DECODING]
-    chunks = ints[CHUNKS]
+            st.reason = BY_KV
+        elif not st.blocked:
+            _admit_all(jobs, slots, groups, calendar, tallies, rules, times, st, budget)
+    decodes = 0 if prompts_only else st.decoding
+    chunks = st.chunks
     if decodes + chunks == 0:
         return False
     tokens, prefill, rows = decodes * rules.tokens_per_decode, 0.0, decodes * rules.tokens_per_decode
     for k in range(chunks):
-        slot, part = slots.chunk_slot[k], slots.chunk_tokens[k]
-        prefill += _chunk_attention_s(times, part, slots.computed[slot])
-        slots.computed[slot] += part
-        ints[PARTIAL_TOKENS] += part
+        slot, part = slots[k].chunk_slot, slots[k].chunk_tokens
+        prefill += _chunk_attention_s(times, part, slots[slot].computed)
+        slots[slot].computed += part
+        st.partial_tokens += part
         tokens += part
-        if slots.computed[slot] == slots.known[slot]:
+        if slots[slot].computed == slots[slot].known:
             rows += 1
     if decodes:
-        _advance_tokens(slots, times, ints, gain)
-    kv, window_kv = (ints[KV_TOKENS], ints[WINDOW_TOKENS]) if decodes else (0, 0)
-    step_s = _step_s(times, floats, tokens, chunks > 0, rows, decodes, kv, window_kv, prefill, decodes + chunks)
-    _account(rules, totals, step_s, tokens)
-    _hand_out(slots, jobs, groups, rules, times, totals, decodes, gain)
+        _advance_tokens(calendar, times, st, gain)
+    kv, window_kv = (st.kv_tokens, st.window_tokens) if decodes else (0, 0)
+    step_s = _step_s(tables, times, st, tokens, chunks > 0, rows, decodes, kv, window_kv, prefill, decodes + chunks)
+    _account(tallies, rules, st, step_s, tokens)
+    _hand_out(jobs, slots, groups, calendar, tallies, rules, times, st, decodes, gain)
     return True
 
 
 @compiled
-def _hand_out(slots, jobs, groups, rules, times, totals, decodes, gain):
+def _hand_out(jobs, slots, groups, calendar, tallies, rules, times, st, decodes, gain):
     """Tokens of a step that has passed: to decoding sequences, then to prompts that it completed."""
-    ints, floats = totals.ints, totals.floats
     if decodes:
-        _emit(slots, jobs, totals, rules)
-        _finish_due(slots, jobs, groups, rules, times, totals, gain)
-        _decode_step_done(rules, totals)
-    if ints[CHUNKS]:
-        ints[STEPS_SINCE_PREFILL] = 0
-        free_before = ints[FREE_BLOCKS]
-        for k in range(ints[CHUNKS]):
-            slot = slots.chunk_slot[k]
-            if slots.computed[slot] == slots.known[slot]:
-                _complete_prompt(slots, jobs, groups, rules, times, totals, slot, free_before)
+        _emit(jobs, slots, calendar, tallies, st)
+        _finish_due(jobs, slots, groups, calendar, tallies, rules, times, st, gain)
+        _decode_step_done(rules, st)
+    if st.chunks:
+        st.steps_since_prefill = 0
+        free_before = st.free_blocks
+        for k in range(st.chunks):
+            slot = slots[k].chunk_slot
+            if slots[slot].computed == slots[slot].known:
+                _complete_prompt(jobs, slots, groups, calendar, tallies, rules, times, st, slot, free_before)
         kept = 0
-        for k in range(ints[PARTIALS]):
-            slot = slots.partial[k]
-            if slots.kind[slot] == PARTIAL:
-                slots.partial[kept] = slot
+        for k in range(st.partials):
+            slot = slots[k].partial
+            if slots[slot].kind == PARTIAL:
+                slots[kept].partial = slot
                 kept += 1
-        ints[PARTIALS] = kept
+        st.partials = kept
     if not rules.prefill_first and not rules.static:
-        floats[LAST_EMISSION] = floats[CLOCK]
+        st.last_emission = st.clock
 
 
 @compiled
-def _decode_step_done(rules, totals):
-    totals.ints[STEPS_SINCE_PREFILL] += 1
+def _decode_step_done(rules, st):
+    st.steps_since_prefill += 1
     if rules.retract:
         decay = (rules.start_ratio - rules.min_ratio) / RATIO_DECAY_STEPS
-        totals.floats[RATIO] = max(rules.min_ratio, totals.floats[RATIO] - decay)
+        st.ratio = max(rules.min_ratio, st.ratio - decay)
 
 
 @compiled
-def _decode_run(slots, jobs, groups, rules, times, totals, feed, until):
+def _decode_run(jobs, slots, groups, calendar, tallies, tables, rules, times, st, feed, until):
     """Steps that only decode, until a sequence ends, a block is missing or a request arrives.
 
     Returns False if not even one step could be made.
     """
-    ints, floats = totals.ints, totals.floats
-    arrival = min(_next_arrival_s(jobs, rules, totals, feed), until)
-    batch = ints[BATCH] if rules.static else ints[DECODING]
+    arrival = min(_next_arrival_s(jobs, rules, st, feed), until)
+    batch = st.batch if rules.static else st.decoding
     tokens = batch * rules.tokens_per_decode
-    mask = len(slots.due) - 1
+    mask = len(calendar) // 2 - 1
     moved = False
-    if not rules.static and not ints[BLOCKED]:
-        ints[REASON] = BY_NOTHING
+    if not rules.static and not st.blocked:
+        st.reason = BY_NOTHING
     while True:
-        gain = _gain(rules, ints[DECODE_STEPS])
-        need = _growth(slots, rules, ints, gain)
-        if need > ints[FREE_BLOCKS]:
+        gain = _gain(rules, st.decode_steps)
+        need = _growth(calendar, rules, st, gain)
+        if need > st.free_blocks:
             return moved
-        ints[FREE_BLOCKS] -= need
-        ints[ALLOCATED] += need
-        _advance_tokens(slots, times, ints, gain)
+        st.free_blocks -= need
+        st.allocated += need
+        _advance_tokens(calendar, times, st, gain)
         if rules.static:
-            ints[BATCH_PAD] += gain
-            ints[BATCH_KV] += gain * batch
-            kv, window_kv = ints[BATCH_KV], batch * min(ints[BATCH_PAD], times.window)
+            st.batch_pad += gain
+            st.batch_kv += gain * batch
+            kv, window_kv = st.batch_kv, batch * min(st.batch_pad, times.window)
         else:
-            kv, window_kv = ints[KV_TOKENS], ints[WINDOW_TOKENS]
-        step_s = _step_s(times, floats, tokens, False, 0, batch, kv, window_kv, 0.0, batch)
-        _account(rules, totals, step_s, tokens)
+            kv, window_kv = st.kv_tokens, st.window_tokens
+        step_s = _step_s(tables, times, st, tokens, False, 0, batch, kv, window_kv, 0.0, batch)
+        _account(tallies, rules, st, step_s, tokens)
         moved = True
-        _emit(slots, jobs, totals, rules)
-        _decode_step_done(rules, totals)
+        _emit(jobs, slots, calendar, tallies, st)
+        _decode_step_done(rules, st)
         due = False
-        for key in range(ints[TOKEN_CLOCK] - gain + 1, ints[TOKEN_CLOCK] + 1):
-            due = due or slots.due[key & mask] != NO_SLOT
+        for key in range(st.token_clock - gain + 1, st.token_clock + 1):
+            due = due or calendar[key & mask].due != NO_SLOT
         if due:
-            _finish_due(slots, jobs, groups, rules, times, totals, gain)
+            _finish_due(jobs, slots, groups, calendar, tallies, rules, times, st, gain)
             return True
-        if floats[CLOCK] >= arrival:
+        if st.clock >= arrival:
             return True
-        if rules.max_waiting_steps and ints[WAITING] and not ints[BLOCKED] and _prompts_may_start(rules, ints):
+        if rules.max_waiting_steps and st.waiting and not st.blocked and _prompts_may_start(rules, st):
             return True
-        if ints[STEPS] > MAX_STEPS:
+        if st.steps > MAX_STEPS:
             return True
 
 
@@ -991,104 +922,102 @@ def _decode_run(slots, jobs, groups, rules, times, totals, feed, until):
 
 
 @compiled
-def _start_batch(slots, jobs, groups, rules, times, totals, feed):
+def _start_batch(jobs, slots, groups, calendar, tallies, tables, rules, times, st, feed):
     """Release a static batch if it is full or has waited long enough. Returns the time to wait until, or -1."""
-    ints, floats = totals.ints, totals.floats
-    size, need, job = 0, 0, ints[QUEUE_HEAD]
+    size, need, job = 0, 0, st.queue_head
     while job >= 0 and size < rules.slots:
-        whole = jobs.prompt[job] + jobs.limit[job] if rules.reserve_output else rules.max_len
+        whole = jobs[job].prompt + jobs[job].limit if rules.reserve_output else rules.max_len
         more = _blocks(rules, whole) + rules.fixed_blocks
-        if need + more > ints[FREE_BLOCKS]:
+        if need + more > st.free_blocks:
             break
         need += more
         size += 1
-        job = jobs.after[job]
+        job = jobs[job].after
     full = size == rules.slots or job >= 0
-    arrival = _next_arrival_s(jobs, rules, totals, feed)
-    deadline = jobs.arrival[ints[QUEUE_HEAD]] + rules.timeout_s
-    last = arrival == np.inf and ints[CLOSED] == 1
-    if not full and not last and floats[CLOCK] < deadline:
+    arrival = _next_arrival_s(jobs, rules, st, feed)
+    deadline = jobs[st.queue_head].arrival + rules.timeout_s
+    last = arrival == np.inf and st.closed == 1
+    if not full and not last and st.clock < deadline:
         return min(arrival, deadline)
-    ints[REASON] = BY_SLOTS if size == rules.slots else BY_KV
-    ints[CHUNKS] = 0
+    st.reason = BY_SLOTS if size == rules.slots else BY_KV
+    st.chunks = 0
     pad = 0
     for _ in range(size):
-        head = _pop_head(jobs, ints)
-        floats[WAITING_AREA] += floats[CLOCK] - jobs.arrival[head]
-        jobs.admitted[head] = floats[CLOCK]
-        whole = jobs.prompt[head] + jobs.limit[head] if rules.reserve_output else rules.max_len
+        head = _pop_head(jobs, st)
+        st.waiting_area += st.clock - jobs[head].arrival
+        jobs[head].admitted = st.clock
+        whole = jobs[head].prompt + jobs[head].limit if rules.reserve_output else rules.max_len
         first = _blocks(rules, whole) + rules.fixed_blocks
-        _take_slot(slots, groups, rules, ints, head, -1, jobs.prompt[head], 0, 0, first)
-        pad = max(pad, jobs.prompt[head])
-        _add_chunk(slots, ints, ints[RUN_LAST], jobs.prompt[head])
-    ints[PREFILL_TOKENS] += size * pad
+        _take_slot(slots, groups, rules, st, head, -1, jobs[head].prompt, 0, 0, first)
+        pad = max(pad, jobs[head].prompt)
+        _add_chunk(slots, st, st.run_last, jobs[head].prompt)
+    st.prefill_tokens += size * pad
     prefill = 0.0
     for k in range(size):
-        slot = slots.chunk_slot[k]
+        slot = slots[k].chunk_slot
         prefill += _chunk_attention_s(times, pad, 0)
-        ints[PREFILL_TOKENS] -= slots.known[slot]
-        slots.computed[slot] = slots.known[slot]
-        ints[PARTIAL_TOKENS] += slots.known[slot]
-    ints[BATCH], ints[BATCH_PAD], ints[BATCH_KV] = size, pad, size * pad
-    step_s = _step_s(times, floats, size * pad, True, size, 0, 0, 0, prefill, size)
-    _account(rules, totals, step_s, size * pad)
-    _hand_out(slots, jobs, groups, rules, times, totals, 0, 0)
+        st.prefill_tokens -= slots[slot].known
+        slots[slot].computed = slots[slot].known
+        st.partial_tokens += slots[slot].known
+    st.batch, st.batch_pad, st.batch_kv = size, pad, size * pad
+    step_s = _step_s(tables, times, st, size * pad, True, size, 0, 0, 0, prefill, size)
+    _account(tallies, rules, st, step_s, size * pad)
+    _hand_out(jobs, slots, groups, calendar, tallies, rules, times, st, 0, 0)
     return -1.0
 
 
 @compiled
-def _serve_static(slots, jobs, groups, rules, times, totals, feed, until):
+def _serve_static(jobs, slots, groups, calendar, tallies, tables, rules, times, st, feed, until):
     """Static batches: one move. Returns False when nothing can happen before `until`."""
-    ints, floats = totals.ints, totals.floats
-    if ints[BATCH] == 0:
-        wait = _start_batch(slots, jobs, groups, rules, times, totals, feed)
+    if st.batch == 0:
+        wait = _start_batch(jobs, slots, groups, calendar, tallies, tables, rules, times, st, feed)
         if wait >= until:
             return False
         if wait >= 0:
-            floats[CLOCK] = max(floats[CLOCK], wait)
+            st.clock = max(st.clock, wait)
             return True
-    elif ints[DECODING]:
-        _decode_run(slots, jobs, groups, rules, times, totals, feed, until)
-    if ints[DECODING] == 0:
-        ints[BATCH] = 0
-        ints[FREE_BLOCKS] = rules.blocks
+    elif st.decoding:
+        _decode_run(jobs, slots, groups, calendar, tallies, tables, rules, times, st, feed, until)
+    if st.decoding == 0:
+        st.batch = 0
+        st.free_blocks = rules.blocks
     return True
 
 
 @compiled
-def advance(jobs, slots, groups, rules, times, totals, feed, until):
+def advance(jobs, slots, groups, calendar, tallies, tables, rule_records, time_records, counters, feed, until):
     """Run one replica until its clock reaches `until` or it has nothing to do before then.
 
     A step that starts before `until` is finished. State stays in the arrays, so that a later call
-    continues; `feed` lists the requests of this replica, of which `ints[FED]` are known so far.
+    continues; `feed` lists the requests of this replica, of which the record's `fed` are known so far.
     """
-    ints, floats = totals.ints, totals.floats
-    while ints[STOPPED] == 0:
-        _take_arrivals(jobs, rules, totals, feed)
-        if ints[RUNNING] == 0 and ints[WAITING] == 0:
-            arrival = _next_arrival_s(jobs, rules, totals, feed)
+    rules, times, st = rule_records[0], time_records[0], counters[0]
+    while st.stopped == 0:
+        _take_arrivals(jobs, rules, st, feed)
+        if st.running == 0 and st.waiting == 0:
+            arrival = _next_arrival_s(jobs, rules, st, feed)
             if arrival >= until:
                 return
-            floats[CLOCK] = arrival
+            st.clock = arrival
             continue
-        if floats[CLOCK] >= until:
+        if st.clock >= until:
             return
-        if ints[STEPS] > MAX_STEPS:
-            ints[STOPPED] = STOPPED_BY_LOAD
+        if st.steps > MAX_STEPS:
+            st.stopped = STOPPED_BY_LOAD
             return
         if rules.static:
-            if not _serve_static(slots, jobs, groups, rules, times, totals, feed, until):
+            if not _serve_static(jobs, slots, groups, calendar, tallies, tables, rules, times, st, feed, until):
                 return
             continue
-        quiet = ints[WAITING] == 0 or ints[BLOCKED] == 1
+        quiet = st.waiting == 0 or st.blocked == 1
         if rules.prefill_first and not quiet:
-            quiet = not _prompts_may_start(rules, ints)
+            quiet = not _prompts_may_start(rules, st)
         if (
             quiet
-            and ints[PARTIALS] == 0
-            and ints[DECODING]
-            and _decode_run(slots, jobs, groups, rules, times, totals, feed, until)
+            and st.partials == 0
+            and st.decoding
+            and _decode_run(jobs, slots, groups, calendar, tallies, tables, rules, times, st, feed, until)
         ):
             continue
-        if not _step(slots, jobs, groups, rules, times, totals):
-            ints[STOPPED] = STOPPED_BY_FAULT
+        if not _step(jobs, slots, groups, calendar, tallies, tables, rules, times, st):
+            st.stopped = STOPPED_BY_FAULT

@@ -12,32 +12,45 @@ from planner.engine import EngineSettings
 from planner.errors import InvalidInput
 from planner.simulation import kernel, state
 from planner.simulation.records import FINISHED, Floats, Ints, Limits, Requests, SimulationResult, Timeline
-from planner.simulation.state import Groups, Jobs, Rules, Slots, Times, Totals
+from planner.simulation.state import Records
 from planner.step_time import StepTimeTable
 
 log = logging.getLogger(__name__)
 
 STOP_QUEUE_REQUESTS = 20_000  # a queue beyond this, and beyond 30 % of all arrivals, ends an overloaded run
 BINDING = ("none", "max_num_seqs", "kv cache", "token budget")
-_OUT_OF_ORDER = "the step loop found nothing to do with requests waiting"
+_RESULT_FIELDS = ("arrival", "first_token", "finish", "admitted", "max_gap", "status", "preemptions")
+_TERMS = ("linear", "head", "decode_attention", "prefill_attention", "host")
 
 
 class Machine(NamedTuple):
-    """Everything of one replica that the compiled loop works on."""
+    """Everything of one replica that the compiled loop works on, in the order of its arguments."""
 
-    jobs: Jobs
-    slots: Slots
-    groups: Groups
-    rules: Rules
-    times: Times
-    totals: Totals
+    jobs: Records
+    slots: Records
+    groups: Records
+    calendar: Records
+    tallies: Floats
+    tables: Floats
+    rules: Records
+    times: Records
+    state: Records
     feed: Ints
 
     def run(self, until: float = math.inf) -> None:
         """Advance to a time."""
         kernel.advance(*self, until)
-        if self.totals.ints[state.STOPPED] == kernel.STOPPED_BY_FAULT:
-            raise RuntimeError(_OUT_OF_ORDER)
+        if self.state["stopped"][0] == kernel.STOPPED_BY_FAULT:
+            raise RuntimeError("the step loop found nothing to do with requests waiting")
+
+    def count(self, name: str) -> int:
+        """A counter of the state."""
+        return int(self.state[name][0])
+
+    @property
+    def clock_s(self) -> float:
+        """Where the replica's clock stands. [s]"""
+        return float(self.state["clock"][0])
 
 
 def simulate(
@@ -93,94 +106,88 @@ def make_machine(
     *,
     timeline: bool = False,
     stop_on_overload: bool = True,
-    jobs: Jobs | None = None,
+    jobs: Records | None = None,
     feed: Ints | None = None,
     closed: bool = True,
 ) -> Machine:
     """Set up one replica. Replicas of one service share `jobs` and have a `feed` each."""
     open_loop = requests.closed_loop_users == 0 and requests.arrival_s[-1] > requests.arrival_s[0]
-    stop = STOP_QUEUE_REQUESTS if stop_on_overload and open_loop else np.iinfo(np.int64).max // 16
-    rules = state.make_rules(engine, limits, requests, stop_waiting=stop)
-    rules = rules._replace(
-        caching=rules.caching and not rules.static and bool((requests.prefix_group >= 0).any()),
-        think_s=rules.think_s + float(step_time.request_overhead_s),
-    )
-    times = state.make_times(step_time)
-    calendar = state.calendar_size(requests, rules, times.window)
-    shared = jobs is not None
+    rules = state.make_rules(engine, limits, requests)
+    if stop_on_overload and open_loop:
+        rules["stop_waiting"] = STOP_QUEUE_REQUESTS
+    rules["think_s"] += step_time.request_overhead_s
+    tables, times = state.make_times(step_time)
+    fed = len(requests) if jobs is None else 0
+    counters, tallies = state.make_state(rules, fed=fed, closed=closed, timeline=timeline)
     return Machine(
-        jobs=jobs if jobs is not None else state.make_jobs(requests, limits.max_model_len),
-        slots=state.make_slots(rules, calendar, times.window),
+        jobs=state.make_jobs(requests, limits.max_model_len) if jobs is None else jobs,
+        slots=state.make_slots(rules),
         groups=state.make_groups(requests),
+        calendar=state.make_calendar(requests, rules, step_time.window_tokens),
+        tallies=tallies,
+        tables=tables,
         rules=rules,
         times=times,
-        totals=state.make_totals(rules, fed=0 if shared else len(requests), closed=closed, timeline=timeline),
+        state=counters,
         feed=feed if feed is not None else np.arange(len(requests), dtype=np.int64),
     )
 
 
 def collect(requests: Requests, machines: list[Machine], step_time: StepTimeTable, replica: Ints) -> SimulationResult:
-    """Turn the arrays of one or more replicas into the result."""
-    jobs, rules = machines[0].jobs, machines[0].rules
-    ints = np.sum([m.totals.ints for m in machines], axis=0)
-    floats = np.sum([m.totals.floats for m in machines], axis=0)
-    duration = max(float(m.totals.floats[state.CLOCK]) for m in machines) - float(jobs.arrival[0])
-    span = max(duration, 1e-300) * len(machines)
-    blocks = max(1, rules.blocks)
-    overhead = float(step_time.request_overhead_s)
-    gaps = np.sum([m.totals.gap_count for m in machines], axis=0)
+    """Turn the records of one or more replicas into the result."""
+    jobs = {name: np.ascontiguousarray(machines[0].jobs[name]) for name in _RESULT_FIELDS}
+    blocks, block_size, slots = (int(machines[0].rules[name][0]) for name in ("blocks", "block_size", "slots"))
+    states = np.concatenate([m.state for m in machines])
+    total = {name: states[name].sum().item() for name in state.STATE.names or ()}
+    duration = float(states["clock"].max() - jobs["arrival"][0])
+    span = max(duration, 1e-300)
+    pool = max(1, blocks) * len(machines)
+    tallies = np.sum([m.tallies[: state.SAMPLES_FROM] for m in machines], axis=0)
+    blocked = dict(zip(BINDING, tallies[: state.NUM_REASONS].tolist(), strict=True))
     verdict, capacity, message = judge(requests, jobs, machines)
-    blocked = {BINDING[k]: float(floats[state.BLOCKED_BY_NOTHING_S + k]) for k in range(len(BINDING))}
+    overhead = float(step_time.request_overhead_s)
     return SimulationResult(
-        arrival_s=jobs.arrival,
-        first_token_s=jobs.first_token + overhead if overhead else jobs.first_token,
-        finish_s=jobs.finish + overhead if overhead else jobs.finish,
+        arrival_s=jobs["arrival"],
+        first_token_s=jobs["first_token"] + overhead,
+        finish_s=jobs["finish"] + overhead,
         prompt_tokens=requests.prompt_tokens,
         output_tokens=requests.output_tokens,
-        status=jobs.status,
-        num_preemptions=jobs.preemptions,
-        max_itl_s=jobs.max_gap,
+        status=jobs["status"].astype(np.int8),
+        num_preemptions=jobs["preemptions"],
+        max_itl_s=jobs["max_gap"],
         replica=replica,
         duration_s=duration,
-        num_steps=int(ints[state.STEPS]),
-        busy_s=float(floats[state.BUSY_S]),
-        mean_running=float(floats[state.RUNNING_AREA]) / span * len(machines),
-        mean_waiting=float(floats[state.WAITING_AREA]) / span * len(machines),
-        mean_kv_used_fraction=float(floats[state.USED_AREA]) / span / blocks,
-        mean_kv_written_fraction=float(floats[state.WRITTEN_AREA]) / span / (blocks * rules.block_size),
-        peak_running=int(max(m.totals.ints[state.PEAK_RUNNING] for m in machines)),
-        prefill_tokens_computed=int(ints[state.PREFILL_TOKENS]),
-        prefix_tokens_hit=int(ints[state.HIT_TOKENS]),
-        decode_tokens=int(ints[state.DECODE_TOKENS]),
+        num_steps=total["steps"],
+        busy_s=total["busy_s"],
+        mean_running=total["running_area"] / span,
+        mean_waiting=total["waiting_area"] / span,
+        mean_kv_used_fraction=total["used_area"] / span / pool,
+        mean_kv_written_fraction=total["written_area"] / span / (pool * block_size),
+        peak_running=int(states["peak_running"].max()),
+        prefill_tokens_computed=total["prefill_tokens"],
+        prefix_tokens_hit=total["hit_tokens"],
+        decode_tokens=total["decode_tokens"],
         verdict=verdict,
-        binding=_binding(blocked, float(floats[state.BUSY_S]), span),
-        timeline=_timeline(machines[0].totals) if len(machines) == 1 else None,
-        term_s={
-            "linear": float(floats[state.LINEAR_S]),
-            "head": float(floats[state.HEAD_S]),
-            "decode_attention": float(floats[state.DECODE_ATTENTION_S]),
-            "prefill_attention": float(floats[state.PREFILL_ATTENTION_S]),
-            "host": float(floats[state.HOST_S]),
-        },
-        admitted_s=jobs.admitted,
+        binding=_binding(blocked, total["busy_s"], span * len(machines)),
+        timeline=_timeline(machines[0]) if len(machines) == 1 else None,
+        term_s={name: total[f"{name}_s"] for name in _TERMS},
+        admitted_s=jobs["admitted"],
         itl_gap_s=bin_middles(),
-        itl_count=gaps,
+        itl_count=tallies[state.NUM_REASONS :],
         blocked_s=blocked,
         capacity_rps=capacity,
         message=message,
-        num_slots=rules.slots * len(machines),
+        num_slots=slots * len(machines),
     )
 
 
 def bin_middles() -> Floats:
     """The middle of each bin of the histogram of gaps. [s]"""
-    index = np.arange(state.NUM_BINS, dtype=np.int64) - 1
-    per_octave = 1 << state.BINS_PER_OCTAVE_BITS
-    octave, part = np.divmod(index, per_octave)
-    return 2.0 ** (octave + state.FIRST_OCTAVE) * (1 + (part + 0.5) / per_octave)
+    octave, part = np.divmod(np.arange(state.NUM_BINS), state.BINS_PER_OCTAVE)
+    return 2.0 ** (octave + state.FIRST_OCTAVE) * (1 + (part + 0.5) / state.BINS_PER_OCTAVE)
 
 
-def judge(requests: Requests, jobs: Jobs, machines: list[Machine]) -> tuple[str, float, str]:
+def judge(requests: Requests, jobs: dict[str, Floats], machines: list[Machine]) -> tuple[str, float, str]:
     """Whether the service kept up with an open stream of requests.
 
     Counts who still waits for a turn when the last request arrives, out of n: above 5 % of n plus
@@ -188,19 +195,19 @@ def judge(requests: Requests, jobs: Jobs, machines: list[Machine]) -> tuple[str,
     alone may pile up; a queue that only grows holds a fixed share of n.
     """
     n = len(requests)
-    stopped = any(m.totals.ints[state.STOPPED] for m in machines)
-    last, first = float(jobs.arrival[-1]), float(jobs.arrival[0])
+    stopped = any(m.count("stopped") for m in machines)
+    last, first = float(jobs["arrival"][-1]), float(jobs["arrival"][0])
     if requests.closed_loop_users or last <= first:
         return "stable", math.nan, ""
     if stopped:
-        last = min(float(m.totals.floats[state.CLOCK]) for m in machines)
-    arrived = int(np.searchsorted(jobs.arrival, last, side="right"))
-    late = ~(jobs.admitted[:arrived] <= last) & (jobs.status[:arrived] != 1)
+        last = min(m.clock_s for m in machines)
+    arrived = int(np.searchsorted(jobs["arrival"], last, side="right"))
+    late = ~(jobs["admitted"][:arrived] <= last) & (jobs["status"][:arrived] != 1)
     waiting = int(late.sum())
     chance = 3 * math.sqrt(n)
     if not stopped and waiting <= 0.01 * arrived + chance:
         return "stable", math.nan, ""
-    finished = jobs.finish[jobs.status == FINISHED]
+    finished = jobs["finish"][jobs["status"] == FINISHED]
     begin = first + (last - first) / 4
     inside = int(((finished > begin) & (finished <= last)).sum())
     capacity = inside / (last - begin) if last > begin else math.nan
@@ -219,11 +226,11 @@ def _binding(blocked: dict[str, float], busy_s: float, span_s: float) -> str:
     return "compute" if busy_s > 0.9 * span_s else "none"
 
 
-def _timeline(totals: Totals) -> Timeline | None:
-    count = int(totals.ints[state.SAMPLES])
+def _timeline(machine: Machine) -> Timeline | None:
+    count = machine.count("samples")
     if count == 0:
         return None
-    columns = totals.samples[:count].T
+    columns = machine.tallies[state.SAMPLES_FROM :].reshape(-1, state.SAMPLE_WIDTH)[:count].T
     whole = [column.astype(np.int64) for column in columns[1:]]
     return Timeline(
         time_s=columns[0].copy(),

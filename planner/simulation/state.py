@@ -1,4 +1,4 @@
-"""What the compiled loop works on: plain arrays in named tuples, and where each counter lives.
+"""What the compiled loop works on: arrays of records, and how they are filled at the start.
 
 Sequences hold slots, requests wait in a linked queue. All decoding sequences advance together, so none
 is touched while it decodes: `token_clock` counts the tokens that each has made since the start, a
@@ -8,230 +8,83 @@ attention window, a new block) are filed under the clock's value at which they f
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from planner.engine import Batching, EngineSettings, KvReservation, OnMemoryShortage, StepOrder
-from planner.simulation.records import UNFINISHED, Bytes, Floats, Ints, Limits, Requests
+from planner.simulation.records import UNFINISHED, Floats, Limits, Requests
 from planner.step_time import StepTimeTable
 
-# Whole-number counters.
-(
-    TOKEN_CLOCK,
-    EMISSIONS,
-    DECODING,
-    RUNNING,
-    FREE_BLOCKS,
-    KV_TOKENS,
-    WINDOW_TOKENS,
-    WINDOW_GROWING,
-    PARTIAL_TOKENS,
-    PARTIALS,
-    QUEUE_HEAD,
-    QUEUE_TAIL,
-    WAITING,
-    FED,
-    NEXT,
-    CLOSED,
-    DONE,
-    DONE_BEFORE_STEP,
-    STEPS,
-    DECODE_STEPS,
-    PEAK_RUNNING,
-    PREFILL_TOKENS,
-    HIT_TOKENS,
-    DECODE_TOKENS,
-    PREEMPTIONS,
-    RUN_FIRST,
-    RUN_LAST,
-    FREE_SLOTS,
-    BLOCKED,
-    REASON,
-    STACK_FROM,
-    STACK_TO,
-    BATCH,
-    BATCH_KV,
-    BATCH_WINDOW,
-    BATCH_PAD,
-    STEPS_SINCE_PREFILL,
-    ALLOCATED,
-    SHARED_TWICE,
-    NEWCOMERS,
-    CHUNKS,
-    SAMPLE_STRIDE,
-    SAMPLES,
-    NEXT_SAMPLE,
-    READY_FROM,
-    READY,
-    STOPPED,
-    NUM_INTS,
-) = range(48)
-
-# Seconds and ratios.
-(
-    CLOCK,
-    BUSY_S,
-    RUNNING_AREA,
-    WAITING_AREA,
-    USED_AREA,
-    WRITTEN_AREA,
-    LINEAR_S,
-    HEAD_S,
-    DECODE_ATTENTION_S,
-    PREFILL_ATTENTION_S,
-    HOST_S,
-    LAST_EMISSION,
-    BLOCKED_BY_NOTHING_S,
-    BLOCKED_BY_SLOTS_S,
-    BLOCKED_BY_KV_S,
-    BLOCKED_BY_BUDGET_S,
-    RATIO,
-    RESERVED_TOKENS,
-    NUM_FLOATS,
-) = range(19)
+Records = NDArray[Any]
 
 BY_NOTHING, BY_SLOTS, BY_KV, BY_BUDGET = range(4)
-PARTIAL, DECODES = 1, 2
+NUM_REASONS = 4
+PARTIAL, DECODES = 1, 2  # kinds of a used slot
 NO_SLOT = -1
-MAX_SAMPLES = 4096
-# Gaps between tokens are counted in 64 bins per octave from 2**-24 s to 2**20 s (0.8 % wide).
-BINS_PER_OCTAVE_BITS = 6
+DECODE, MIXED, HEAD = range(3)  # rows of the tables
+# Gaps between tokens are counted in 64 bins per octave from 2**-24 s to 2**20 s (1.6 % wide at most).
+BINS_PER_OCTAVE = 64
 FIRST_OCTAVE, LAST_OCTAVE = -24, 20
-NUM_BINS = ((LAST_OCTAVE - FIRST_OCTAVE) << BINS_PER_OCTAVE_BITS) + 2
+NUM_BINS = (LAST_OCTAVE - FIRST_OCTAVE) * BINS_PER_OCTAVE
+MAX_SAMPLES = 4096
+SAMPLE_WIDTH = 7
+SAMPLES_FROM = NUM_REASONS + NUM_BINS
 CLIP_OUTPUT_TOKENS = 4096  # SGLang counts at most this many of a request's remaining output
 RATIO_DECAY_STEPS = 600  # SGLang: decode steps over which the ratio falls to its minimum
 RETRACT_STEPS = 20  # SGLang: after a retraction the pool must hold this many further steps
 
 
-class Jobs(NamedTuple):
-    """One entry per request: what was asked, what became of it, and its place in the queue."""
-
-    arrival: Floats
-    prompt: Ints
-    output: Ints
-    limit: Ints
-    group: Ints
-    prefix: Ints
-    first_token: Floats
-    finish: Floats
-    admitted: Floats
-    max_gap: Floats
-    status: Bytes
-    preemptions: Ints
-    after: Ints  # next in the queue
-    made: Ints  # tokens made before the last preemption
-    paused: Floats  # time of that preemption
-    last_token: Floats  # time of the last token before it
+def _dtype(ints: str = "", floats: str = "") -> np.dtype[Any]:
+    return np.dtype([(name, np.float64) for name in floats.split()] + [(name, np.int64) for name in ints.split()])
 
 
-class Slots(NamedTuple):
-    """One entry per slot, plus the calendars that are indexed by token clock."""
-
-    job: Ints
-    kind: Ints
-    offset: Ints  # length less token clock, while decoding
-    key: Ints  # token clock at the last token
-    computed: Ints  # prompt tokens done, while prefilling
-    known: Ints  # tokens to prefill: prompt, and what was made before a preemption
-    held: Ints  # blocks reserved at admission (not paged)
-    shared: Ints  # leading blocks that belong to the prefix group
-    entry: Ints  # emission at which it joined
-    joined: Floats  # time of its first token in this stay
-    run_before: Ints
-    run_after: Ints
-    due_before: Ints
-    due_after: Ints
-    spare: Ints  # stack of unused slots
-    partial: Ints  # slots that prefill, in admission order
-    chunk_slot: Ints
-    chunk_tokens: Ints
-    newcomer: Ints
-    due: Ints  # calendar of last tokens: first slot
-    crossing: Ints  # calendar: sequences that fill the attention window
-    growth: Ints  # sequences that need a block, by token clock modulo block size
-    stack_index: Ints  # suffix maxima of the gaps between emissions
-    stack_gap: Floats
-
-
-class Groups(NamedTuple):
-    """One entry per prefix group."""
-
-    cached: Ints  # tokens in the cache
-    users: Ints  # running sequences that share it
-    held: Ints  # blocks pinned by them
-    expiry: Ints  # block allocations after which an unused prefix is overwritten
-
-
-class Rules(NamedTuple):
-    """The engine's settings and the replica's limits as numbers."""
-
-    slots: int
-    budget: int
-    max_len: int
-    blocks: int
-    block_size: int
-    fixed_blocks: int
-    paged: bool
-    reserve_output: bool
-    static: bool
-    prefill_first: bool
-    chunked: bool
-    retract: bool
-    caching: bool
-    threshold: int
-    max_queued: int
-    max_concurrent: int
-    timeout_s: float
-    serve_ratio: float
-    max_waiting_steps: int
-    tokens_per_decode: int
-    gain: float
-    start_ratio: float
-    min_ratio: float
-    patience_s: float
-    users: int
-    think_s: float
-    stop_waiting: int
-
-
-class Times(NamedTuple):
-    """A StepTimeTable as the loop reads it; `*_slope` extends an array beyond its end."""
-
-    decode: Floats
-    mixed: Floats
-    head: Floats
-    decode_slope: float
-    mixed_slope: float
-    head_slope: float
-    base: float
-    per_sequence: float
-    per_kv: float
-    floor: float
-    window_base: float
-    window_per_sequence: float
-    window_per_kv: float
-    window_floor: float
-    window: int
-    pair: float
-    token: float
-    window_pair: float
-    host: float
-    host_per_sequence: float
-    overlaps: bool
-    stages: int
-
-
-class Totals(NamedTuple):
-    """Counters, histogram of gaps, samples, and the users of a closed loop."""
-
-    ints: Ints
-    floats: Floats
-    gap_count: Floats
-    scratch: Floats  # a gap seen as float ...
-    scratch_bits: Ints  # ... and the same memory seen as bits
-    samples: Floats
-    ready: Floats  # closed loop: when each idle user asks next, as a ring
+# One per request: what was asked, what became of it, its place in the queue (`after`), the tokens it
+# had made when it was last preempted (`made`), the time of that (`paused`) and of its last token before.
+# `ready` has nothing to do with the request: the first entries are the ring of idle closed-loop users.
+JOB = _dtype(
+    floats="arrival first_token finish admitted max_gap paused last_token ready",
+    ints="prompt output limit group prefix status preemptions after made",
+)
+# One per slot. `offset` = length less token clock and `key` = token clock at the last token, while it
+# decodes; `computed` of `known` tokens are done, while it prefills; `held` blocks were taken at
+# admission, `shared` leading blocks belong to the prefix group; `entry` is the emission at which it
+# joined, `joined` its time. `run_*` link the running sequences in admission order, `due_*` those that
+# end together. The last five are lists that live here because they are as long: unused slots,
+# slots that prefill, chunks of the step, sequences new since the last emission.
+SLOT = _dtype(
+    floats="joined",
+    ints="job kind offset key computed known held shared entry run_before run_after due_before due_after "
+    "spare partial chunk_slot chunk_tokens newcomer",
+)
+# One per prefix group: tokens in the cache, running sequences that share it, blocks pinned by them,
+# and the count of block allocations after which an unused prefix has been overwritten.
+GROUP = _dtype(ints="cached users held expiry")
+# By token clock (its lower half): first slot whose last token falls there, sequences that fill the
+# attention window there, sequences that need a block (by clock modulo block size). `stack_*` are the
+# suffix maxima of the gaps between emissions.
+CALENDAR = _dtype(floats="stack_gap", ints="due crossing growth stack_index")
+RULES = _dtype(
+    floats="timeout_s serve_ratio gain start_ratio min_ratio patience_s think_s",
+    ints="slots budget max_len blocks block_size fixed_blocks paged reserve_output static prefill_first chunked "
+    "retract caching threshold max_queued max_concurrent max_waiting_steps tokens_per_decode users stop_waiting",
+)
+TIMES = _dtype(
+    floats="decode_slope mixed_slope head_slope base per_sequence per_kv floor window_base window_per_sequence "
+    "window_per_kv window_floor pair token window_pair host host_per_sequence",
+    ints="decode_last mixed_last head_last window overlaps stages",
+)
+STATE = _dtype(
+    floats="clock busy_s running_area waiting_area used_area written_area linear_s head_s decode_attention_s "
+    "prefill_attention_s host_s last_emission ratio reserved_tokens",
+    ints="token_clock emissions decoding running free_blocks kv_tokens window_tokens window_growing partial_tokens "
+    "partials queue_head queue_tail waiting fed next closed done done_before_step steps decode_steps peak_running "
+    "prefill_tokens hit_tokens decode_tokens preemptions run_first run_last free_slots blocked reason stack_from "
+    "stack_to batch batch_kv batch_pad steps_since_prefill allocated shared_twice newcomers chunks sample_stride "
+    "samples next_sample ready_from ready stopped",
+)
+UNBOUNDED = int(np.iinfo(np.int64).max // 16)
 
 
 def tokens_per_step(engine: EngineSettings) -> float:
@@ -242,7 +95,7 @@ def tokens_per_step(engine: EngineSettings) -> float:
     return float(drafts + 1) if chance == 1 else (1 - chance ** (drafts + 1)) / (1 - chance)
 
 
-def make_rules(engine: EngineSettings, limits: Limits, requests: Requests, *, stop_waiting: int) -> Rules:
+def make_rules(engine: EngineSettings, limits: Limits, requests: Requests) -> Records:
     """Translate settings and limits into numbers."""
     per_decode = 1 + engine.num_speculative_tokens
     budget = limits.max_num_batched_tokens
@@ -253,70 +106,77 @@ def make_rules(engine: EngineSettings, limits: Limits, requests: Requests, *, st
     if engine.batching is Batching.SINGLE:
         slots = 1
     if not static:
-        slots = max(1, min(slots, budget // per_decode))
-    slots = min(slots, max(1, len(requests)))
+        slots = min(slots, budget // per_decode)
     reservation = engine.kv_reservation
-    unbounded = np.iinfo(np.int64).max
-    queued, concurrent = engine.max_queued_requests, engine.max_concurrent_requests
-    return Rules(
-        slots=slots,
-        budget=budget,
-        max_len=limits.max_model_len,
-        blocks=max(0, limits.num_kv_blocks),
-        block_size=limits.block_size,
-        fixed_blocks=limits.fixed_blocks_per_sequence,
-        paged=reservation is KvReservation.PAGED and not static,
-        reserve_output=reservation is KvReservation.OUTPUT_LIMIT or (static and reservation is KvReservation.PAGED),
-        static=static,
-        prefill_first=engine.step_order is StepOrder.PREFILL_FIRST,
-        chunked=engine.enable_chunked_prefill,
-        retract=engine.on_memory_shortage is OnMemoryShortage.RETRACT_SHORTEST,
-        caching=engine.enable_prefix_caching,
-        threshold=engine.long_prefill_token_threshold or unbounded,
-        max_queued=unbounded if queued is None else queued,
-        max_concurrent=unbounded if concurrent is None else concurrent,
-        timeout_s=np.inf if engine.batch_timeout_s is None else float(engine.batch_timeout_s),
-        serve_ratio=float(engine.waiting_served_ratio),
-        max_waiting_steps=engine.max_waiting_steps,
-        tokens_per_decode=per_decode,
-        gain=tokens_per_step(engine),
-        start_ratio=float(engine.new_token_ratio),
-        min_ratio=float(min(engine.min_new_token_ratio, engine.new_token_ratio)),
-        patience_s=np.inf if engine.patience_s is None else float(engine.patience_s),
-        users=requests.closed_loop_users,
-        think_s=float(requests.think_time_s),
-        stop_waiting=stop_waiting,
-    )
+    rules = np.zeros(1, dtype=RULES)
+    values: dict[str, float] = {
+        "slots": max(1, min(slots, len(requests))),
+        "budget": budget,
+        "max_len": limits.max_model_len,
+        "blocks": max(0, limits.num_kv_blocks),
+        "block_size": limits.block_size,
+        "fixed_blocks": limits.fixed_blocks_per_sequence,
+        "paged": reservation is KvReservation.PAGED and not static,
+        "reserve_output": reservation is KvReservation.OUTPUT_LIMIT or (static and reservation is KvReservation.PAGED),
+        "static": static,
+        "prefill_first": engine.step_order is StepOrder.PREFILL_FIRST,
+        "chunked": engine.enable_chunked_prefill,
+        "retract": engine.on_memory_shortage is OnMemoryShortage.RETRACT_SHORTEST,
+        "caching": engine.enable_prefix_caching and not static and bool((requests.prefix_group >= 0).any()),
+        "threshold": engine.long_prefill_token_threshold or UNBOUNDED,
+        "max_queued": _or_unbounded(engine.max_queued_requests),
+        "max_concurrent": _or_unbounded(engine.max_concurrent_requests),
+        "max_waiting_steps": engine.max_waiting_steps,
+        "tokens_per_decode": per_decode,
+        "users": min(requests.closed_loop_users, len(requests)),
+        "stop_waiting": UNBOUNDED,
+        "timeout_s": np.inf if engine.batch_timeout_s is None else engine.batch_timeout_s,
+        "serve_ratio": engine.waiting_served_ratio,
+        "gain": tokens_per_step(engine),
+        "start_ratio": engine.new_token_ratio,
+        "min_ratio": min(engine.min_new_token_ratio, engine.new_token_ratio),
+        "patience_s": np.inf if engine.patience_s is None else engine.patience_s,
+        "think_s": requests.think_time_s,
+    }
+    for name, value in values.items():
+        rules[name] = value
+    return rules
 
 
-def make_times(table: StepTimeTable) -> Times:
-    """Translate a step-time table; slopes follow its own rule beyond the end of an array."""
-    arrays = [np.ascontiguousarray(a, dtype=np.float64) for a in (table.decode_s, table.mixed_s, table.head_s)]
-    slopes = [_slope(array) for array in arrays]
-    return Times(
-        decode=arrays[0],
-        mixed=arrays[1],
-        head=arrays[2],
-        decode_slope=slopes[0],
-        mixed_slope=slopes[1],
-        head_slope=slopes[2],
-        base=float(table.attention_base_s),
-        per_sequence=float(table.attention_per_sequence_s),
-        per_kv=float(table.attention_per_kv_token_s),
-        floor=float(table.attention_floor_s),
-        window_base=float(table.window_base_s),
-        window_per_sequence=float(table.window_per_sequence_s),
-        window_per_kv=float(table.window_per_kv_token_s),
-        window_floor=float(table.window_floor_s),
-        window=int(table.window_tokens),
-        pair=float(table.prefill_pair_s),
-        token=float(table.prefill_token_s),
-        window_pair=float(table.window_prefill_pair_s),
-        host=float(table.host_s),
-        host_per_sequence=float(table.host_per_sequence_s),
-        overlaps=bool(table.host_overlaps),
-        stages=int(table.pipeline_stages),
-    )
+def _or_unbounded(value: int | None) -> int:
+    return UNBOUNDED if value is None else value
+
+
+def make_times(table: StepTimeTable) -> tuple[Floats, Records]:
+    """Translate a step-time table into one array and one record; slopes follow its own rule beyond the end."""
+    arrays = {"decode": table.decode_s, "mixed": table.mixed_s, "head": table.head_s}
+    tables = np.zeros((3, max(len(array) for array in arrays.values())))
+    times = np.zeros(1, dtype=TIMES)
+    for row, (name, array) in enumerate(arrays.items()):
+        tables[row, : len(array)] = array
+        times[f"{name}_last"] = len(array) - 1
+        times[f"{name}_slope"] = _slope(array)
+    values: dict[str, float] = {
+        "base": table.attention_base_s,
+        "per_sequence": table.attention_per_sequence_s,
+        "per_kv": table.attention_per_kv_token_s,
+        "floor": table.attention_floor_s,
+        "window_base": table.window_base_s,
+        "window_per_sequence": table.window_per_sequence_s,
+        "window_per_kv": table.window_per_kv_token_s,
+        "window_floor": table.window_floor_s,
+        "window": table.window_tokens,
+        "pair": table.prefill_pair_s,
+        "token": table.prefill_token_s,
+        "window_pair": table.window_prefill_pair_s,
+        "host": table.host_s,
+        "host_per_sequence": table.host_per_sequence_s,
+        "overlaps": table.host_overlaps,
+        "stages": table.pipeline_stages,
+    }
+    for name, value in values.items():
+        times[name] = value
+    return tables, times
 
 
 def _slope(table: Floats) -> float:
@@ -326,102 +186,63 @@ def _slope(table: Floats) -> float:
     return float(table[last] - table[half]) / (last - half) if last > half else slope
 
 
-def make_jobs(requests: Requests, max_len: int) -> Jobs:
-    """Arrays of all requests; results start as never finished."""
-    n = len(requests)
-    prompt = np.maximum(1, requests.prompt_tokens).astype(np.int64)
-    limit = np.minimum(requests.output_limit_tokens, np.maximum(1, max_len - prompt)).astype(np.int64)
-    arrival = np.zeros(n) if requests.closed_loop_users else np.array(requests.arrival_s, dtype=np.float64)
-
-    def ints(values: Ints) -> Ints:
-        return np.ascontiguousarray(values, dtype=np.int64)
-
-    return Jobs(
-        arrival=arrival,
-        prompt=prompt,
-        output=ints(requests.output_tokens),
-        limit=np.maximum(limit, ints(requests.output_tokens)),
-        group=ints(requests.prefix_group),
-        prefix=ints(requests.prefix_tokens),
-        first_token=np.full(n, np.nan),
-        finish=np.full(n, np.nan),
-        admitted=np.full(n, np.nan),
-        max_gap=np.zeros(n),
-        status=np.full(n, UNFINISHED, dtype=np.int8),
-        preemptions=np.zeros(n, dtype=np.int64),
-        after=np.zeros(n, dtype=np.int64),
-        made=np.zeros(n, dtype=np.int64),
-        paused=np.zeros(n),
-        last_token=np.zeros(n),
-    )
+def make_jobs(requests: Requests, max_len: int) -> Records:
+    """Records of all requests; results start as never finished."""
+    jobs = np.zeros(len(requests), dtype=JOB)
+    if not requests.closed_loop_users:
+        jobs["arrival"] = requests.arrival_s
+    prompt = np.maximum(1, requests.prompt_tokens)
+    jobs["prompt"] = prompt
+    jobs["output"] = requests.output_tokens
+    limit = np.minimum(requests.output_limit_tokens, np.maximum(1, max_len - prompt))
+    jobs["limit"] = np.maximum(limit, requests.output_tokens)
+    jobs["group"] = requests.prefix_group
+    jobs["prefix"] = requests.prefix_tokens
+    jobs["status"] = UNFINISHED
+    for name in ("first_token", "finish", "admitted"):
+        jobs[name] = np.nan
+    return jobs
 
 
-def calendar_size(requests: Requests, rules: Rules, window: int) -> int:
-    """Entries of the calendars: a power of two beyond the longest time any event lies ahead."""
-    ahead = int(requests.output_tokens.max()) if len(requests) else 1
-    return 1 << (max(ahead, window) + rules.tokens_per_decode + 2).bit_length()
+def make_calendar(requests: Requests, rules: Records, window: int) -> Records:
+    """Empty calendar: a power of two beyond the longest time that any event lies ahead, twice."""
+    ahead = max(int(requests.output_tokens.max()), window, int(rules["block_size"][0]))
+    size = 1 << (ahead + int(rules["tokens_per_decode"][0]) + 2).bit_length()
+    calendar = np.zeros(2 * size, dtype=CALENDAR)
+    calendar["due"] = NO_SLOT
+    return calendar
 
 
-def make_slots(rules: Rules, calendar: int, window: int) -> Slots:
-    """Empty slots and calendars."""
-    n = rules.slots
-
-    def ints(size: int, value: int = 0) -> Ints:
-        return np.full(size, value, dtype=np.int64)
-
-    return Slots(
-        job=ints(n, -1),
-        kind=ints(n),
-        offset=ints(n),
-        key=ints(n),
-        computed=ints(n),
-        known=ints(n),
-        held=ints(n),
-        shared=ints(n),
-        entry=ints(n),
-        joined=np.zeros(n),
-        run_before=ints(n, NO_SLOT),
-        run_after=ints(n, NO_SLOT),
-        due_before=ints(n, NO_SLOT),
-        due_after=ints(n, NO_SLOT),
-        spare=np.arange(n - 1, -1, -1, dtype=np.int64),
-        partial=ints(n),
-        chunk_slot=ints(n + 1),
-        chunk_tokens=ints(n + 1),
-        newcomer=ints(n),
-        due=ints(calendar, NO_SLOT),
-        crossing=ints(calendar if window else 1),
-        growth=ints(rules.block_size),
-        stack_index=ints(2 * calendar),
-        stack_gap=np.zeros(2 * calendar),
-    )
+def make_slots(rules: Records) -> Records:
+    """Unused slots."""
+    count = int(rules["slots"][0])
+    slots = np.zeros(count + 1, dtype=SLOT)  # one more, since a step's chunks may outnumber the sequences
+    slots["spare"][:count] = np.arange(count - 1, -1, -1)
+    return slots
 
 
-def make_groups(requests: Requests) -> Groups:
+def make_groups(requests: Requests) -> Records:
     """Prefix groups, nothing cached."""
-    count = int(requests.prefix_group.max(initial=-1)) + 1
-    arrays = [np.zeros(max(1, count), dtype=np.int64) for _ in range(4)]
-    return Groups(*arrays)
+    return np.zeros(max(1, int(requests.prefix_group.max()) + 1), dtype=GROUP)
 
 
-def make_totals(rules: Rules, *, fed: int, closed: bool, timeline: bool) -> Totals:
-    """Counters at the start. `fed` requests are known from the outset; `closed` when no more will come."""
-    ints, floats = np.zeros(NUM_INTS, dtype=np.int64), np.zeros(NUM_FLOATS)
-    ints[FREE_BLOCKS] = rules.blocks
-    ints[FREE_SLOTS] = rules.slots
-    ints[[QUEUE_HEAD, QUEUE_TAIL, RUN_FIRST, RUN_LAST]] = -1
-    ints[FED], ints[CLOSED] = fed, int(closed)
-    ints[SAMPLE_STRIDE] = 1
-    ints[NEXT_SAMPLE] = 1 if timeline else np.iinfo(np.int64).max
-    ints[READY] = min(rules.users, fed)
-    floats[RATIO] = rules.start_ratio
-    scratch = np.zeros(1)
-    return Totals(
-        ints=ints,
-        floats=floats,
-        gap_count=np.zeros(NUM_BINS),
-        scratch=scratch,
-        scratch_bits=scratch.view(np.int64),
-        samples=np.zeros((MAX_SAMPLES if timeline else 1, 7)),
-        ready=np.zeros(max(1, rules.users)),
-    )
+def make_state(rules: Records, *, fed: int, closed: bool, timeline: bool) -> tuple[Records, Floats]:
+    """State and tallies at the start. `fed` requests are known from the outset; `closed`: no more will come."""
+    state = np.zeros(1, dtype=STATE)
+    values: dict[str, float] = {
+        "free_blocks": int(rules["blocks"][0]),
+        "free_slots": int(rules["slots"][0]),
+        "queue_head": -1,
+        "queue_tail": -1,
+        "run_first": NO_SLOT,
+        "run_last": NO_SLOT,
+        "fed": fed,
+        "closed": closed,
+        "sample_stride": 1,
+        "next_sample": 1 if timeline else UNBOUNDED,
+        "ready": int(rules["users"][0]),
+        "ratio": float(rules["start_ratio"][0]),
+    }
+    for name, value in values.items():
+        state[name] = value
+    return state, np.zeros(SAMPLES_FROM + (SAMPLE_WIDTH * MAX_SAMPLES if timeline else 0))
