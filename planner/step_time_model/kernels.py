@@ -67,13 +67,17 @@ class GemmParameters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpertParameters:
-    """Grouped matrix products of a layer's experts; each touched expert pads its tokens by `padding`."""
+    """Grouped matrix products of a layer's experts, with routing and permutation.
+
+    Each resident expert costs `expert_us` (offsets, sorting), each touched one pads its tokens by `padding`.
+    """
 
     fixed_us: float = 40.0
     bandwidth: float = 0.75
     activation: float = 0.8
     compute: float = 0.45
     padding: float = 24.0
+    expert_us: float = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,7 +212,7 @@ def expert_parts(
     memory = touched * size * bits / 8 / (p.bandwidth * device.bandwidth)
     compute = 2 * size * (pairs + touched * p.padding) / (p.compute * device.peak)
     activation = 2 * pairs * (2 * hidden + matrices * intermediate) / (p.activation * device.bandwidth)
-    return _bounded(p.fixed_us, memory, compute, activation, 3)
+    return _bounded(p.fixed_us + p.expert_us * num_experts * resident, memory, compute, activation, 3)
 
 
 def decode_attention_s(p: DecodeAttentionParameters, device: Device, sequences: Floats, kv_bytes: Floats) -> Floats:
