@@ -235,6 +235,14 @@ def test_sglang_reserves_a_fixed_fraction() -> None:
     assert made.kv_pool_bytes == pytest.approx(made.budget_bytes - made.weights_bytes)
 
 
+def test_sglang_starts_and_rejects_what_is_too_long() -> None:
+    made = plan(LLAMA, family="sglang", version="0.5.5", length=131_072, gpu=get_gpu("L4"), block_size=1)
+    assert made.starts
+    assert made.max_model_len < 131_072
+    assert made.max_model_len == pytest.approx(made.num_kv_blocks, abs=1)
+    assert any("rejects longer requests" in note for note in made.notes)
+
+
 # Llama-3-8B shape in llama.cpp: 32,768 tokens of f16 cache are 4,096 MiB, q8_0 34/64 of it; four slots take four times.
 @pytest.mark.parametrize(("slots", "kv", "mib"), [(1, "auto", 4096), (1, "q8_0", 2176), (4, "auto", 16_384)])
 def test_llamacpp_reserves_every_slot(slots: int, kv: str, mib: float) -> None:

@@ -119,7 +119,7 @@ def _planned(demand: Demand, mean_tokens: float, shared_tokens: int, explain: bo
         block_size=layout.main.block_tokens * layout.context_parallel,
         fixed_blocks_per_sequence=layout.fixed_blocks(min(mean_tokens, demand.max_model_len)),
         kv_tokens=tokens,
-        max_model_len=demand.max_model_len,
+        max_model_len=served_length(demand, verdict),
         max_num_seqs=resolved.max_num_seqs,
         max_num_batched_tokens=resolved.max_num_batched_tokens,
         gpu_memory_utilization=resolved.gpu_memory_utilization,
@@ -138,6 +138,13 @@ def _planned(demand: Demand, mean_tokens: float, shared_tokens: int, explain: bo
     )
 
 
+def served_length(demand: Demand, verdict: Verdict) -> int:
+    """Longest sequence that is served: SGLang starts with a pool that is too small and rejects longer ones."""
+    if verdict.starts and verdict.blocks_per_sequence > verdict.num_blocks:
+        return max(1, verdict.longest_context_tokens)
+    return demand.max_model_len
+
+
 def _notes(demand: Demand, verdict: Verdict) -> tuple[str, ...]:
     notes = [f"Estimated: {field}." for field in demand.model.estimated_fields]
     layout = verdict.rank.layout
@@ -148,6 +155,11 @@ def _notes(demand: Demand, verdict: Verdict) -> tuple[str, ...]:
         )
     if demand.parallelism.pipeline_parallel_size > 1:
         notes.append("Pipeline stages differ; the figures are those of the stage that holds the fewest blocks.")
+    if served_length(demand, verdict) < demand.max_model_len:
+        notes.append(
+            f"The pool holds {served_length(demand, verdict):,} tokens, less than the {demand.max_model_len:,} asked for: "
+            "the engine starts and rejects longer requests."
+        )
     if demand.parallelism.attention_data_parallel_size > 1:
         notes.append("Each data-parallel rank has a pool of its own; figures are per rank.")
     return tuple(notes)
