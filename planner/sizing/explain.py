@@ -7,13 +7,15 @@ import dataclasses
 from planner.engine import EngineSettings
 from planner.memory_plan import Formula
 from planner.sizing.ranks import Demand
-from planner.sizing.runtime import visible_memory_bytes
+from planner.sizing.runtime import captured_sizes, visible_memory_bytes
 from planner.sizing.verdict import REFUSED_DIVISION, Verdict, judge
-from planner.units import GIB, format_number
+from planner.units import GIB, MIB, format_number
 
 NARROWER = ("fp8", "int4_g128")
 HIGHEST_UTILIZATION = 0.97
 CONTEXT_STEP = 1024
+BUDGET_SOURCE = "vLLM gpu_worker.py: budget = share × device memory"
+CACHE_SOURCE = "vLLM kv_cache_utils.py and kv_cache_interface.py"
 
 
 def formulas(demand: Demand, verdict: Verdict, kv_tokens: int) -> tuple[Formula, ...]:
@@ -31,20 +33,30 @@ def formulas(demand: Demand, verdict: Verdict, kv_tokens: int) -> tuple[Formula,
     Returns
     -------
     tuple of Formula
-        weights, budget, activation, runtime, graphs, pool, block, blocks, tokens, concurrency.
+        weights, budget, activation, non_torch, cuda_graphs, kv_pool; bytes per token, blocks, tokens, concurrency.
     """
-    rank, resolved, layout = verdict.rank, verdict.resolved, verdict.rank.layout
+    return (*_memory_formulas(demand, verdict), *_capacity_formulas(verdict, kv_tokens))
 
-    def gib(value: float) -> str:
-        return f"{value / GIB:,.2f}"
 
-    source = "vLLM gpu_worker.py: budget = share × device memory"
-    parts = " + ".join(f"{group} {gib(size)}" for group, size in rank.stage.weights_by_group if size > 0.005 * GIB)
+def _gib(value: float) -> str:
+    return f"{value / GIB:,.2f}"
+
+
+def _memory_formulas(demand: Demand, verdict: Verdict) -> tuple[Formula, ...]:
+    rank, resolved = verdict.rank, verdict.resolved
+    parts = " + ".join(f"{group} {_gib(size)}" for group, size in rank.stage.weights_by_group if size > 0.005 * GIB)
     total, share = visible_memory_bytes(demand.gpu), resolved.gpu_memory_utilization
-    per_sequence = verdict.blocks_per_sequence
-    rows = [
-        ("weights", "Σ parameters × bits ÷ 8 ÷ share per GPU", parts or "0", rank.weights_bytes, "tensor groups"),
-        ("budget", "utilization × device memory", f"{share:g} × {gib(total)}", rank.budget_bytes, source),
+    used = [rank.weights_bytes]
+    symbols = "budget − weights"
+    if resolved.edition.family != "sglang":
+        used += [rank.activation_bytes, rank.non_torch_bytes]
+        symbols += " − activation − non-torch"
+    if rank.graphs_in_budget:
+        used.append(rank.cuda_graph_bytes)
+        symbols += " − graphs"
+    rows = (
+        ("weights", "Σ parameters × bits ÷ 8, each at its share per GPU", parts, rank.weights_bytes, "tensor groups"),
+        ("budget", "utilization × device memory", f"{share:g} × {_gib(total)}", rank.budget_bytes, BUDGET_SOURCE),
         (
             "activation",
             "max(forward pass, sampler rows × vocabulary × bytes per logit) + workspaces",
@@ -56,65 +68,61 @@ def formulas(demand: Demand, verdict: Verdict, kv_tokens: int) -> tuple[Formula,
         (
             "non_torch",
             "context + library and communication buffers",
-            "by version and GPUs per replica",
+            f"by version, {demand.parallelism.tensor_parallel_size} GPUs side by side",
             rank.non_torch_bytes,
             "published start-up logs, ± 0.1 GiB",
         ),
         (
             "cuda_graphs",
-            "base + layers × pool per layer",
-            "estimate",
+            "base + pool per layer × captured sizes",
+            f"{captured_sizes(resolved.max_num_seqs)} sizes" if demand.engine.cuda_graphs else "off",
             rank.cuda_graph_bytes,
             "published start-up logs, ± 20 %",
         ),
+        ("kv_pool", symbols, " − ".join(map(_gib, [rank.budget_bytes, *used])), rank.pool_bytes, BUDGET_SOURCE),
+    )
+    return tuple(
+        Formula(name=name, expression=expression, substituted=text or "0", value=value / GIB, unit="GiB", source=source)
+        for name, expression, text, value, source in rows
+    )
+
+
+def _capacity_formulas(verdict: Verdict, kv_tokens: int) -> tuple[Formula, ...]:
+    rank, layout = verdict.rank, verdict.rank.layout
+    rows = (
         (
-            "kv_pool",
-            "budget − weights − activation − non-torch" + (" − graphs" if rank.graphs_in_budget else ""),
-            f"{gib(rank.budget_bytes)} − {gib(rank.weights_bytes)} − {gib(rank.activation_bytes)} − "
-            f"{gib(rank.non_torch_bytes)}" + (f" − {gib(rank.cuda_graph_bytes)}" if rank.graphs_in_budget else ""),
-            rank.pool_bytes,
-            source,
+            "kv_bytes_per_token",
+            "Σ layers: KV heads per GPU × (key + value width) × bytes",
+            f"{format_number(layout.bytes_per_token, 7)} B",
+            layout.bytes_per_token,
+            "B",
         ),
-    ]
-    made = [
-        Formula(name=name, expression=expression, substituted=text, value=value / GIB, unit="GiB", source=origin)
-        for name, expression, text, value, origin in rows
-    ]
-    made += [
-        Formula(
-            name="kv_bytes_per_token",
-            expression="Σ layers: KV heads per GPU × (key + value width) × bytes",
-            substituted=f"{format_number(layout.bytes_per_token, 7)} B",
-            value=layout.bytes_per_token,
-            unit="B",
-            source="vLLM kv_cache_interface.py",
+        (
+            "kv_blocks",
+            "⌊pool ÷ bytes per block⌋",
+            f"⌊{_gib(rank.pool_bytes)} GiB ÷ {layout.block_bytes / MIB:,.3f} MiB⌋",
+            verdict.num_blocks,
+            "blocks",
         ),
-        Formula(
-            name="kv_blocks",
-            expression="⌊pool ÷ bytes per block⌋",
-            substituted=f"⌊{gib(rank.pool_bytes)} GiB ÷ {layout.block_bytes / 2**20:,.3f} MiB⌋",
-            value=verdict.num_blocks,
-            unit="blocks",
-            source="vLLM kv_cache_utils.py",
+        (
+            "kv_tokens",
+            "as the engine's log prints it",
+            f"{verdict.num_blocks:,} blocks in {layout.num_groups} groups",
+            kv_tokens,
+            "tokens",
         ),
-        Formula(
-            name="kv_tokens",
-            expression="as the engine's log prints it",
-            substituted=f"{verdict.num_blocks:,} blocks in {layout.num_groups} groups",
-            value=kv_tokens,
-            unit="tokens",
-            source="vLLM kv_cache_utils.py",
+        (
+            "max_concurrency",
+            "blocks ÷ blocks per sequence of max_model_len",
+            f"{verdict.num_blocks:,} ÷ {verdict.blocks_per_sequence:,}",
+            verdict.max_concurrency,
+            "sequences",
         ),
-        Formula(
-            name="max_concurrency",
-            expression="blocks ÷ blocks per sequence of max_model_len",
-            substituted=f"{verdict.num_blocks:,} ÷ {per_sequence:,}",
-            value=verdict.max_concurrency,
-            unit="sequences",
-            source="vLLM kv_cache_utils.py",
-        ),
-    ]
-    return tuple(made)
+    )
+    return tuple(
+        Formula(name=name, expression=expression, substituted=text, value=value, unit=unit, source=CACHE_SOURCE)
+        for name, expression, text, value, unit in rows
+    )
 
 
 def remedies(demand: Demand, verdict: Verdict) -> tuple[str, ...]:

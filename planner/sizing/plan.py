@@ -155,9 +155,10 @@ def _notes(demand: Demand, verdict: Verdict) -> tuple[str, ...]:
         )
     if demand.parallelism.pipeline_parallel_size > 1:
         notes.append("Pipeline stages differ; the figures are those of the stage that holds the fewest blocks.")
-    if served_length(demand, verdict) < demand.max_model_len:
+    served = served_length(demand, verdict)
+    if served < demand.max_model_len:
         notes.append(
-            f"The pool holds {served_length(demand, verdict):,} tokens, less than the {demand.max_model_len:,} asked for: "
+            f"The pool holds {served:,} tokens, less than the {demand.max_model_len:,} asked for: "
             "the engine starts and rejects longer requests."
         )
     if demand.parallelism.attention_data_parallel_size > 1:
