@@ -318,6 +318,15 @@ def test_figures_of_a_plan_agree_with_one_another(model: str) -> None:
     assert made.free_bytes > -0.01 * GIB
 
 
+# TensorRT-LLM takes 0.9 of what is free after loading, less 1.5 % (useful-runtime-flags).
+def test_tensorrt_llm_shares_what_is_free() -> None:
+    made = plan(LLAMA, family="trtllm", version="1.2", block_size=32)
+    free = made.total_bytes - made.weights_bytes - made.activation_bytes - made.non_torch_bytes
+    assert made.kv_pool_bytes == pytest.approx(0.9 * 0.985 * free)
+    opened = next(formula for formula in made.formulas if formula.name == "kv_pool")
+    assert "share ×" in opened.expression
+
+
 def test_uniform_pool_is_tokens_times_bytes_per_token() -> None:
     made = plan(LLAMA)
     assert made.kv_tokens * made.kv_bytes_per_token == pytest.approx(made.kv_pool_bytes, rel=1e-4)

@@ -46,14 +46,7 @@ def _memory_formulas(demand: Demand, verdict: Verdict) -> tuple[Formula, ...]:
     rank, resolved = verdict.rank, verdict.resolved
     parts = " + ".join(f"{group} {_gib(size)}" for group, size in rank.stage.weights_by_group if size > 0.005 * GIB)
     total, share = visible_memory_bytes(demand.gpu), resolved.gpu_memory_utilization
-    used = [rank.weights_bytes]
-    symbols = "budget − weights"
-    if resolved.edition.family != "sglang":
-        used += [rank.activation_bytes, rank.non_torch_bytes]
-        symbols += " − activation − non-torch"
-    if rank.graphs_in_budget:
-        used.append(rank.cuda_graph_bytes)
-        symbols += " − graphs"
+    symbols, values = _pool_terms(demand, verdict)
     rows = (
         ("weights", "Σ parameters × bits ÷ 8, each at its share per GPU", parts, rank.weights_bytes, "tensor groups"),
         ("budget", "utilization × device memory", f"{share:g} × {_gib(total)}", rank.budget_bytes, BUDGET_SOURCE),
@@ -79,12 +72,41 @@ def _memory_formulas(demand: Demand, verdict: Verdict) -> tuple[Formula, ...]:
             rank.cuda_graph_bytes,
             "published start-up logs, ± 20 %",
         ),
-        ("kv_pool", symbols, " − ".join(map(_gib, [rank.budget_bytes, *used])), rank.pool_bytes, BUDGET_SOURCE),
+        ("kv_pool", symbols, values, rank.pool_bytes, BUDGET_SOURCE),
     )
     return tuple(
         Formula(name=name, expression=expression, substituted=text or "0", value=value / GIB, unit="GiB", source=source)
         for name, expression, text, value, source in rows
     )
+
+
+def _pool_terms(demand: Demand, verdict: Verdict) -> tuple[str, str]:
+    """How the engine's family comes to its pool, in symbols and with values."""
+    rank, family = verdict.rank, verdict.resolved.edition.family
+    parts = [rank.weights_bytes, rank.activation_bytes, rank.non_torch_bytes]
+    if family == "llamacpp":
+        states = " + states" if rank.layout.has_states else ""
+        return (
+            f"slots × (context × bytes per token{states})",
+            f"{verdict.resolved.max_num_seqs:,} × {demand.max_model_len:,} × {rank.layout.bytes_per_token:,.0f} B",
+        )
+    if family in ("trtllm", "tgi"):
+        share = verdict.resolved.gpu_memory_utilization
+        return (
+            "share × (memory − weights − activation − non-torch)",
+            f"{rank.pool_bytes / max(1.0, rank.budget_bytes - sum(parts)):.3f} × ("
+            + " − ".join(map(_gib, [rank.budget_bytes, *parts]))
+            + f"), of {share:g}",
+        )
+    symbols = "budget − weights"
+    if family == "sglang":
+        parts = parts[:1]
+    else:
+        symbols += " − activation − non-torch"
+    if rank.graphs_in_budget:
+        parts.append(rank.cuda_graph_bytes)
+        symbols += " − graphs"
+    return symbols, " − ".join(map(_gib, [rank.budget_bytes, *parts]))
 
 
 def _capacity_formulas(verdict: Verdict, kv_tokens: int) -> tuple[Formula, ...]:
