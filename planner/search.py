@@ -27,6 +27,7 @@ from planner.units import format_number, format_usd
 SEARCH_REQUESTS = 600
 TENSOR_PARALLEL = (1, 2, 4, 8)
 KEPT = 30
+REFUSED_STATES = "refused_mamba_blocks"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,6 +199,13 @@ def bound(scenario: Scenario) -> Candidate:
         sized = size(short)
     except PlannerError as error:
         return Candidate(scenario=scenario, status="does not start", reason=str(error))
+    if sized.memory.outcome == REFUSED_STATES and scenario.max_num_seqs is None:
+        # Hybrids refuse the default number of sequences on small pools; users then lower it, so the search does.
+        for fewer in (512, 256, 128, 64):
+            scenario, short = scenario.replace(max_num_seqs=fewer), short.replace(max_num_seqs=fewer)
+            sized = size(short)
+            if sized.fits:
+                break
     if not sized.fits:
         return Candidate(scenario=scenario, status="does not start", reason=sized.memory.refusal)
     top = capacity_rps(replica_of(sized), draw(short))

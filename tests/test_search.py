@@ -52,3 +52,14 @@ def test_changes_tell_what_they_do():
     changes = what_would_change(SCENARIO)
     assert {"fp8 weights", "50 % more traffic"} <= {change.label for change in changes}
     assert all(change.text for change in changes)
+
+
+def test_hybrids_that_refuse_the_default_sequences_are_tried_with_fewer():
+    # vLLM refuses Nemotron-H-56B on one H200 at 1,024 sequences: "exceeds available Mamba cache blocks".
+    hybrid = SCENARIO.replace(
+        model="nvidia/Nemotron-H-56B-Base-8K", gpu="H200 SXM", tensor_parallel_size=1, max_model_len=8192
+    )
+    assert not plan(hybrid).fits
+    low = bound(hybrid)
+    assert low.status == ""
+    assert low.scenario.max_num_seqs < 1024
