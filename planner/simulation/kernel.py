@@ -230,14 +230,18 @@ def _never_fits(jobs, rules, job):
 
 
 @compiled
+def _head_leaves(jobs, rules, st):
+    """Whether the client at the head of the queue has lost patience; the one that waits longest is there."""
+    job = st.queue_head
+    return job >= 0 and jobs[job].preemptions == 0 and st.clock - jobs[job].arrival > rules.patience_s
+
+
+@compiled
 def _take_arrivals(jobs, rules, st, feed):
     """Move who has arrived into the queue, or turn them away."""
     now = st.clock
-    while st.queue_head >= 0:
-        job = st.queue_head
-        if jobs[job].preemptions or not now - jobs[job].arrival > rules.patience_s:
-            break
-        _pop_head(jobs, st)
+    while _head_leaves(jobs, rules, st):
+        job = _pop_head(jobs, st)
         jobs[job].status = ABANDONED
         st.waiting_area += rules.patience_s
         st.done += 1
@@ -684,7 +688,7 @@ def _take_slot(slots, groups, rules, st, job, group, known, shared, pinned, firs
 def _admit_all(jobs, slots, groups, calendar, tallies, rules, times, st, budget):
     st.reason = BY_NOTHING
     while st.waiting:
-        if budget <= 0:
+        if budget <= 0 and st.running < rules.slots:
             st.reason = BY_BUDGET
             break
         tokens = _admit(jobs, slots, groups, calendar, tallies, rules, times, st, budget)
@@ -912,7 +916,7 @@ def _decode_run(jobs, slots, groups, calendar, tallies, tables, rules, times, st
             return True
         if st.clock >= arrival:
             return True
-        if rules.max_waiting_steps and st.waiting and not st.blocked and _prompts_may_start(rules, st):
+        if st.waiting and (_head_leaves(jobs, rules, st) or (not st.blocked and _prompts_may_start(rules, st))):
             return True
         if st.steps > MAX_STEPS:
             return True
