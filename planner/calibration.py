@@ -145,7 +145,27 @@ def _prefill(rows: pd.DataFrame, device: Device, dtype: str) -> Callable[[Any], 
     return lambda p: kernels.prefill_attention_s(p, device, pairs, batch * tokens, width, 4 * heads * head_dim)
 
 
-_PREDICTORS = {"gemm": _gemm, "experts": _experts, "decode_attention": _decode, "prefill_attention": _prefill}
+def _latent_decode(rows: pd.DataFrame, device: Device, dtype: str) -> Callable[[Any], Floats]:
+    batch, tokens, heads, latent, rope = _columns(rows, "batch", "tokens", "heads", "latent", "rope")
+    return lambda p: kernels.latent_decode_s(
+        p, device, batch, batch * tokens, heads=heads, latent=latent, rope=rope, element_bytes=KV_BYTES[dtype]
+    )
+
+
+def _latent_prefill(rows: pd.DataFrame, device: Device, dtype: str) -> Callable[[Any], Floats]:
+    batch, tokens, heads, rope, nope, value = _columns(rows, "batch", "tokens", "heads", "rope", "nope", "value")
+    pairs, wide = batch * tokens * (tokens + 1) / 2, nope + rope + value
+    return lambda p: kernels.prefill_attention_s(p, device, pairs, batch * tokens, 2 * heads * wide, 2 * heads * wide)
+
+
+_PREDICTORS = {
+    "gemm": _gemm,
+    "experts": _experts,
+    "decode_attention": _decode,
+    "prefill_attention": _prefill,
+    "latent_decode": _latent_decode,
+    "latent_prefill": _latent_prefill,
+}
 
 
 def fit_kernel(kind: str, rows: pd.DataFrame, gpu: Gpu, dtype: str) -> dict[str, float]:
@@ -154,7 +174,7 @@ def fit_kernel(kind: str, rows: pd.DataFrame, gpu: Gpu, dtype: str) -> dict[str,
     Parameters
     ----------
     kind : str
-        gemm, experts, decode_attention or prefill_attention.
+        a key of `kernels.PARAMETERS`.
     rows : pandas.DataFrame
         Measurements of one GPU, engine and dtype: the sizes of the call and `latency_us`.
     gpu : Gpu
@@ -201,7 +221,8 @@ def fit_kernels(frame: pd.DataFrame, source: str, date: str) -> dict[str, Any]:
     frame : pandas.DataFrame
         `kernel`, `gpu`, `engine`, `dtype`, `latency_us` and the sizes of each call: m, n, k (gemm); m, hidden,
         intermediate, top_k, experts, tensor_parallel (experts); batch, tokens, heads, kv_heads, head_dim
-        (attention); ranks, bytes (all_reduce).
+        (attention); batch, tokens, heads, latent, rope, nope, value (latent_decode, latent_prefill); ranks, bytes
+        (all_reduce).
     source, date : str
         Kept with every profile.
 

@@ -95,8 +95,8 @@ def explain_step(
     -------
     dict of str to float
         Milliseconds of weights_read, gemm_compute, expert_compute, elementwise_and_launch, collectives,
-        state_update, pipeline_hops, prompt_launches, lm_head_and_sampling, decode_attention, prefill_attention and host (the
-        part that is not hidden). Their sum is the table's step time.
+        state_update, pipeline_hops, prompt_launches, lm_head_and_sampling, decode_attention, prefill_attention
+        and host (the part that is not hidden). Their sum is the table's step time.
     """
     table = step_time_table(
         model,

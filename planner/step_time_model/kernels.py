@@ -99,7 +99,29 @@ class PrefillAttentionParameters:
     activation: float = 0.25
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatentDecodeParameters:
+    """Multi-head latent attention of one new token per sequence: bound by the latent's bytes or by its heads' FLOP."""
+
+    floor_us: float = 12.0
+    base_us: float = 14.0
+    bandwidth: float = 0.85
+    compute: float = 0.6
+    activation: float = 0.6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatentPrefillParameters:
+    """Causal attention of prompts with expanded latents."""
+
+    fixed_us: float = 15.0
+    compute: float = 0.6
+    activation: float = 0.4
+
+
 PARAMETERS: dict[str, type] = {
+    "latent_decode": LatentDecodeParameters,
+    "latent_prefill": LatentPrefillParameters,
     "gemm": GemmParameters,
     "experts": ExpertParameters,
     "decode_attention": DecodeAttentionParameters,
@@ -221,8 +243,54 @@ def decode_attention_s(p: DecodeAttentionParameters, device: Device, sequences: 
     return np.maximum(p.floor_us * 1e-6, (p.base_us + p.sequence_us * sequences) * 1e-6 + read)
 
 
+def latent_decode_s(
+    p: LatentDecodeParameters,
+    device: Device,
+    sequences: Floats,
+    kv_tokens: Floats,
+    *,
+    heads: Floats,
+    latent: Floats,
+    rope: Floats,
+    element_bytes: float,
+) -> Floats:
+    """Time of latent decode attention in one layer.
+
+    Every head reads the same latent: FLOP are heads · 2 · (2 · latent + rope) per cached token, bytes
+    (latent + rope) elements once. Queries and outputs of all heads are read and written.
+
+    Parameters
+    ----------
+    p : LatentDecodeParameters
+        Fitted to kernel measurements.
+    device : Device
+        Rates of the GPU.
+    sequences, kv_tokens : array
+        Sequences, and cached tokens of all of them.
+    heads, latent, rope : array
+        Heads of this rank, rank of the latent, rotary dimension.
+    element_bytes : float
+        Bytes per cached element.
+
+    Returns
+    -------
+    array
+        Seconds.
+    """
+    read = (latent + rope) * element_bytes / (p.bandwidth * device.bandwidth)
+    multiply = heads * 2 * (2 * latent + rope) / (p.compute * device.peak)
+    exchange = 2 * heads * (2 * latent + rope) / (p.activation * device.bandwidth)
+    body = p.base_us * 1e-6 + exchange * sequences + np.maximum(read, multiply) * kv_tokens
+    return np.maximum(p.floor_us * 1e-6, body)
+
+
 def prefill_attention_s(
-    p: PrefillAttentionParameters, device: Device, pairs: Floats, tokens: Floats, width: Floats, flop: Floats
+    p: PrefillAttentionParameters | LatentPrefillParameters,
+    device: Device,
+    pairs: Floats,
+    tokens: Floats,
+    width: Floats,
+    flop: Floats,
 ) -> Floats:
     """Time of causal attention in one layer.
 

@@ -152,9 +152,9 @@ class EfficiencyProfile:
         engines = _profiles()[self.measured]
         order = [self.engine, *(name for name in ("trtllm", "sglang", "vllm") if name != self.engine)]
         all_found = [found for name in order if (found := engines.get(name, {}).get(kind, {}).get(dtype))]
-        if self.as_measured or kind not in ("gemm", "experts") or not all_found:
+        if self.as_measured or not all_found:
             return all_found[0] if all_found else None
-        if kind == "experts":
+        if kind != "gemm":
             return next((x for x in all_found if x["residual"] < MIXED_KERNELS_RESIDUAL), all_found[0])
         graphed: dict[str, float] | None = next((x for x in all_found if x["fixed_us"] < LAUNCH_BOUND_US), None)
         if graphed and graphed["fixed_us"] > UNFUSED_US:

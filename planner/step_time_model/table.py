@@ -25,6 +25,7 @@ STATE_FRACTION = 0.6
 SAMPLING_S = 25e-6  # logits in fp32 read twice at half the bandwidth, plus the sampler's kernels
 HOP_FIXED_S = 10e-6  # sending activations to the next pipeline stage
 HOP_FRACTION = 0.8  # of the link's one-way bandwidth
+ABSORBED_FIXED_S = 6e-6  # the second of the two batched products that absorb a latent's up-projections
 MAX_DECODES = 4096
 ATTENTION_FIELDS = (
     "attention_base_s",
@@ -339,17 +340,19 @@ def _add_latent(d: Deployment, mixer: Mixer, count: float, out: dict[str, float]
     Under DeepSeek sparse attention only the indexer reads the whole cache.
     """
     device, share = device_of(d.gpu), count / d.attention_ranks
-    decode, _ = d.profile.parameters("decode_attention", d.kv_kernel)
-    prefill, _ = d.profile.parameters("prefill_attention", d.kv_kernel)
-    latent, heads = mixer.kv_lora_rank + mixer.qk_rope_head_dim, mixer.num_heads / d.tp
+    decode, _ = d.profile.parameters("latent_decode", d.kv_kernel)
+    prefill, _ = d.profile.parameters("latent_prefill", d.kv_kernel)
+    heads, dot = mixer.num_heads / d.tp, 2 * mixer.kv_lora_rank + mixer.qk_rope_head_dim
+    latent = mixer.kv_lora_rank + mixer.qk_rope_head_dim
     read = latent * d.kv_bytes / (decode.bandwidth * device.bandwidth)
-    per_kv = max(read, heads * 2 * (latent + mixer.kv_lora_rank) / (prefill.compute * device.peak))
+    per_kv = max(read, heads * 2 * dot / (decode.compute * device.peak))
     wide = mixer.qk_nope_head_dim + mixer.qk_rope_head_dim + (mixer.value_head_dim or mixer.qk_nope_head_dim)
     pair = heads * 2 * wide / (prefill.compute * device.peak)
-    # The absorbed projections of query and value are two batched products beside the kernel.
-    out["attention_base_s"] += count * (decode.base_us * 1e-6 + 12e-6)
-    out["attention_per_sequence_s"] += share * 30e-9
+    out["attention_floor_s"] += count * (decode.floor_us * 1e-6 + ABSORBED_FIXED_S)
+    out["attention_base_s"] += count * (decode.base_us * 1e-6 + ABSORBED_FIXED_S)
+    out["attention_per_sequence_s"] += share * 2 * heads * dot / (decode.activation * device.bandwidth)
     out["fixed"] += count * prefill.fixed_us * 1e-6
+    out["prefill_token_s"] += share * 4 * heads * wide / (prefill.activation * device.bandwidth)
     if not mixer.indexer_top_k:
         out["attention_per_kv_token_s"] += share * per_kv
         out["prefill_pair_s"] += share * pair
