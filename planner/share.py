@@ -166,7 +166,7 @@ def _culprit(error: InvalidInput, values: dict[str, Any]) -> list[str]:
     if error.field in values:
         return [error.field]
     # The error names a derived field (a model's own config, say): blame what it is derived from.
-    blamed = [name for name in ("model_config", "model", "gpu", "engine") if name in values]
+    blamed: list[str] = [name for name in ("model_config", "model", "gpu", "engine") if name in values]
     return blamed[:1] or list(values)
 
 

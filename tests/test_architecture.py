@@ -15,7 +15,7 @@ LAYERS = [
     {"simulation.records", "memory_plan"},
     {"sizing"},
     {"step_time"},
-    {"step_time_kernels", "step_time_model", "calibration"},
+    {"step_time_model", "calibration"},
     {"simulation"},
     {"metrics"},
     {"api_prices", "cost", "confidence"},

@@ -29,7 +29,7 @@ from planner.simulation import simulate
 from planner.simulation.records import Limits, Requests, SimulationResult
 from planner.sizing import plan_memory
 from planner.step_time import StepTimeTable, StepWork
-from planner.step_time_kernels import overhead
+from planner.step_time_model.overheads import overhead
 from planner.step_time_model import step_time_table
 
 COLUMNS = (
@@ -185,6 +185,8 @@ def engine_of(case: ServingCase) -> EngineSettings:
     if case.engine == "vllm":
         # asynchronous scheduling became the default with 0.14; before it the host's work adds to each step
         changes["async_scheduling"] = not case.version or case.version >= (0, 14)
+        # CUDA graphs came with 0.3 (January 2024)
+        changes["cuda_graphs"] = not 0 < case.year < 2024 and (not case.version or case.version >= (0, 3))
     return dataclasses.replace(engine, **changes)
 
 

@@ -12,7 +12,7 @@ from planner.hardware import Gpu, Parallelism
 from planner.model import Layer, Mixer, MixerKind, ModelShape, Shard, TensorGroup
 from planner.quantization import kv_bits, resolve_scheme, weight_bits
 from planner.step_time import StepTimeTable
-from planner.step_time_kernels import overhead
+from planner.step_time_model.overheads import overhead
 from planner.step_time_model import kernels
 from planner.step_time_model.kernels import Floats, Parts
 from planner.step_time_model.profile import EfficiencyProfile, device_of, efficiency_profile, peak_flops
@@ -406,6 +406,9 @@ def build_table(d: Deployment, max_tokens: int) -> StepTimeTable:
     if not d.kernels_only:
         launch = overhead(name, version, "prompt_launch_us_per_layer") * 1e-6 * d.model.num_layers / stages
         mixed = np.maximum(mixed, launch) + overhead(name, version, "prompt_step_us") * 1e-6
+        if not d.engine.cuda_graphs:
+            eager = overhead(name, version, "eager_launch_us_per_layer") * 1e-6 * d.model.num_layers / stages
+            decode = np.where(decodes > 0, np.maximum(decode, eager), 0.0)
         host = {
             "host_s": overhead(name, version, "host_us") * 1e-6,
             "host_per_sequence_s": overhead(name, version, "host_us_per_sequence") * 1e-6,

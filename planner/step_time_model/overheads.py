@@ -1,0 +1,52 @@
+"""Serving overheads: what an engine adds beside its kernels, by engine and version, as data.
+
+`catalog/serving_overheads.csv` holds one value per parameter, engine and first version, with its unit,
+meaning, how it was fitted and the residual.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from functools import cache
+from pathlib import Path
+
+_FILE = Path(__file__).parents[1] / "catalog" / "serving_overheads.csv"
+
+
+@cache
+def _rows() -> tuple[dict[str, str], ...]:
+    with _FILE.open(newline="") as file:
+        return tuple(csv.DictReader(line for line in file if not line.startswith("#")))
+
+
+@cache
+def overhead(engine: str, version: str, parameter: str) -> float:
+    """Read one serving overhead of an engine at a version (unknown version: the newest).
+
+    Parameters
+    ----------
+    engine : str
+        Engine family; rows without an engine hold for all.
+    version : str
+        As released, "" for the newest.
+    parameter : str
+        Name in the data file, with its unit.
+
+    Returns
+    -------
+    float
+        The value of the latest row that holds; NaN when none does.
+    """
+    have = version_numbers(version)
+    value = math.nan
+    for row in _rows():
+        since = tuple(int(part) for part in row["version_from"].split(".") if part)
+        if row["parameter"] == parameter and row["engine"] in ("", engine) and (not have or have >= since):
+            value = float(row["value"])
+    return value
+
+
+def version_numbers(version: str) -> tuple[int, ...]:
+    """Split a version into its first three numbers, so that versions compare."""
+    return tuple(int(part) for part in version.split(".")[:3] if part.isdigit())
