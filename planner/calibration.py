@@ -24,16 +24,18 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from planner.accuracy import steps
 from planner.catalog.gpu_catalog import get_gpu
 from planner.errors import InvalidInput
 from planner.hardware import Gpu
 from planner.step_time_model import kernels
 from planner.step_time_model.kernels import Device
-from planner.step_time_model.profile import ALL_REDUCE_BYTES, PROFILE_FILE, device_of
+from planner.step_time_model.profile import ALL_REDUCE_BYTES, device_of, stored_profile
 
 Floats = NDArray[np.float64]
 
 HUBER = 0.1  # relative error beyond which a measurement counts less
+REST_OF_LAYER_US = 100.0  # what a layer takes beside its attention, for weighing attention measurements
 PRIOR_SD = 3.0  # of the logarithm of a parameter; there the prior counts as much as 10 % error in every row
 #: what is known better beforehand; without it padding and bandwidth of experts stand in for one another
 NARROW_PRIORS = {("experts", "bandwidth"): 1.0, ("experts", "padding"): 0.8, ("gemm", "bandwidth"): 1.0}
@@ -48,6 +50,7 @@ def gauss_newton(
     start: Floats,
     *,
     prior_sd: Floats | float = PRIOR_SD,
+    shares: Floats | None = None,
     iterations: int = 25,
 ) -> tuple[Floats, Floats]:
     """Fit positive parameters to positive measurements by relative error.
@@ -62,6 +65,8 @@ def gauss_newton(
         Starting values, above zero; also the centre of the prior.
     prior_sd : array or float
         Standard deviation of the logarithm of each parameter, as one measurement of 10 % error counts.
+    shares : array, optional
+        How much each measurement counts; by default all the same.
     iterations : int
         Most steps.
 
@@ -71,13 +76,14 @@ def gauss_newton(
         Fitted parameters, and ln(predicted/measured) per measurement.
     """
     target, origin = np.log(measured), np.log(start)
+    counts = np.ones_like(target) if shares is None else shares
 
     def residual(x: Floats) -> Floats:
         return np.log(predict(np.exp(x))) - target
 
     def cost(x: Floats, r: Floats) -> float:
         size = np.abs(r)
-        huber = np.where(size <= HUBER, 0.5 * r * r, HUBER * (size - 0.5 * HUBER)).sum()
+        huber = (counts * np.where(size <= HUBER, 0.5 * r * r, HUBER * (size - 0.5 * HUBER))).sum()
         return float(huber + 0.5 * HUBER**2 * (((x - origin) / prior_sd) ** 2).sum())
 
     x, damping = origin.copy(), 1e-2
@@ -85,7 +91,7 @@ def gauss_newton(
     for _ in range(iterations):
         step = 1e-4
         jacobian = np.stack([(residual(x + step * unit) - r) / step for unit in np.eye(len(x))], axis=1)
-        weight = np.minimum(1.0, HUBER / np.maximum(np.abs(r), 1e-12))
+        weight = counts * np.minimum(1.0, HUBER / np.maximum(np.abs(r), 1e-12))
         prior = HUBER**2 / np.broadcast_to(prior_sd, x.shape) ** 2
         normal = jacobian.T @ (weight[:, None] * jacobian) + np.diag(prior)
         slope = jacobian.T @ (weight * r) + prior * (x - origin)
@@ -191,10 +197,14 @@ def fit_kernel(kind: str, rows: pd.DataFrame, gpu: Gpu, dtype: str) -> dict[str,
     names = [item.name for item in fields(parameters)]
     device = device_of(gpu, dtype if kind in ("gemm", "experts") else "bf16")
     seconds = _PREDICTORS[kind](rows, device, dtype)
+    measured = rows["latency_us"].to_numpy(np.float64)
+    # Attention that is short beside the rest of a layer matters little to a step.
+    shares = measured / (measured + REST_OF_LAYER_US) if kind == "decode_attention" else None
     fitted, residual = gauss_newton(
         lambda x: seconds(parameters(**dict(zip(names, x, strict=True)))),
-        rows["latency_us"].to_numpy(np.float64) * 1e-6,
+        measured * 1e-6,
         kernels.vector(parameters()),
+        shares=shares,
         prior_sd=np.array([NARROW_PRIORS.get((kind, name), PRIOR_SD) for name in names]) / np.sqrt(len(rows)),
     )
     found = {name: float(f"{value:.4g}") for name, value in zip(names, fitted, strict=True)}
@@ -244,6 +254,84 @@ def fit_kernels(frame: pd.DataFrame, source: str, date: str) -> dict[str, Any]:
     return profiles
 
 
+#: terms of a step that each scale of `fit_steps` multiplies, and the kernel families that then inherit it
+SCALED_TERMS = {
+    "matrices": ("weights_read", "gemm_compute", "expert_compute", "elementwise_and_launch", "lm_head_and_sampling"),
+    "decode": ("decode_attention",),
+    "prefill": ("prefill_attention", "prompt_launches"),
+    "collectives": ("collectives",),
+}
+SCALED_FAMILIES = {
+    "matrices": ("gemm", "experts"),
+    "decode": ("decode_attention", "latent_decode"),
+    "prefill": ("prefill_attention", "latent_prefill"),
+}
+SCALE_PRIOR_SD = 0.7
+
+
+def fit_steps(frame: pd.DataFrame, source: str, date: str) -> dict[str, Any]:
+    """Fit four scales per GPU and engine to whole step times, on top of the profile in force.
+
+    Enough to make a profile for a GPU that has none of its own: it starts from the one that its
+    architecture inherits.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Step times as `planner validate` reads them, with `step_ms`.
+    source, date : str
+        Kept with every profile.
+
+    Returns
+    -------
+    dict
+        Profiles by GPU and engine, with `scales` and `residual` (median absolute error of the steps).
+
+    Raises
+    ------
+    InvalidInput
+        When a row names a model or GPU that is not known.
+    """
+    profiles: dict[str, Any] = {}
+    for (name, engine), rows in frame.groupby(["gpu", "engine"]):
+        records = [{str(key): value for key, value in record.items()} for record in rows.to_dict("records")]
+        explained = pd.DataFrame([steps.explain(record) for record in records])
+        parts = np.stack([explained[list(terms)].sum(axis=1).to_numpy() for terms in SCALED_TERMS.values()], axis=1)
+        rest = explained.sum(axis=1).to_numpy() - parts.sum(axis=1)
+        scales, residual = gauss_newton(
+            _scaled(parts, rest),
+            rows["step_ms"].to_numpy(np.float64),
+            np.ones(len(SCALED_TERMS)),
+            prior_sd=SCALE_PRIOR_SD / np.sqrt(len(rows)),
+        )
+        found = dict(zip(SCALED_TERMS, scales, strict=True))
+        gpu = get_gpu(str(name))
+        profile = _rescaled(stored_profile(gpu, str(engine)), found)
+        profile |= {"source": source, "fitted": date, "scales": {key: float(f"{x:.4g}") for key, x in found.items()}}
+        profile["residual"] = round(float(np.median(np.abs(np.expm1(residual)))), 4)
+        profiles.setdefault(gpu.name, {})[str(engine)] = profile
+    return profiles
+
+
+def _scaled(parts: Floats, rest: Floats) -> Callable[[Floats], Floats]:
+    return lambda scales: parts @ scales + rest
+
+
+def _rescaled(profile: dict[str, Any], scales: dict[str, float]) -> dict[str, Any]:
+    scaled = json.loads(json.dumps(profile))
+    for scale, families in SCALED_FAMILIES.items():
+        for family in families:
+            for parameters in scaled.get(family, {}).values():
+                for name, value in parameters.items():
+                    if name.endswith("_us"):
+                        parameters[name] = float(f"{value * scales[scale]:.4g}")
+                    elif name in ("bandwidth", "activation") or name.startswith("compute"):
+                        parameters[name] = float(f"{value / scales[scale]:.4g}")
+    for ranks, seconds in scaled.get("all_reduce", {}).items():
+        scaled["all_reduce"][ranks] = [float(f"{x * scales['collectives']:.4g}") for x in seconds]
+    return dict(scaled)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the fit from the command line: `calibrate FILE.csv [--out efficiency.json]`."""
     parser = argparse.ArgumentParser(prog="planner calibrate", description="Fit the efficiency profile of a GPU.")
@@ -257,15 +345,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         frame = pd.read_csv(path)
     except (OSError, ValueError) as error:
         raise InvalidInput("measurements", str(path), "a readable CSV file") from error
-    if "kernel" not in frame:
-        raise InvalidInput("measurements", str(path), "a file with a kernel column")
-    profiles = fit_kernels(frame, options.source or path.name, options.date)
+    if "kernel" in frame:
+        profiles = fit_kernels(frame, options.source or path.name, options.date)
+    elif "step_ms" in frame:
+        profiles = fit_steps(frame, options.source or path.name, options.date)
+    else:
+        raise InvalidInput("measurements", str(path), "a file with a kernel or a step_ms column")
     text = json.dumps(profiles, indent=1)
     if options.out:
         Path(options.out).write_text(text + "\n", encoding="utf-8")
     else:
         print(text)
     return 0
-
-
-__all__ = ["PROFILE_FILE", "fit_all_reduce", "fit_kernel", "fit_kernels", "gauss_newton", "main"]

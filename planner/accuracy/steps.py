@@ -10,10 +10,10 @@ from planner.accuracy.names import checkpoint_shape, find_gpu, find_model
 from planner.catalog.gpu_catalog import get_gpu
 from planner.engine import EngineSettings
 from planner.errors import InvalidInput, PlannerError
-from planner.hardware import Parallelism
+from planner.hardware import Gpu, Parallelism
 from planner.model import ModelShape
 from planner.step_time import PrefillChunk, StepTimeTable, StepWork
-from planner.step_time_model import step_time_table
+from planner.step_time_model import explain_step, step_time_table
 
 _DTYPES = {"bfloat16": "bf16", "float16": "fp16", "w4a16_mxfp4": "mxfp4"}
 
@@ -64,18 +64,32 @@ def work_of(row: dict[str, Any]) -> StepWork:
     return StepWork(num_decodes=batch, kv_tokens=batch * context, window_kv_tokens=batch * window, num_logit_rows=batch)
 
 
+def explain(row: dict[str, Any]) -> dict[str, float]:
+    """Split the prediction of one row into its terms. [ms]"""
+    where = _deployment(row)
+    weights, cache = weight_dtype_of(row), _kv_dtype(row)
+    return explain_step(*where, work_of(row), weight_dtype=weights, kv_cache_dtype=cache, kernels_only=True)
+
+
 def _table(row: dict[str, Any]) -> StepTimeTable:
-    version, dtype = row.get("engine_version"), weight_dtype_of(row)
-    return step_time_table(
-        model_of(row["model"], dtype),
+    where = _deployment(row)
+    return step_time_table(*where, weight_dtype=weight_dtype_of(row), kv_cache_dtype=_kv_dtype(row), kernels_only=True)
+
+
+def _kv_dtype(row: dict[str, Any]) -> str:
+    return _DTYPES.get(row["kv_dtype"], row["kv_dtype"])
+
+
+def _deployment(row: dict[str, Any]) -> tuple[ModelShape, Gpu, EngineSettings, Parallelism]:
+    version = row.get("engine_version")
+    engine = EngineSettings(
+        name=row["engine"], family=row["engine"], version=version if isinstance(version, str) else ""
+    )
+    return (
+        model_of(row["model"], weight_dtype_of(row)),
         get_gpu(find_gpu(row["gpu"]) or row["gpu"]),
-        EngineSettings(
-            name=row["engine"], family=row["engine"], version=version if isinstance(version, str) else str(version)
-        ),
+        engine,
         Parallelism(tensor_parallel_size=int(float(row["tp"])), expert_parallel=float(row.get("moe_ep") or 1) > 1),
-        weight_dtype=dtype,
-        kv_cache_dtype=_DTYPES.get(row["kv_dtype"], row["kv_dtype"]),
-        kernels_only=True,
     )
 
 

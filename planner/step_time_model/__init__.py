@@ -77,6 +77,7 @@ def explain_step(
     weight_dtype: str = "auto",
     kv_cache_dtype: str = "auto",
     max_tokens: int = 16384,
+    kernels_only: bool = False,
 ) -> dict[str, float]:
     """Split the time of one step into its causes.
 
@@ -88,7 +89,7 @@ def explain_step(
         What the step computes.
     weight_dtype, kv_cache_dtype : str
         Schemes of `planner.quantization`.
-    max_tokens : int
+    max_tokens, kernels_only
         As given to `step_time_table`.
 
     Returns
@@ -106,6 +107,7 @@ def explain_step(
         weight_dtype=weight_dtype,
         kv_cache_dtype=kv_cache_dtype,
         max_tokens=max_tokens,
+        kernels_only=kernels_only,
     )
     deployment = Deployment(
         model=model,
@@ -114,6 +116,7 @@ def explain_step(
         parallelism=parallelism,
         weight_dtype=weight_dtype,
         kv_cache_dtype=kv_cache_dtype,
+        kernels_only=kernels_only,
     )
     whole = table.terms_s(work)
     mixed = bool(work.chunks)

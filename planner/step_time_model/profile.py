@@ -265,6 +265,13 @@ REFERENCE_LINK_GB_S = {
 NETWORK_BYTES_S = 50e9
 
 
+def stored_profile(gpu: Gpu, engine: str) -> dict[str, Any]:
+    """Profile of a GPU (or of the one whose measurements stand for it) with an engine, as the file holds it."""
+    engines = _profiles()[measured_gpu(gpu)[0]]
+    found: dict[str, Any] = engines.get(engine) or engines["vllm"]
+    return found
+
+
 @lru_cache(maxsize=256)
 def efficiency_profile(gpu: Gpu, engine: str, *, as_measured: bool = False) -> EfficiencyProfile:
     """Choose the profile of a GPU with an engine.
