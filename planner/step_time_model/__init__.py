@@ -120,12 +120,12 @@ def explain_step(
     )
     whole = table.terms_s(work)
     mixed = bool(work.chunks)
-    tokens = np.array([float(work.num_tokens)])
-    if not mixed:
-        tokens = graph_size(tokens, engine)
     terms = {name: 0.0 for name in TOKEN_TERMS}
     head = whole["head"]
-    if tokens[0] > 0:
+    if work.num_tokens:
+        tokens = np.array([float(work.num_tokens)])
+        if not mixed:
+            tokens = graph_size(tokens, engine)
         terms = {name: float(value[0]) for name, value in token_terms_s(deployment, tokens, prompt=mixed).items()}
         head = head if mixed else float(head_s(deployment, tokens)[0])
     # What the table's array holds beyond: prompt steps launch kernels one by one, attention kernels' fixed times.

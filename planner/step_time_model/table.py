@@ -12,9 +12,9 @@ from planner.hardware import Gpu, Parallelism
 from planner.model import Layer, Mixer, MixerKind, ModelShape, Shard, TensorGroup
 from planner.quantization import kv_bits, resolve_scheme, weight_bits
 from planner.step_time import StepTimeTable
-from planner.step_time_model.overheads import overhead
 from planner.step_time_model import kernels
 from planner.step_time_model.kernels import Floats, Parts
+from planner.step_time_model.overheads import overhead
 from planner.step_time_model.profile import EfficiencyProfile, device_of, efficiency_profile, peak_flops
 
 EXPERT_IMBALANCE = 1.2  # work of the busiest expert-parallel rank over the mean
