@@ -51,7 +51,12 @@ STOPPED_BY_LOAD, STOPPED_BY_FAULT = 1, 2
 
 
 def compiled(function: Callable[..., Any]) -> Any:
-    """Compile with numba; keep the machine code on disk where some cache folder can be written."""
+    """Compile a part of the loop, which only other parts call."""
+    return numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+
+
+def compiled_entry(function: Callable[..., Any]) -> Any:
+    """Compile the loop's entry; keep the machine code on disk where some cache folder can be written."""
     try:
         return numba.njit(cache=True, nogil=True)(function)
     except RuntimeError:  # no folder to write to: compile in memory, once per process
@@ -317,14 +322,14 @@ def _growth(calendar, rules, st, gain):
 
 
 @compiled
-def _release(jobs, slots, groups, calendar, tallies, rules, times, st, slot, ahead, free_before):
-    """Give back what a sequence holds. `ahead` tokens were allocated but not yet made."""
+def _release(jobs, slots, groups, calendar, tallies, rules, times, st, slot, free_before):
+    """Give back what a sequence holds, the `st.ahead` tokens included that were allocated but not yet made."""
     job = slots[slot].job
     if rules.static:
         return  # a static batch gives its memory back as a whole
     shared = slots[slot].shared
     if rules.paged and slots[slot].kind == DECODES:
-        length = slots[slot].offset + st.token_clock + ahead
+        length = slots[slot].offset + st.token_clock + st.ahead
         st.free_blocks += _blocks(rules, length) - shared + rules.fixed_blocks
     else:
         st.free_blocks += slots[slot].held
@@ -435,7 +440,7 @@ def _finish(jobs, slots, groups, calendar, tallies, rules, times, st, slot, free
         length = jobs[job].prompt + jobs[job].output - 1
         whole = length // rules.block_size * rules.block_size
         groups[group].cached = max(_cached_tokens(groups, st, group), whole)
-    _release(jobs, slots, groups, calendar, tallies, rules, times, st, slot, 0, free_before)
+    _release(jobs, slots, groups, calendar, tallies, rules, times, st, slot, free_before)
     _unlink_running(slots, st, slot)
     _ask_again(jobs, rules, st)
 
@@ -456,11 +461,11 @@ def _finish_due(jobs, slots, groups, calendar, tallies, rules, times, st, gain):
 
 
 @compiled
-def _preempt(jobs, slots, groups, calendar, tallies, rules, times, st, slot, ahead, to_tail):
+def _preempt(jobs, slots, groups, calendar, tallies, rules, times, st, slot):
     """Free all blocks of a sequence and queue it again; prompt and answer so far are computed anew."""
     job = slots[slot].job
     free_before = st.free_blocks
-    _release(jobs, slots, groups, calendar, tallies, rules, times, st, slot, ahead, free_before)
+    _release(jobs, slots, groups, calendar, tallies, rules, times, st, slot, free_before)
     if slots[slot].kind == DECODES:
         length = slots[slot].offset + st.token_clock
         jobs[job].made = length - jobs[job].prompt + 1
@@ -492,7 +497,7 @@ def _preempt(jobs, slots, groups, calendar, tallies, rules, times, st, slot, ahe
     jobs[job].paused = st.clock
     jobs[job].preemptions += 1
     st.preemptions += 1
-    if to_tail:
+    if st.retracting:
         _push_tail(jobs, st, job)
     else:
         _push_head(jobs, st, job)
@@ -508,7 +513,7 @@ def _grow(jobs, slots, groups, calendar, tallies, rules, times, st, gain):
         need = _growth(calendar, rules, st, gain)
     while need > st.free_blocks:
         slot = st.run_last
-        _preempt(jobs, slots, groups, calendar, tallies, rules, times, st, slot, 0, False)
+        _preempt(jobs, slots, groups, calendar, tallies, rules, times, st, slot)
         need = _growth(calendar, rules, st, gain)
     st.free_blocks -= need
     st.allocated += need
@@ -527,6 +532,7 @@ def _made(jobs, slots, st, slot):
 def _retract(jobs, slots, groups, calendar, tallies, rules, times, st, gain):
     """SGLang: evict the fewest output tokens first (ties: longest prompt, then last admitted)."""
     first = True
+    st.retracting = 1
     while st.decoding > 1 and (first or st.free_blocks < _growth(calendar, rules, st, gain * RETRACT_STEPS)):
         first = False
         worst, slot = NO_SLOT, st.run_first
@@ -540,7 +546,8 @@ def _retract(jobs, slots, groups, calendar, tallies, rules, times, st, gain):
                     if a < b or (a == b and p >= q):
                         worst = slot
             slot = slots[slot].run_after
-        _preempt(jobs, slots, groups, calendar, tallies, rules, times, st, worst, 0, True)
+        _preempt(jobs, slots, groups, calendar, tallies, rules, times, st, worst)
+    st.retracting = 0
     made, limit, slot = 0, 0, st.run_first
     while slot != NO_SLOT:
         made += _made(jobs, slots, st, slot) + RETRACT_STEPS
@@ -568,11 +575,10 @@ def _add_chunk(slots, st, slot, tokens):
     slots[st.chunks].chunk_slot = slot
     slots[st.chunks].chunk_tokens = tokens
     st.chunks += 1
-    st.prefill_tokens += tokens
 
 
 @compiled
-def _continue_partials(jobs, slots, groups, calendar, tallies, rules, times, st, budget, ahead):
+def _continue_partials(jobs, slots, groups, calendar, tallies, rules, times, st, budget):
     """Go on with prompts that are under way. Returns the budget left and whether anyone was preempted."""
     preempted = False
     k = 0
@@ -588,7 +594,7 @@ def _continue_partials(jobs, slots, groups, calendar, tallies, rules, times, st,
                 evicted = victim == slot
                 if slots[victim].kind == DECODES:
                     budget += rules.tokens_per_decode
-                _preempt(jobs, slots, groups, calendar, tallies, rules, times, st, victim, ahead, False)
+                _preempt(jobs, slots, groups, calendar, tallies, rules, times, st, victim)
                 preempted = True
             if not evicted:
                 st.free_blocks -= need
@@ -603,18 +609,12 @@ def _continue_partials(jobs, slots, groups, calendar, tallies, rules, times, st,
 
 
 @compiled
-def _hold_back(st, reason):
-    st.reason = reason
-    st.blocked = 1
-    return 0
-
-
-@compiled
 def _admit(jobs, slots, groups, calendar, tallies, rules, times, st, budget):
     """Start the head of the queue if it may start now. Returns the tokens of its first chunk, 0 = not now."""
     job = st.queue_head
     if st.running >= rules.slots:
-        return _hold_back(st, BY_SLOTS)
+        st.reason, st.blocked = BY_SLOTS, 1
+        return 0
     size = rules.block_size
     known = jobs[job].prompt + jobs[job].made
     group, shared, pinned = jobs[job].group, 0, 0
@@ -637,12 +637,14 @@ def _admit(jobs, slots, groups, calendar, tallies, rules, times, st, budget):
         whole = own + _blocks(rules, jobs[job].prompt + jobs[job].limit if rules.reserve_output else rules.max_len)
         first = whole
     if whole + pinned > st.free_blocks:
-        return _hold_back(st, BY_KV)
+        st.reason, st.blocked = BY_KV, 1
+        return 0
     future = min(jobs[job].limit - jobs[job].made, CLIP_OUTPUT_TOKENS)
     if rules.retract:
         room = st.free_blocks * size - st.reserved_tokens
         if st.running and todo + pinned * size + future >= room:
-            return _hold_back(st, BY_KV)
+            st.reason, st.blocked = BY_KV, 1
+            return 0
         st.reserved_tokens += future
     _pop_head(jobs, st)
     since = jobs[job].paused if jobs[job].preemptions else jobs[job].arrival
@@ -796,80 +798,86 @@ def _complete_prompt(jobs, slots, groups, calendar, tallies, rules, times, st, s
 
 
 @compiled
-def _step(jobs, slots, groups, calendar, tallies, tables, rules, times, st):
-    """One general step: schedule, pass its time, hand out tokens. False if there was nothing to do."""
+def _schedule(jobs, slots, groups, calendar, tallies, rules, times, st, gain):
+    """Decide what the next step holds. Returns how many sequences decode in it; -1: look again.
+
+    Prompts go to the list of chunks. A prefill-first engine that may start prompts does only that; if
+    none could start, its queue is blocked now and the next look finds a decode step.
+    """
     st.chunks = 0
-    gain = _gain(rules, st.decode_steps)
-    prompts_only = False
     if not st.blocked:
         st.reason = BY_NOTHING
-    if rules.prefill_first:
-        if st.partials or _prompts_may_start(rules, st):
-            if rules.retract:
-                _reserve_running(jobs, slots, st)
-            budget, _ = _continue_partials(jobs, slots, groups, calendar, tallies, rules, times, st, rules.budget, 0)
-            if not st.blocked:
-                _admit_all(jobs, slots, groups, calendar, tallies, rules, times, st, budget)
-            prompts_only = st.chunks > 0
-        if not prompts_only and st.decoding and _grow(jobs, slots, groups, calendar, tallies, rules, times, st, gain):
-            st.reason = BY_KV
-    else:
+    prompts_only = rules.prefill_first and (st.partials > 0 or _prompts_may_start(rules, st))
+    preempted = False
+    budget = rules.budget
+    if not prompts_only:
         preempted = st.decoding > 0 and _grow(jobs, slots, groups, calendar, tallies, rules, times, st, gain)
-        budget = rules.budget - st.decoding * rules.tokens_per_decode
-        budget, also = _continue_partials(jobs, slots, groups, calendar, tallies, rules, times, st, budget, gain)
-        if preempted or also:
-            st.reason = BY_KV
-        elif not st.blocked:
+        budget -= st.decoding * rules.tokens_per_decode
+    if prompts_only or not rules.prefill_first:
+        if rules.retract:
+            _reserve_running(jobs, slots, st)
+        st.ahead = 0 if prompts_only else gain
+        budget, also = _continue_partials(jobs, slots, groups, calendar, tallies, rules, times, st, budget)
+        st.ahead = 0
+        preempted = preempted or also
+        if not preempted and not st.blocked:
             _admit_all(jobs, slots, groups, calendar, tallies, rules, times, st, budget)
-    decodes = 0 if prompts_only else st.decoding
-    chunks = st.chunks
-    if decodes + chunks == 0:
-        return False
+    if preempted:
+        st.reason = BY_KV
+    if prompts_only:
+        return 0 if st.chunks else -1
+    return st.decoding
+
+
+@compiled
+def _execute(slots, calendar, tallies, tables, rules, times, st, decodes, gain, pad):
+    """Pass the time of a scheduled step: `decodes` sequences make `gain` tokens, chunks are computed.
+
+    `pad` > 0 is the common length to which a static batch pads its prompts.
+    """
     tokens, prefill, rows = decodes * rules.tokens_per_decode, 0.0, decodes * rules.tokens_per_decode
-    for k in range(chunks):
+    for k in range(st.chunks):
         slot, part = slots[k].chunk_slot, slots[k].chunk_tokens
-        prefill += _chunk_attention_s(times, part, slots[slot].computed)
+        computed = max(part, pad)
+        prefill += _chunk_attention_s(times, computed, slots[slot].computed)
         slots[slot].computed += part
         st.partial_tokens += part
-        tokens += part
+        st.prefill_tokens += computed
+        tokens += computed
         if slots[slot].computed == slots[slot].known:
             rows += 1
+    kv, window_kv = 0, 0
     if decodes:
         _advance_tokens(calendar, times, st, gain)
-    kv, window_kv = (st.kv_tokens, st.window_tokens) if decodes else (0, 0)
-    step_s = _step_s(tables, times, st, tokens, chunks > 0, rows, decodes, kv, window_kv, prefill, decodes + chunks)
+        kv, window_kv = st.kv_tokens, st.window_tokens
+    step_s = _step_s(
+        tables, times, st, tokens, st.chunks > 0, rows, decodes, kv, window_kv, prefill, decodes + st.chunks
+    )
     _account(tallies, rules, st, step_s, tokens)
-    _hand_out(jobs, slots, groups, calendar, tallies, rules, times, st, decodes, gain)
-    return True
 
 
 @compiled
-def _hand_out(jobs, slots, groups, calendar, tallies, rules, times, st, decodes, gain):
-    """Tokens of a step that has passed: to decoding sequences, then to prompts that it completed."""
-    if decodes:
-        _emit(jobs, slots, calendar, tallies, st)
-        _finish_due(jobs, slots, groups, calendar, tallies, rules, times, st, gain)
-        _decode_step_done(rules, st)
-    if st.chunks:
-        st.steps_since_prefill = 0
-        free_before = st.free_blocks
-        for k in range(st.chunks):
-            slot = slots[k].chunk_slot
-            if slots[slot].computed == slots[slot].known:
-                _complete_prompt(jobs, slots, groups, calendar, tallies, rules, times, st, slot, free_before)
-        kept = 0
-        for k in range(st.partials):
-            slot = slots[k].partial
-            if slots[slot].kind == PARTIAL:
-                slots[kept].partial = slot
-                kept += 1
-        st.partials = kept
-    if not rules.prefill_first and not rules.static:
-        st.last_emission = st.clock
+def _complete_chunks(jobs, slots, groups, calendar, tallies, rules, times, st):
+    """Tokens of the prompts that the step completed; the others stay in the list of partial prompts."""
+    st.steps_since_prefill = 0
+    free_before = st.free_blocks
+    for k in range(st.chunks):
+        slot = slots[k].chunk_slot
+        if slots[slot].computed == slots[slot].known:
+            _complete_prompt(jobs, slots, groups, calendar, tallies, rules, times, st, slot, free_before)
+    kept = 0
+    for k in range(st.partials):
+        slot = slots[k].partial
+        if slots[slot].kind == PARTIAL:
+            slots[kept].partial = slot
+            kept += 1
+    st.partials = kept
+    st.chunks = 0
 
 
 @compiled
-def _decode_step_done(rules, st):
+def _decode_step_done(jobs, slots, calendar, tallies, rules, st):
+    _emit(jobs, slots, calendar, tallies, st)
     st.steps_since_prefill += 1
     if rules.retract:
         decay = (rules.start_ratio - rules.min_ratio) / RATIO_DECAY_STEPS
@@ -877,61 +885,53 @@ def _decode_step_done(rules, st):
 
 
 @compiled
-def _decode_run(jobs, slots, groups, calendar, tallies, tables, rules, times, st, feed, until):
+def _decode_run(jobs, slots, calendar, tallies, tables, rules, times, st, feed, until):
     """Steps that only decode, until a sequence ends, a block is missing or a request arrives.
 
-    Returns False if not even one step could be made.
+    Returns the tokens that each sequence made in the last of them, 0 if not even one could be made.
     """
     arrival = min(_next_arrival_s(jobs, rules, st, feed), until)
     batch = st.batch if rules.static else st.decoding
     tokens = batch * rules.tokens_per_decode
     mask = len(calendar) // 2 - 1
-    moved = False
+    made = 0
     if not rules.static and not st.blocked:
         st.reason = BY_NOTHING
     while True:
         gain = _gain(rules, st.decode_steps)
         need = _growth(calendar, rules, st, gain)
         if need > st.free_blocks:
-            return moved
+            return made
         st.free_blocks -= need
         st.allocated += need
         _advance_tokens(calendar, times, st, gain)
+        kv, window_kv = st.kv_tokens, st.window_tokens
         if rules.static:
             st.batch_pad += gain
             st.batch_kv += gain * batch
             kv, window_kv = st.batch_kv, batch * min(st.batch_pad, times.window)
-        else:
-            kv, window_kv = st.kv_tokens, st.window_tokens
-        step_s = _step_s(tables, times, st, tokens, False, 0, batch, kv, window_kv, 0.0, batch)
+        step_s = _step_s(tables, times, st, tokens, st.chunks > 0, st.chunks, batch, kv, window_kv, 0.0, batch)
         _account(tallies, rules, st, step_s, tokens)
-        moved = True
-        _emit(jobs, slots, calendar, tallies, st)
-        _decode_step_done(rules, st)
+        _decode_step_done(jobs, slots, calendar, tallies, rules, st)
+        made = gain
         due = False
         for key in range(st.token_clock - gain + 1, st.token_clock + 1):
             due = due or calendar[key & mask].due != NO_SLOT
-        if due:
-            _finish_due(jobs, slots, groups, calendar, tallies, rules, times, st, gain)
-            return True
-        if st.clock >= arrival:
-            return True
+        if due or st.clock >= arrival or st.steps > MAX_STEPS:
+            return made
         if st.waiting and (_head_leaves(jobs, rules, st) or (not st.blocked and _prompts_may_start(rules, st))):
-            return True
-        if st.steps > MAX_STEPS:
-            return True
+            return made
 
 
 # -- static batches -------------------------------------------------------------------------------
 
 
 @compiled
-def _start_batch(jobs, slots, groups, calendar, tallies, tables, rules, times, st, feed):
-    """Release a static batch if it is full or has waited long enough. Returns the time to wait until, or -1."""
+def _form_batch(jobs, slots, groups, rules, st, feed):
+    """Take a static batch if it is full or has waited long enough. Returns the time to wait until, or -1."""
     size, need, job = 0, 0, st.queue_head
     while job >= 0 and size < rules.slots:
-        whole = jobs[job].prompt + jobs[job].limit if rules.reserve_output else rules.max_len
-        more = _blocks(rules, whole) + rules.fixed_blocks
+        more = _reserved_blocks(jobs, rules, job)
         if need + more > st.free_blocks:
             break
         need += more
@@ -945,55 +945,42 @@ def _start_batch(jobs, slots, groups, calendar, tallies, tables, rules, times, s
         return min(arrival, deadline)
     st.reason = BY_SLOTS if size == rules.slots else BY_KV
     st.chunks = 0
-    pad = 0
+    st.batch_pad = 0
     for _ in range(size):
         head = _pop_head(jobs, st)
         st.waiting_area += st.clock - jobs[head].arrival
         jobs[head].admitted = st.clock
-        whole = jobs[head].prompt + jobs[head].limit if rules.reserve_output else rules.max_len
-        first = _blocks(rules, whole) + rules.fixed_blocks
-        _take_slot(slots, groups, rules, st, head, -1, jobs[head].prompt, 0, 0, first)
-        pad = max(pad, jobs[head].prompt)
+        first = _reserved_blocks(jobs, rules, head)
+        none = st.batch  # 0 here: no prefix is shared in a static batch
+        _take_slot(slots, groups, rules, st, head, jobs[head].group, jobs[head].prompt, none, none, first)
+        st.batch_pad = max(st.batch_pad, jobs[head].prompt)
         _add_chunk(slots, st, st.run_last, jobs[head].prompt)
-    st.prefill_tokens += size * pad
-    prefill = 0.0
-    for k in range(size):
-        slot = slots[k].chunk_slot
-        prefill += _chunk_attention_s(times, pad, 0)
-        st.prefill_tokens -= slots[slot].known
-        slots[slot].computed = slots[slot].known
-        st.partial_tokens += slots[slot].known
-    st.batch, st.batch_pad, st.batch_kv = size, pad, size * pad
-    step_s = _step_s(tables, times, st, size * pad, True, size, 0, 0, 0, prefill, size)
-    _account(tallies, rules, st, step_s, size * pad)
-    _hand_out(jobs, slots, groups, calendar, tallies, rules, times, st, 0, 0)
+    st.batch, st.batch_kv = size, size * st.batch_pad
     return -1.0
 
 
 @compiled
-def _serve_static(jobs, slots, groups, calendar, tallies, tables, rules, times, st, feed, until):
-    """Static batches: one move. Returns False when nothing can happen before `until`."""
-    if st.batch == 0:
-        wait = _start_batch(jobs, slots, groups, calendar, tallies, tables, rules, times, st, feed)
-        if wait >= until:
-            return False
-        if wait >= 0:
-            st.clock = max(st.clock, wait)
-            return True
-    elif st.decoding:
-        _decode_run(jobs, slots, groups, calendar, tallies, tables, rules, times, st, feed, until)
-    if st.decoding == 0:
-        st.batch = 0
-        st.free_blocks = rules.blocks
-    return True
+def _reserved_blocks(jobs, rules, job):
+    whole = jobs[job].prompt + jobs[job].limit if rules.reserve_output else rules.max_len
+    return _blocks(rules, whole) + rules.fixed_blocks
 
 
 @compiled
+def _decodes_only(rules, st):
+    """Whether the next step holds no prompt for sure."""
+    if st.partials or st.decoding == 0:
+        return False
+    if rules.static or st.waiting == 0 or st.blocked:
+        return True
+    return rules.prefill_first and not _prompts_may_start(rules, st)
+
+
+@compiled_entry
 def advance(jobs, slots, groups, calendar, tallies, tables, rule_records, time_records, counters, feed, until):
     """Run one replica until its clock reaches `until` or it has nothing to do before then.
 
     A step that starts before `until` is finished. State stays in the arrays, so that a later call
-    continues; `feed` lists the requests of this replica, of which the record's `fed` are known so far.
+    continues; `feed` lists the requests of this replica, of which the state's `fed` are known so far.
     """
     rules, times, st = rule_records[0], time_records[0], counters[0]
     while st.stopped == 0:
@@ -1009,19 +996,37 @@ def advance(jobs, slots, groups, calendar, tallies, tables, rule_records, time_r
         if st.steps > MAX_STEPS:
             st.stopped = STOPPED_BY_LOAD
             return
-        if rules.static:
-            if not _serve_static(jobs, slots, groups, calendar, tallies, tables, rules, times, st, feed, until):
+        made, pad = 0, 0
+        if rules.static and st.batch == 0:
+            wait = _form_batch(jobs, slots, groups, rules, st, feed)
+            if wait >= until:
                 return
-            continue
-        quiet = st.waiting == 0 or st.blocked == 1
-        if rules.prefill_first and not quiet:
-            quiet = not _prompts_may_start(rules, st)
-        if (
-            quiet
-            and st.partials == 0
-            and st.decoding
-            and _decode_run(jobs, slots, groups, calendar, tallies, tables, rules, times, st, feed, until)
-        ):
-            continue
-        if not _step(jobs, slots, groups, calendar, tallies, tables, rules, times, st):
-            st.stopped = STOPPED_BY_FAULT
+            if wait >= 0:
+                st.clock = max(st.clock, wait)
+                continue
+            pad = st.batch_pad
+        elif _decodes_only(rules, st):
+            made = _decode_run(jobs, slots, calendar, tallies, tables, rules, times, st, feed, until)
+        if made == 0:
+            gain = _gain(rules, st.decode_steps)
+            decodes = 0
+            if pad == 0:
+                decodes = _schedule(jobs, slots, groups, calendar, tallies, rules, times, st, gain)
+            if decodes < 0 and st.blocked:
+                continue
+            if decodes <= 0 and st.chunks == 0:
+                st.stopped = STOPPED_BY_FAULT
+                return
+            _execute(slots, calendar, tallies, tables, rules, times, st, decodes, gain, pad)
+            if decodes:
+                _decode_step_done(jobs, slots, calendar, tallies, rules, st)
+                made = gain
+        if made:
+            _finish_due(jobs, slots, groups, calendar, tallies, rules, times, st, made)
+        if st.chunks:
+            _complete_chunks(jobs, slots, groups, calendar, tallies, rules, times, st)
+        if not rules.prefill_first and not rules.static:
+            st.last_emission = st.clock
+        if rules.static and st.decoding == 0:
+            st.batch = 0
+            st.free_blocks = rules.blocks

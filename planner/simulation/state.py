@@ -82,7 +82,7 @@ STATE = _dtype(
     "partials queue_head queue_tail waiting fed next closed done done_before_step steps decode_steps peak_running "
     "prefill_tokens hit_tokens decode_tokens preemptions run_first run_last free_slots blocked reason stack_from "
     "stack_to batch batch_kv batch_pad steps_since_prefill allocated shared_twice newcomers chunks sample_stride "
-    "samples next_sample ready_from ready stopped",
+    "samples next_sample ready_from ready ahead retracting stopped",
 )
 UNBOUNDED = int(np.iinfo(np.int64).max // 16)
 
