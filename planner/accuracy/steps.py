@@ -15,7 +15,20 @@ from planner.model import ModelShape
 from planner.step_time import PrefillChunk, StepTimeTable, StepWork
 from planner.step_time_model import explain_step, step_time_table
 
-_DTYPES = {"bfloat16": "bf16", "float16": "fp16", "w4a16_mxfp4": "mxfp4"}
+_DTYPES = {
+    "bfloat16": "bf16",
+    "float16": "fp16",
+    "half": "fp16",
+    "fp8_static": "fp8",
+    "fp8_ootb": "fp8",
+    "int8_wo": "gptq_int8",
+    "int8_sq": "int8",
+    "int4_wo": "int4_g128",
+    "w4afp8": "int4_g128",
+    "w4a16_mxfp4": "mxfp4",
+    "w4a8_mxfp4_mxfp8": "mxfp4",
+    "w4a8_nvfp4_fp8": "nvfp4",
+}
 
 
 def predict(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:

@@ -25,6 +25,8 @@ ELEMENTWISE_FIXED_S = 3e-6
 ELEMENTWISE_FRACTION = 0.8
 #: shape of the distribution of expert popularity: fitted to grouped products measured under power-law routing
 ROUTING_EVENNESS = 0.7
+#: how far the busiest of a few random counts lies above their mean, in standard deviations
+BUSIEST_RANK_DEVIATIONS = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,6 +231,9 @@ def expert_parts(
         Seconds.
     """
     touched = distinct_experts(num_experts, top_k, tokens) * resident
+    if resident < 1:
+        # The step waits for the rank that holds most of the experts in use.
+        touched = np.minimum(touched + BUSIEST_RANK_DEVIATIONS * np.sqrt(touched), num_experts * resident)
     pairs = tokens * top_k * resident * imbalance
     size = matrices * hidden * intermediate
     memory = touched * size * bits / 8 / (p.bandwidth * device.bandwidth)

@@ -18,6 +18,7 @@ from planner.step_time_model.overheads import overhead
 from planner.step_time_model.profile import EfficiencyProfile, device_of, efficiency_profile, peak_flops
 
 EXPERT_IMBALANCE = 1.2  # work of the busiest expert-parallel rank over the mean
+BENCHMARK_IMBALANCE = 0.5  # kernel tables route by a power law: the busiest of R ranks has R**0.5 times the mean
 EXCHANGE_FIXED_S = 15e-6  # latency of an all-gather or reduce-scatter between attention ranks
 EXCHANGE_FRACTION = 0.75  # of the link's one-way bandwidth that it reaches
 STATE_FIXED_S = 22e-6  # recurrent update of a state layer: convolution, gates, delta rule
@@ -175,7 +176,7 @@ def expert_parts(d: Deployment, layer: Layer, tokens: Floats) -> Parts:
         top_k=layer.experts.experts_per_token,
         bits=bits,
         resident=1 / ranks if spread else 1.0,
-        imbalance=EXPERT_IMBALANCE if spread else 1.0,
+        imbalance=(ranks**BENCHMARK_IMBALANCE if d.kernels_only else EXPERT_IMBALANCE) if spread else 1.0,
         matrices=size / (hidden * inner),
     )
 
