@@ -135,7 +135,7 @@ def make_machine(
 
 def collect(requests: Requests, machines: list[Machine], step_time: StepTimeTable, replica: Ints) -> SimulationResult:
     """Turn the records of one or more replicas into the result."""
-    jobs = {name: np.ascontiguousarray(machines[0].jobs[name]) for name in _RESULT_FIELDS}
+    jobs = state.take_columns(machines[0].jobs, _RESULT_FIELDS)
     blocks, block_size, slots = (int(machines[0].rules[name][0]) for name in ("blocks", "block_size", "slots"))
     states = np.concatenate([m.state for m in machines])
     total = {name: states[name].sum().item() for name in state.STATE.names or ()}

@@ -84,6 +84,7 @@ STATE = _dtype(
     "stack_to batch batch_kv batch_pad steps_since_prefill allocated shared_twice newcomers chunks sample_stride "
     "samples next_sample ready_from ready ahead retracting stopped",
 )
+ROWS_AT_ONCE = 4096
 UNBOUNDED = int(np.iinfo(np.int64).max // 16)
 
 
@@ -188,20 +189,36 @@ def _slope(table: Floats) -> float:
 
 def make_jobs(requests: Requests, max_len: int) -> Records:
     """Records of all requests; results start as never finished."""
-    jobs = np.zeros(len(requests), dtype=JOB)
-    if not requests.closed_loop_users:
-        jobs["arrival"] = requests.arrival_s
-    prompt = np.maximum(1, requests.prompt_tokens)
-    jobs["prompt"] = prompt
-    jobs["output"] = requests.output_tokens
-    limit = np.minimum(requests.output_limit_tokens, np.maximum(1, max_len - prompt))
-    jobs["limit"] = np.maximum(limit, requests.output_tokens)
-    jobs["group"] = requests.prefix_group
-    jobs["prefix"] = requests.prefix_tokens
-    jobs["status"] = UNFINISHED
+    count = len(requests)
+    jobs = np.zeros(count, dtype=JOB)
+    blank = np.zeros(1, dtype=JOB)
+    blank["status"] = UNFINISHED
     for name in ("first_token", "finish", "admitted"):
-        jobs[name] = np.nan
+        blank[name] = np.nan
+    for begin in range(0, count, ROWS_AT_ONCE):  # a record's fields lie together: fill them while they are in cache
+        part = slice(begin, begin + ROWS_AT_ONCE)
+        some = jobs[part]
+        some[:] = blank
+        prompt, output = np.maximum(1, requests.prompt_tokens[part]), requests.output_tokens[part]
+        if not requests.closed_loop_users:
+            some["arrival"] = requests.arrival_s[part]
+        some["prompt"] = prompt
+        some["output"] = output
+        limit = np.minimum(requests.output_limit_tokens[part], np.maximum(1, max_len - prompt))
+        some["limit"] = np.maximum(limit, output)
+        some["group"] = requests.prefix_group[part]
+        some["prefix"] = requests.prefix_tokens[part]
     return jobs
+
+
+def take_columns(jobs: Records, names: tuple[str, ...]) -> dict[str, NDArray[Any]]:
+    """Copy fields of all records into arrays of their own."""
+    columns = {name: np.empty(len(jobs), dtype=JOB[name]) for name in names}
+    for begin in range(0, len(jobs), ROWS_AT_ONCE):
+        part = slice(begin, begin + ROWS_AT_ONCE)
+        for name in names:
+            columns[name][part] = jobs[part][name]
+    return columns
 
 
 def make_calendar(requests: Requests, rules: Records, window: int) -> Records:
