@@ -116,16 +116,19 @@ def cache_ignored(memory: MemoryPlan) -> Finding | None:
 
 
 def api_cheaper(scenario: Scenario, cost: CostPlan) -> Finding | None:
-    """Mistake 5: self-hosting for a few thousand requests a day."""
+    """Mistake 5: self-hosting for a few thousand requests a day; and the same trap at larger volumes."""
     if not cost.api_is_cheaper or cost.api_usd_per_month is None:
         return None
     per_day = scenario.mean_rate_rps * 86400
-    few = "A few thousand requests a day: " if per_day <= FEW_REQUESTS_PER_DAY else ""
+    few = per_day <= FEW_REQUESTS_PER_DAY
+    bills = (
+        f"{format_number(per_day)} requests a day cost {format_usd(cost.usd_per_month)} a month here and "
+        f"{format_usd(cost.api_usd_per_month)} from a hosted API ({cost.api_source})"
+    )
     return Finding(
-        kind="api_cheaper",
+        kind="few_requests" if few else "api_cheaper",
         severity="warning",
-        text=f"{few}{format_number(per_day)} requests a day cost {format_usd(cost.usd_per_month)} a month here and "
-        f"{format_usd(cost.api_usd_per_month)} from a hosted API ({cost.api_source}), which is also simpler.",
+        text=f"Self-hosting for a few thousand requests a day: {bills}, which is also simpler." if few else f"{bills}.",
     )
 
 

@@ -22,7 +22,8 @@ def kinds(**changes):
             {"lengths": "constant", "prompt_mean_tokens": 1500.0, "output_mean_tokens": 200.0},
         ),
         ("cache_ignored", {"gpu": "RTX 4090", "max_model_len": 65_536, "users": 10}, {}),
-        ("api_cheaper", {"demand": "daily", "requests_per_day": 2000.0}, {"users": 1000, "usd_per_gpu_hour": 0.01}),
+        ("few_requests", {"demand": "daily", "requests_per_day": 2000.0}, {}),
+        ("api_cheaper", {"usd_per_gpu_hour": 50.0}, {"users": 1000, "usd_per_gpu_hour": 0.01}),
     ],
 )
 def test_a_mistake_is_a_warning_exactly_when_it_is_made(kind, makes, avoids):

@@ -38,7 +38,7 @@ MISTAKES = {
     "short_prompts": "Testing only short prompts",
     "average_only": "Reporting the average latency and hiding the tail",
     "cache_ignored": "Sizing by the weights and ignoring the cache",
-    "api_cheaper": "Self-hosting for a few thousand requests a day",
+    "few_requests": "Self-hosting for a few thousand requests a day",
 }
 
 
@@ -201,12 +201,13 @@ def seed_cache_rows() -> pd.DataFrame:
         ("32 layers, 4,096 wide", 32, 4096, 8, 4096),
     ):
         per_token = kv_bytes_per_token(layers, width)
+        total = sequences * length * per_token
         rows.append(
             {
                 "shape": name,
                 "per token": f"{per_token / KIB:.0f} KiB",
                 "sequences": f"{sequences} × {length:,} tokens",
-                "together": f"{sequences * length * per_token / 2**20:,.0f} MiB",
+                "together": f"{total / GIB:.0f} GiB" if total >= GIB else f"{total / MIB:.0f} MiB",
             }
         )
     return pd.DataFrame(rows)
