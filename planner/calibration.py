@@ -1,6 +1,7 @@
 """Fit the efficiency profile of a GPU to measurements.
 
-Two kinds of file are understood, told apart by their header:
+Two kinds of file are understood, told apart by their header (a folder of published kernel tables is read
+by `planner.kernel_tables` into the first):
 
 kernel measurements (`kernel`, `gpu`, `engine`, `dtype`, `latency_us` and the sizes of the call)
     fit every parameter of `planner.step_time_model.kernels` per GPU, engine and dtype;
@@ -28,6 +29,7 @@ from planner.accuracy import steps
 from planner.catalog.gpu_catalog import get_gpu
 from planner.errors import InvalidInput
 from planner.hardware import Gpu
+from planner.kernel_tables import read_kernel_tables
 from planner.step_time_model import kernels
 from planner.step_time_model.kernels import Device
 from planner.step_time_model.profile import ALL_REDUCE_BYTES, device_of, stored_profile
@@ -332,19 +334,25 @@ def _rescaled(profile: dict[str, Any], scales: dict[str, float]) -> dict[str, An
     return dict(scaled)
 
 
+def _read(path: Path) -> pd.DataFrame:
+    try:
+        return pd.read_csv(path, low_memory=False)
+    except (OSError, ValueError) as error:
+        raise InvalidInput("measurements", str(path), "a readable CSV file") from error
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the fit from the command line: `calibrate FILE.csv [--out efficiency.json]`."""
     parser = argparse.ArgumentParser(prog="planner calibrate", description="Fit the efficiency profile of a GPU.")
-    parser.add_argument("measurements", help="CSV of kernel measurements or of step times")
+    parser.add_argument(
+        "measurements", help="CSV of kernel measurements or of step times, or the folder of published kernel tables"
+    )
     parser.add_argument("--out", default="", help="write the profiles here (default: print them)")
     parser.add_argument("--source", default="", help="where the measurements come from; kept with the profile")
     parser.add_argument("--date", default="", help="date of the fit")
     options = parser.parse_args(argv)
     path = Path(options.measurements)
-    try:
-        frame = pd.read_csv(path)
-    except (OSError, ValueError) as error:
-        raise InvalidInput("measurements", str(path), "a readable CSV file") from error
+    frame = read_kernel_tables(path) if path.is_dir() else _read(path)
     if "kernel" in frame:
         profiles = fit_kernels(frame, options.source or path.name, options.date)
     elif "step_ms" in frame:
