@@ -290,11 +290,14 @@ def _grow_until_met(
             break
         serving += max(1, serving // 20)
         result, metrics = operate(scenario, replica, requests, serving, trace)
-    while serving > 1:
-        fewer_result, fewer_metrics = operate(scenario, replica, requests, serving - 1, trace)
+    for _ in range(3):  # the sweep is close; a huge fleet must not be tried one replica at a time
+        fewer = serving - max(1, serving // 50)
+        if fewer < 1:
+            break
+        fewer_result, fewer_metrics = operate(scenario, replica, requests, fewer, trace)
         if not meets(fewer_metrics, level):
             break
-        serving, result, metrics = serving - 1, fewer_result, fewer_metrics
+        serving, result, metrics = fewer, fewer_result, fewer_metrics
     return serving, result, metrics
 
 
