@@ -8,6 +8,8 @@ from planner.charts.style import COLOUR, HATCH, POLICY_COLOUR, Chart, figure, la
 from planner.policies import PolicyOutcome
 from planner.units import format_duration, format_number, format_percent
 
+SHORT = {"static": "Static", "reserve-max": "Reserve-max", "paged": "Paged"}
+
 
 def in_sentence(title: str) -> str:
     """A title as it stands inside a sentence; abbreviations keep their capitals."""
@@ -106,7 +108,7 @@ def kv_use(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
                     empty,
                     ["" if v < 0.04 else format_percent(v) for v in empty],
                     "%{x:.1%} reserved, empty",
-                    name="KV reserved, empty",
+                    name="KV reserved",
                     marker={"color": COLOUR["kv_reserved"], "pattern": HATCH},
                     insidetextfont={"color": "#14241c"},
                 ),
@@ -129,7 +131,7 @@ def kv_use(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
 
 def waits(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
     """Median and 95th percentile of the time from arrival to the last token."""
-    best = min(outcomes, key=lambda item: item.metrics.e2e_s.p95)
+    best = min(reversed(outcomes), key=lambda item: item.metrics.e2e_s.p95)
     worst = max(item.metrics.e2e_s.p95 for item in outcomes)
     traces = []
     for name in ("p50", "p95"):
@@ -211,7 +213,7 @@ def timeline(outcomes: tuple[PolicyOutcome, ...], field: str, title: str, unit: 
             {
                 "type": "scatter",
                 "mode": "lines",
-                "name": item.title,
+                "name": SHORT.get(item.name, item.title),
                 "x": line.time_s[shown][::skip],
                 "y": getattr(line, field)[shown][::skip],
                 "line": {"color": POLICY_COLOUR.get(item.name, COLOUR["neutral"]), "width": 1.8, "shape": "hv"},

@@ -108,8 +108,8 @@ def pool_identity(done: Plan) -> Identity:
     used = memory.max_concurrency * each / s.pipeline_parallel_size
     return Identity(
         text=f"Windows, states or uneven stages: a token has no single size. {memory.max_concurrency:,.2f} sequences "
-        f"of {memory.max_model_len:,} tokens × {format_gib(each / s.pipeline_parallel_size, 4)} = {used / GIB:,.3f} GiB "
-        f"of a pool of {pool / GIB:,.3f} GiB; the rest is what blocks, groups and window slack round up. The engine logs "
+        f"of {memory.max_model_len:,} tokens × {format_gib(each / s.pipeline_parallel_size, 4)} = {used / GIB:,.3f} "
+        f"of {pool / GIB:,.3f} GiB of pool; the rest is what blocks, groups and window slack round up. The engine logs "
         f"{memory.kv_tokens:,} tokens.",
         holds=used <= pool * 1.001 or s.pipeline_parallel_size > 1,
     )

@@ -19,14 +19,12 @@ st.caption(
 )
 widgets.table(headlines.policy_table(plan))
 
-left, right = st.columns(2)
-with left:
+with st.grid("auto", min_column_width=320):
     widgets.show(charts.policy_throughput(outcomes), "batching_throughput")
-    widgets.show(charts.policy_slots(outcomes, plan.memory.max_num_seqs), "batching_slots")
-    widgets.show(charts.policy_cost(outcomes), "batching_cost")
-with right:
     widgets.show(charts.policy_kv_use(outcomes), "batching_kv")
     widgets.show(charts.policy_waits(outcomes), "batching_waits")
+    widgets.show(charts.policy_slots(outcomes, plan.memory.max_num_seqs), "batching_slots")
+    widgets.show(charts.policy_cost(outcomes), "batching_cost")
 
 st.markdown("**Step by step**")
 running, cache = st.columns(2)
