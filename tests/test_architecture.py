@@ -15,7 +15,7 @@ LAYERS = [
     {"simulation.records", "memory_plan"},
     {"sizing"},
     {"step_time"},
-    {"step_time_model", "calibration"},
+    {"step_time_model"},
     {"simulation"},
     {"metrics"},
     {"api_prices", "cost", "confidence"},
@@ -24,7 +24,7 @@ LAYERS = [
     {"advice"},
     {"planning"},
     {"search", "report"},
-    {"simulation.papers", "accuracy"},
+    {"simulation.papers", "accuracy", "kernel_tables", "calibration"},
     {"charts"},
     {"dashboard", "__main__"},
 ]
