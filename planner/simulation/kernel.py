@@ -243,15 +243,16 @@ def _head_leaves(jobs, rules, st):
 
 @compiled
 def _take_arrivals(jobs, rules, st, feed):
-    """Move who has arrived into the queue, or turn them away."""
+    """Move who has arrived into the queue, or turn them away; let go who has lost patience."""
     now = st.clock
-    while _head_leaves(jobs, rules, st):
-        job = _pop_head(jobs, st)
-        jobs[job].status = ABANDONED
-        st.waiting_area += rules.patience_s
-        st.done += 1
-        _ask_again(jobs, rules, st)
     while True:
+        if _head_leaves(jobs, rules, st):
+            job = _pop_head(jobs, st)
+            jobs[job].status = ABANDONED
+            st.waiting_area += rules.patience_s
+            st.done += 1
+            _ask_again(jobs, rules, st)
+            continue
         arrival = _next_arrival_s(jobs, rules, st, feed)
         if not arrival <= now:
             break

@@ -138,12 +138,16 @@ class Reference:
 
     def take_arrivals(self) -> None:
         patience = INF if self.e.patience_s is None else self.e.patience_s
-        while self.waiting and not self.waiting[0].preempted and self.clock - self.waiting[0].arrival > patience:
-            self.waiting.popleft().status = "abandoned"
-            self.waiting_area += patience
-            self.is_full = False
-            self.ask_again()
-        while self.next_arrival() <= self.clock:
+        while True:
+            head = self.waiting[0] if self.waiting else None
+            if head and not head.preempted and self.clock - head.arrival > patience:
+                self.waiting.popleft().status = "abandoned"
+                self.waiting_area += patience
+                self.is_full = False
+                self.ask_again()
+                continue
+            if not self.next_arrival() <= self.clock:
+                return
             time = self.next_arrival()
             sequence = self.coming.popleft()
             if self.users:
