@@ -38,6 +38,7 @@ Floats = NDArray[np.float64]
 
 HUBER = 0.1  # relative error beyond which a measurement counts less
 REST_OF_LAYER_US = 100.0  # what a layer takes beside its attention, for weighing attention measurements
+WEIGHED = ("decode_attention", "prefill_attention")
 PRIOR_SD = 3.0  # of the logarithm of a parameter; there the prior counts as much as 10 % error in every row
 #: what is known better beforehand; without it padding and bandwidth of experts stand in for one another
 NARROW_PRIORS = {("experts", "bandwidth"): 1.0, ("experts", "padding"): 0.8, ("gemm", "bandwidth"): 1.0}
@@ -150,7 +151,9 @@ def _decode(rows: pd.DataFrame, device: Device, dtype: str) -> Callable[[Any], F
 def _prefill(rows: pd.DataFrame, device: Device, dtype: str) -> Callable[[Any], Floats]:
     batch, tokens, heads, kv_heads, head_dim = _columns(rows, "batch", "tokens", "heads", "kv_heads", "head_dim")
     pairs, width = batch * tokens * (tokens + 1) / 2, 2 * (heads + kv_heads) * head_dim
-    return lambda p: kernels.prefill_attention_s(p, device, pairs, batch * tokens, width, 4 * heads * head_dim)
+    return lambda p: kernels.prefill_attention_s(
+        p, device, pairs, batch * tokens, width, heads * (4 * head_dim + p.softmax)
+    )
 
 
 def _latent_decode(rows: pd.DataFrame, device: Device, dtype: str) -> Callable[[Any], Floats]:
@@ -201,7 +204,7 @@ def fit_kernel(kind: str, rows: pd.DataFrame, gpu: Gpu, dtype: str) -> dict[str,
     seconds = _PREDICTORS[kind](rows, device, dtype)
     measured = rows["latency_us"].to_numpy(np.float64)
     # Attention that is short beside the rest of a layer matters little to a step.
-    shares = measured / (measured + REST_OF_LAYER_US) if kind == "decode_attention" else None
+    shares = measured / (measured + REST_OF_LAYER_US) if kind in WEIGHED else None
     fitted, residual = gauss_newton(
         lambda x: seconds(parameters(**dict(zip(names, x, strict=True)))),
         measured * 1e-6,

@@ -94,11 +94,15 @@ class DecodeAttentionParameters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrefillAttentionParameters:
-    """Causal attention of prompts: MFU for long prompts, and a cost per token that short ones pay."""
+    """Causal attention of prompts: MFU for long prompts, and a cost per token that short ones pay.
+
+    Each query-key pair also costs an exponential, as much as `softmax` FLOP: what small heads pay dearly.
+    """
 
     fixed_us: float = 12.0
-    compute: float = 0.6
+    compute: float = 0.8
     activation: float = 0.25
+    softmax: float = 300.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -310,7 +314,7 @@ def prefill_attention_s(
     width : array
         Elements of query, key, value and output per token.
     flop : array
-        FLOP of one pair: 2 · heads · (key + value dimension).
+        FLOP of one pair: heads · (2 · (key + value dimension) + softmax).
 
     Returns
     -------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -265,7 +265,11 @@ def token_terms_s(d: Deployment, tokens: Floats, *, prompt: NDArray[np.bool_] | 
         for parts in linear_parts(d, layer, mine):
             add(parts, count, "gemm_compute")
         if layer.experts is not None:
-            add(expert_parts(d, layer, mine), count, "expert_compute")
+            parts = expert_parts(d, layer, mine)
+            if not d.kernels_only:  # routing, permutation and skewed experts of real prompts, which no kernel table holds
+                slower = np.where(prompt, overhead(d.engine.family, d.engine.version, "prompt_expert_factor"), 1.0)
+                parts = replace(parts, compute=parts.compute * slower, activations=parts.activations * slower)
+            add(parts, count, "expert_compute")
         terms["elementwise_and_launch"] += count * (elementwise_s(d, layer, mine) + norm_exchange_s(d, layer))
         terms["collectives"] += count * collectives_s(d, layer, mine)
         if layer.mixer.kind is MixerKind.STATE:
@@ -325,7 +329,7 @@ def _add_attention(d: Deployment, mixer: Mixer, count: float, out: dict[str, flo
     out[f"{kind}_base_s"] += count * decode.base_us * 1e-6
     out[f"{kind}_per_sequence_s"] += share * decode.sequence_us * 1e-6
     out[f"{kind}_per_kv_token_s"] += share * kv_heads * size * d.kv_bytes / (decode.bandwidth * device.bandwidth)
-    pair = 2 * heads * size / (prefill.compute * device.peak)
+    pair = heads * (2 * size + prefill.softmax) / (prefill.compute * device.peak)
     out["fixed"] += count * prefill.fixed_us * 1e-6
     out["prefill_token_s"] += share * 2 * (heads + kv_heads) * size / (prefill.activation * device.bandwidth)
     if mixer.window_tokens:
