@@ -28,9 +28,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from planner.answer import Plan as Plan
     from planner.errors import Infeasible as Infeasible
     from planner.errors import InvalidInput as InvalidInput
-    from planner.planning import Plan as Plan
     from planner.planning import plan as plan
     from planner.scenario import Scenario as Scenario
     from planner.search import recommend as recommend
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _HOME = {
     "Infeasible": "planner.errors",
     "InvalidInput": "planner.errors",
-    "Plan": "planner.planning",
+    "Plan": "planner.answer",
     "Scenario": "planner.scenario",
     "from_query": "planner.share",
     "plan": "planner.planning",

@@ -19,9 +19,11 @@ from typing import Any
 import numpy as np
 
 from planner import presets
+from planner.answer import Plan
 from planner.errors import InvalidInput, PlannerError
+from planner.fleet import first
 from planner.metrics import ServingMetrics, measure
-from planner.planning import Plan, draw, plan, replica_of, size
+from planner.planning import draw, plan, replica_of, size
 from planner.report import plan_html, plan_text
 from planner.saturation import Replica, capacity_rps
 from planner.scenario import Scenario
@@ -175,16 +177,6 @@ def _trace(options: argparse.Namespace, scenario: Scenario) -> Requests | None:
     return requests if options.requests is None else first(requests, scenario.num_requests)
 
 
-def first(requests: Requests, count: int) -> Requests:
-    """The first `count` requests of a workload."""
-    arrays = {
-        item.name: getattr(requests, item.name)[:count]
-        for item in dataclasses.fields(requests)
-        if isinstance(getattr(requests, item.name), np.ndarray)
-    }
-    return dataclasses.replace(requests, **arrays)
-
-
 def _simulate(options: argparse.Namespace) -> None:
     scenario = read_scenario(options)
     names = options.policy or [scenario.engine]
@@ -316,7 +308,7 @@ def plan_dict(done: Plan) -> dict[str, Any]:
 def plain(value: Any) -> Any:
     """Reduce value objects to what JSON can hold; NaN and infinity become null."""
     if isinstance(value, ServingMetrics) or dataclasses.is_dataclass(value):
-        return {item.name: plain(getattr(value, item.name)) for item in dataclasses.fields(value)}  # type: ignore[arg-type]
+        return {item.name: plain(getattr(value, item.name)) for item in dataclasses.fields(value)}
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -7,79 +7,29 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
-from planner.advice import Finding, findings
+from planner.advice import findings
+from planner.answer import Plan, chain, headline, reasons
 from planner.api_prices import ApiPrices, api_prices
 from planner.confidence import Band, band
 from planner.cost import CostPlan, cost_plan
 from planner.engine import EngineSettings
 from planner.errors import Infeasible
-from planner.hardware import Gpu
-from planner.memory_plan import MemoryPlan
-from planner.metrics import ServingMetrics, measure
+from planner.fleet import fleet_size, operate
+from planner.metrics import ServingMetrics
 from planner.model import ModelShape
-from planner.policies import PolicyOutcome, compare_policies
+from planner.policies import compare_policies
 from planner.saturation import LoadCurve, Replica, load_curve, meets, replicas_needed
 from planner.scenario import Scenario
-from planner.simulation import simulate_fleet
-from planner.simulation.records import Requests, SimulationResult
+from planner.simulation.records import Requests
 from planner.simulation.workload import draw_requests, with_rate
 from planner.sizing import plan_memory
-from planner.step_time import StepTimeTable
 from planner.step_time_model import step_time_table
 from planner.traffic import ArrivalKind
-from planner.units import format_duration, format_number, format_percent, format_usd
 
-MAX_SIMULATED_REPLICAS = 16
 DEFAULT_PRICE_USD_PER_HOUR = 2.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChainLink:
-    """One reason for GPUs: how many this reason alone would need, and why."""
-
-    reason: str
-    gpus: float  # inf when no number would do
-    detail: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Plan:
-    """The whole answer. Stages that could not run (the engine does not start) are None.
-
-    `num_replicas` is what the plan buys, `replicas_for_slo` what the targets ask for (None: no number
-    of replicas meets them). `slo_met` is judged by simulating the bought fleet at the peak rate.
-    `chain` explains the GPU count. `bands` hold our measured error for TTFT, TPOT, throughput and KV
-    pool; `slo_probability` is the chance, given that error, that both targets hold (NaN when unknown).
-    """
-
-    scenario: Scenario
-    model: ModelShape
-    gpu: Gpu
-    engine: EngineSettings
-    memory: MemoryPlan
-    step_time: StepTimeTable | None
-    num_replicas: int
-    num_gpus: int
-    replicas_for_slo: int | None
-    metrics: ServingMetrics | None
-    result: SimulationResult | None
-    curve: LoadCurve | None
-    policies: tuple[PolicyOutcome, ...]
-    cost: CostPlan | None
-    chain: tuple[ChainLink, ...]
-    findings: tuple[Finding, ...]
-    headline: str
-    reasons: tuple[str, ...]
-    fits: bool
-    slo_met: bool
-    mean_prompt_tokens: float
-    mean_output_tokens: float
-    bands: dict[str, Band]
-    slo_probability: float
 
 
 def plan(scenario: Scenario, *, requests: Requests | None = None) -> Plan:
@@ -112,9 +62,12 @@ def plan(scenario: Scenario, *, requests: Requests | None = None) -> Plan:
     bought = scenario.num_replicas or (needed or _replicas_by_throughput(scenario, curve)) + scenario.spare_replicas
     serving = max(1, bought - scenario.spare_replicas) if scenario.num_replicas is None else bought
     result, metrics = operate(scenario, replica, requests, serving, trace)
-    if open_loop and scenario.num_replicas is None and needed is not None:
-        serving, result, metrics = _grow_until_met(scenario, replica, requests, serving, result, metrics, trace)
-        needed, bought = serving, serving + scenario.spare_replicas
+    if open_loop and scenario.num_replicas is None:
+        least = _replicas_by_throughput(scenario, curve)
+        needed = fleet_size(scenario, replica, requests, serving, trace, least)
+        if needed is not None:
+            serving, bought = needed, needed + scenario.spare_replicas
+            result, metrics = operate(scenario, replica, requests, serving, trace)
     price, _ = gpu_price(scenario)
     policies = compare_policies(
         replica,
@@ -235,72 +188,6 @@ def replica_of(sized: Plan) -> Replica:
     return Replica(engine=sized.engine, limits=sized.memory.limits(), step_time=sized.step_time)
 
 
-def operate(
-    scenario: Scenario, replica: Replica, requests: Requests, num_replicas: int, trace: Requests | None = None
-) -> tuple[SimulationResult, ServingMetrics]:
-    """Simulate the fleet at the peak rate, or on a trace with its own times.
-
-    Beyond 16 replicas, 16 of them at their share of the rate stand for the whole, since replicas
-    behind a round-robin router differ only by chance.
-    """
-    shown = min(num_replicas, MAX_SIMULATED_REPLICAS)
-    if requests.closed_loop_users:
-        per_replica = max(1, round(requests.closed_loop_users / num_replicas))
-        result = replica.run(dataclasses.replace(requests, closed_loop_users=per_replica), timeline=True)
-        return result, measure(result, scenario.service_level)
-    if shown == 1:
-        keep = scenario.arrivals == "once" or trace is not None
-        offered = requests if keep else with_rate(requests, scenario.peak_rate_rps)
-        result = replica.run(offered, timeline=True)
-        return result, measure(result, scenario.service_level)
-    if trace is not None:
-        total, shown = trace, num_replicas
-    else:
-        # Enough requests that every replica sees a steady state.
-        total = draw_requests(
-            scenario.traffic, scenario.num_requests * shown, scenario.seed, max_model_len=scenario.max_model_len
-        )
-        if scenario.arrivals != "once":
-            total = with_rate(total, scenario.peak_rate_rps * shown / num_replicas)
-    result = simulate_fleet(
-        total,
-        replica.engine,
-        replica.limits,
-        replica.step_time,
-        num_replicas=shown,
-        router="round_robin",
-        seed=scenario.seed,
-    )
-    return result, measure(result, scenario.service_level)
-
-
-def _grow_until_met(
-    scenario: Scenario,
-    replica: Replica,
-    requests: Requests,
-    serving: int,
-    result: SimulationResult,
-    metrics: ServingMetrics,
-    trace: Requests | None,
-) -> tuple[int, SimulationResult, ServingMetrics]:
-    # The sweep uses one replica's Poisson share; the fleet's own run has the last word, both ways.
-    level = scenario.service_level
-    for _ in range(4):
-        if meets(metrics, level):
-            break
-        serving += max(1, serving // 20)
-        result, metrics = operate(scenario, replica, requests, serving, trace)
-    for _ in range(3):  # the sweep is close; a huge fleet must not be tried one replica at a time
-        fewer = serving - max(1, serving // 50)
-        if fewer < 1:
-            break
-        fewer_result, fewer_metrics = operate(scenario, replica, requests, fewer, trace)
-        if not meets(fewer_metrics, level):
-            break
-        serving, result, metrics = fewer, fewer_result, fewer_metrics
-    return serving, result, metrics
-
-
 def _open(requests: Requests) -> Requests:
     """The same requests as an open loop, so that a rate can be imposed."""
     if requests.closed_loop_users == 0 and len(requests) > 1 and requests.arrival_s[-1] > 0:
@@ -362,9 +249,7 @@ def bands_of(model: ModelShape, engine: EngineSettings) -> dict[str, Band]:
         "kv_pool": "available_kv_gib",
         "weights": "weights_gib_per_gpu",
     }
-    return {
-        key: band(quantity, is_moe=model.is_moe, engine_family=engine.family) for key, quantity in names.items()
-    }
+    return {key: band(quantity, is_moe=model.is_moe, engine_family=engine.family) for key, quantity in names.items()}
 
 
 def slo_probability(done: Plan, metrics: ServingMetrics) -> float:
@@ -376,128 +261,3 @@ def slo_probability(done: Plan, metrics: ServingMetrics) -> float:
     )
     known = [chance for chance in chances if not math.isnan(chance)]
     return min(known) if known else math.nan
-
-
-def chain(done: Plan) -> tuple[ChainLink, ...]:
-    """Explain the GPU count: what each reason alone would need, and which one decides.
-
-    Memory: bytes of KV cache that the running sequences hold by Little's law. Prefill and decode: busy
-    seconds of each per request × rate. Targets: rate ÷ the highest rate that meets them.
-    """
-    scenario, metrics, curve = done.scenario, done.metrics, done.curve
-    per_replica = scenario.parallelism.gpus_per_replica
-    if metrics is None or curve is None or done.step_time is None:
-        return ()
-    rate = scenario.peak_rate_rps
-    links = [
-        ChainLink(
-            reason="Weights alone",
-            gpus=float(per_replica),
-            detail=f"one replica of {per_replica} GPU{'s' if per_replica > 1 else ''} holds the weights",
-        )
-    ]
-    held = metrics.e2e_s.mean * rate / done.num_replicas if done.num_replicas else 0.0
-    by_kv = held * done.num_replicas / max(done.memory.typical_concurrency_paged, 1e-9)
-    links.append(
-        ChainLink(
-            reason="KV cache",
-            gpus=math.ceil(max(by_kv, 1e-9)) * per_replica,
-            detail=f"{format_number(held * done.num_replicas)} sequences in flight (rate × time in system), "
-            f"{format_number(done.memory.typical_concurrency_paged)} fit on one replica",
-        )
-    )
-    by_work = rate / curve.capacity_rps if curve.capacity_rps else math.inf
-    links.append(
-        ChainLink(
-            reason="Throughput",
-            gpus=math.ceil(by_work) * per_replica if math.isfinite(by_work) else math.inf,
-            detail=f"{format_number(rate)} req/s at the peak, one replica finishes "
-            f"{format_number(curve.capacity_rps)} with a full queue",
-        )
-    )
-    needed = done.replicas_for_slo
-    links.append(
-        ChainLink(
-            reason="Latency target",
-            gpus=needed * per_replica if needed is not None else math.inf,
-            detail=f"one replica holds the targets up to {format_number(curve.slo_rate_rps)} req/s"
-            if curve.slo_rate_rps
-            else "the targets are missed even by an idle replica",
-        )
-    )
-    if scenario.spare_replicas:
-        links.append(
-            ChainLink(
-                reason="Failure reserve",
-                gpus=done.num_replicas * per_replica,
-                detail=f"{scenario.spare_replicas} more so that the targets hold when that many fail",
-            )
-        )
-    return tuple(links)
-
-
-def headline(done: Plan) -> str:
-    """The answer in one sentence that a team lead can repeat."""
-    scenario, memory = done.scenario, done.memory
-    model = done.model.name.rsplit("/", 1)[-1]
-    if not done.fits:
-        cure = f"; {' or '.join(memory.remedies[:2])} would do" if memory.remedies else ""
-        gpus = scenario.parallelism.gpus_per_replica
-        return f"{model} does not start on {gpus} × {done.gpu.name}: {memory.refusal.rstrip('.')}{cure}."
-    assert done.metrics is not None
-    assert done.cost is not None
-    who = f"{scenario.users:,} users ({format_number(scenario.peak_rate_rps)} req/s at peak)"
-    if scenario.arrivals == "closed":
-        who = f"{scenario.concurrent_users:,} concurrent users"
-    elif scenario.arrivals == "once":
-        who = f"a burst of {scenario.num_requests:,} requests"
-    elif scenario.demand != "users":
-        who = f"{format_number(scenario.peak_rate_rps)} req/s at peak"
-    verb = "serve" if done.num_gpus > 1 else "serves"
-    quantile = f"p{scenario.target_quantile * 100:g}"
-    numbers = (
-        f"{quantile} first token {format_duration(done.metrics.ttft_s.at(scenario.target_quantile))}, "
-        f"{format_duration(done.metrics.tpot_s.at(scenario.target_quantile))} per token, "
-        f"{format_usd(done.cost.usd_per_million_tokens)} per million tokens"
-    )
-    if done.slo_met:
-        return f"{done.num_gpus} × {done.gpu.name} {verb} {who} of {model}: {numbers}."
-    return (
-        f"{done.num_gpus} × {done.gpu.name} cannot hold the targets for {who} of {model}: {numbers}; "
-        f"{format_percent(done.metrics.slo_attainment)} of requests meet them."
-    )
-
-
-def reasons(done: Plan) -> tuple[str, ...]:
-    """Why this answer, in sentences made from the numbers."""
-    assert done.metrics is not None
-    assert done.curve is not None
-    assert done.cost is not None
-    said = []
-    decisive = max(done.chain, key=lambda link: link.gpus)
-    if decisive.gpus <= done.scenario.parallelism.gpus_per_replica:
-        said.append("One replica is enough on every count: weights, KV cache, throughput and latency targets.")
-    else:
-        said.append(f"{decisive.reason} sets the number of GPUs: {decisive.detail}.")
-    if done.curve.slo_rate_rps:
-        room = done.curve.slo_rate_rps * max(1, done.num_replicas - done.scenario.spare_replicas)
-        spare = room / done.scenario.peak_rate_rps - 1
-        if spare > 0:
-            said.append(
-                f"The fleet holds the targets up to about {format_number(room)} req/s, {format_percent(spare)} "
-                "more than the peak."
-            )
-    elif done.scenario.arrivals in ("poisson", "bursty"):
-        idle = done.curve.points[0].metrics if done.curve.points else done.metrics
-        said.append(
-            f"Even an idle replica takes {format_duration(idle.ttft_s.at(done.scenario.target_quantile))} to the first "
-            f"token and {format_duration(idle.tpot_s.at(done.scenario.target_quantile))} per token: more replicas do "
-            "not help, a faster GPU, more tensor parallelism or a smaller model does."
-        )
-    if done.cost.break_even_requests_per_month:
-        said.append(
-            f"A hosted API ({done.cost.api_source}) becomes cheaper below "
-            f"{format_number(done.cost.break_even_requests_per_month)} requests a month; this plan serves "
-            f"{format_number(done.cost.requests_per_month)}."
-        )
-    return tuple(said)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from planner.planning import Plan
+from planner.answer import Plan
 from planner.share import to_query
 from planner.units import GIB, format_duration, format_number, format_percent, format_usd
 
@@ -23,7 +23,7 @@ def figures(done: Plan) -> tuple[tuple[str, str, str], ...]:
         ("Meet both targets", format_percent(m.slo_attainment), f"goodput {format_number(m.goodput_rps)} req/s"),
         (
             "Holds the targets up to",
-            f"{format_number(done.curve.slo_rate_rps * done.num_replicas)} req/s",
+            f"{format_number(done.curve.slo_rate_rps * done.num_replicas)} req/s" if done.curve.slo_rate_rps else "—",
             f"full throughput {format_number(done.curve.capacity_rps * done.num_replicas)} req/s",
         ),
         ("Per million tokens", format_usd(done.cost.usd_per_million_tokens), "input and output alike"),

@@ -3,7 +3,8 @@ import dataclasses
 import pytest
 
 from planner import Scenario, plan
-from planner.planning import draw, operate, replica_of, size
+from planner.fleet import operate
+from planner.planning import draw, replica_of, size
 from planner.saturation import capacity_rps
 from planner.units import GIB
 
@@ -113,3 +114,18 @@ def test_capacity_is_below_the_token_bound():
     top = capacity_rps(replica, requests)
     fastest = float(sized.step_time.decode_s[1])
     assert top * requests.output_tokens.mean() < sized.memory.max_num_seqs / fastest
+
+
+def test_a_large_fleet_serves_the_whole_rate():
+    # Beyond 16 replicas a part is simulated; what it serves must be scaled back to the whole.
+    done = plan(SMALL.replace(users=30_000, num_requests=3000))
+    assert done.num_replicas > 16
+    assert done.metrics.requests_per_s == pytest.approx(done.scenario.peak_rate_rps, rel=0.1)
+
+
+def test_bursts_are_shared_by_a_fleet():
+    bursty = SMALL.replace(arrivals="bursty", burst_cv=8.0, users=1500)
+    done = plan(bursty)
+    assert done.slo_met
+    if done.num_replicas > 1:
+        assert not plan(bursty.replace(num_replicas=done.num_replicas - 1)).slo_met

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from planner.answer import Plan
 from planner.charts.policies import in_sentence
 from planner.confidence import Band
-from planner.planning import Plan
 from planner.saturation import LoadPoint
 from planner.search import Change, Search
 from planner.step_time import StepWork

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 import planner.catalog
-from planner.planning import Plan
+from planner.answer import Plan
 
 ROWS_FILE = Path(planner.catalog.__file__).with_name("accuracy_rows.csv")
 COLUMNS = ("source", "kind", "model", "gpu", "engine", "class", "quantity", "measured", "predicted")

@@ -9,9 +9,10 @@ import pandas as pd
 import streamlit as st
 from numpy.typing import NDArray
 
+from planner.answer import Plan
 from planner.dashboard.headlines import search_rows, serving
 from planner.dashboard.measured import accuracy_rows, error_table, rows_like
-from planner.planning import Plan, plan
+from planner.planning import plan
 from planner.policies import PolicyOutcome
 from planner.scenario import Scenario
 from planner.search import Change, Search, recommend, what_would_change
@@ -50,8 +51,8 @@ def plan_for(scenario: Scenario) -> Plan:
 
 @st.cache_data(max_entries=32, show_spinner=False)
 def changes_for(scenario: Scenario) -> tuple[Change, ...]:
-    """What single changes of the scenario do to the answer."""
-    return what_would_change(scenario)
+    """What single changes of the scenario do to the answer; nothing where the traffic has no rate to plan for."""
+    return what_would_change(scenario) if scenario.arrivals in ("poisson", "bursty") else ()
 
 
 @st.cache_data(max_entries=16, show_spinner=False)

@@ -1,0 +1,129 @@
+"""The fleet: replicas behind a router at the peak, and the fewest that hold the targets."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+
+from planner.metrics import ServingMetrics, measure
+from planner.saturation import Replica, meets
+from planner.scenario import Scenario
+from planner.simulation import simulate_fleet
+from planner.simulation.records import Requests, SimulationResult
+from planner.simulation.workload import draw_requests, with_rate
+
+MAX_SIMULATED_REPLICAS = 16
+ALONE_S = 600.0  # between requests that shall not meet
+ALONE_REQUESTS = 500
+
+
+def operate(
+    scenario: Scenario, replica: Replica, requests: Requests, num_replicas: int, trace: Requests | None = None
+) -> tuple[SimulationResult, ServingMetrics]:
+    """Simulate the fleet at the peak rate, or on a trace with its own times.
+
+    Beyond 16 replicas, 16 of them at their share of the rate stand for the whole, since replicas
+    behind a round-robin router differ only by chance.
+    """
+    shown = min(num_replicas, MAX_SIMULATED_REPLICAS)
+    if requests.closed_loop_users:
+        per_replica = max(1, round(requests.closed_loop_users / num_replicas))
+        result = replica.run(dataclasses.replace(requests, closed_loop_users=per_replica), timeline=True)
+        return result, measure(result, scenario.service_level)
+    if shown == 1:
+        keep = scenario.arrivals == "once" or trace is not None
+        offered = requests if keep else with_rate(requests, scenario.peak_rate_rps)
+        result = replica.run(offered, timeline=True)
+        return result, measure(result, scenario.service_level)
+    if trace is not None:
+        total, shown = trace, num_replicas
+    else:
+        # Enough requests that every replica sees a steady state.
+        total = draw_requests(
+            scenario.traffic, scenario.num_requests * shown, scenario.seed, max_model_len=scenario.max_model_len
+        )
+        if scenario.arrivals != "once":
+            total = with_rate(total, scenario.peak_rate_rps * shown / num_replicas)
+    result = simulate_fleet(
+        total,
+        replica.engine,
+        replica.limits,
+        replica.step_time,
+        num_replicas=shown,
+        router="round_robin",
+        seed=scenario.seed,
+    )
+    return result, _scaled(measure(result, scenario.service_level), num_replicas / shown)
+
+
+def _scaled(metrics: ServingMetrics, factor: float) -> ServingMetrics:
+    # Sixteen replicas stand for more: rates add up, latencies do not.
+    rates = ("output_tokens_per_s", "total_tokens_per_s", "requests_per_s", "goodput_rps")
+    return dataclasses.replace(metrics, **{name: getattr(metrics, name) * factor for name in rates})
+
+
+def fleet_size(
+    scenario: Scenario,
+    replica: Replica,
+    requests: Requests,
+    guess: int,
+    trace: Requests | None = None,
+    at_least: int = 1,
+) -> int | None:
+    """Find the fewest replicas whose own simulation meets the targets.
+
+    The load curve belongs to one replica under its share of the traffic; a fleet also shares bursts, so
+    its simulation has the last word. Replicas are added by half until the targets hold, then the
+    smallest number is found by bisection.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Traffic and targets.
+    replica : Replica
+        What each replica is.
+    requests : Requests
+        The drawn requests.
+    guess : int
+        Where to begin, from the load curve.
+    trace : Requests, optional
+        A replayed trace, served at its own times.
+    at_least : int
+        Fewer than this cannot carry the rate at full throughput.
+
+    Returns
+    -------
+    int or None
+        None when a request that has a replica to itself already misses the targets, or no fleet of up
+        to 64 times the guess holds them.
+    """
+    level = scenario.service_level
+    apart = dataclasses.replace(requests, arrival_s=np.arange(len(requests)) * ALONE_S, closed_loop_users=0)
+    if not meets(measure(replica.run(first(apart, ALONE_REQUESTS)), level), level):
+        return None
+
+    def holds(count: int) -> bool:
+        return meets(operate(scenario, replica, requests, count, trace)[1], level)
+
+    low, high = 0, max(1, guess)
+    while not holds(high):
+        low, high = high, max(high + 1, math.ceil(high * 1.5))
+        if high > 64 * max(1, guess):
+            return None
+    low = max(low, min(at_least, high) - 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+def first(requests: Requests, count: int) -> Requests:
+    """The first `count` requests of a workload."""
+    arrays = {
+        item.name: getattr(requests, item.name)[:count]
+        for item in dataclasses.fields(requests)
+        if isinstance(getattr(requests, item.name), np.ndarray)
+    }
+    return dataclasses.replace(requests, **arrays)
