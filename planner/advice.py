@@ -182,8 +182,8 @@ def cross_node(scenario: Scenario) -> Finding | None:
         kind="cross_node",
         severity="warning",
         field="tensor_parallel_size",
-        text=f"Tensor parallel {scenario.tensor_parallel_size} spans more than one node of {node} GPUs: its all-reduces "
-        "would cross the network, which this model does not price. Use pipeline parallelism between nodes.",
+        text=f"Tensor parallel {scenario.tensor_parallel_size} spans more than one node of {node} GPUs; its "
+        "all-reduces would cross the network, which this model does not price. Use pipeline parallelism between nodes.",
     )
 
 

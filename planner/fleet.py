@@ -100,7 +100,9 @@ def fleet_size(
         to 64 times the guess holds them.
     """
     level = scenario.service_level
-    apart = dataclasses.replace(requests, arrival_s=np.arange(len(requests)) * ALONE_S, closed_loop_users=0)
+    apart = dataclasses.replace(
+        requests, arrival_s=np.arange(len(requests), dtype=np.float64) * ALONE_S, closed_loop_users=0
+    )
     if not meets(measure(replica.run(first(apart, ALONE_REQUESTS)), level), level):
         return None
 

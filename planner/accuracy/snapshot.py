@@ -21,6 +21,7 @@ from planner.accuracy.validate import MEMORY_QUANTITIES, Validation, read_rows, 
 CATALOG = Path(__file__).parents[1] / "catalog"
 ROWS = CATALOG / "accuracy_rows.csv"
 SUMMARY = CATALOG / "accuracy_summary.csv"
+STEP_SOURCE = "NVIDIA AIConfigurator 0.12 kernel tables (Apache-2.0)"
 STEP_ROWS_KEPT = 10  # every tenth step time: the cloud looks the same and the file stays small
 _COLUMNS = ("kind", "id", "class", "engine", "model", "gpu", "quantity", "measured", "predicted", "peer", "source")
 
@@ -59,7 +60,7 @@ def rows_of(frame: pd.DataFrame, done: Validation, peer: pd.DataFrame | None = N
                 "measured": measured,
                 "predicted": predicted,
                 "peer": _lookup(frame, peer, quantity) if peer is not None else np.nan,
-                "source": frame["url"] if "url" in frame else "NVIDIA AIConfigurator 0.12 kernel tables (Apache-2.0)",
+                "source": frame.get("url", STEP_SOURCE),
             }
         )
         parts.append(part[keep])
@@ -72,7 +73,8 @@ def _quantities(frame: pd.DataFrame, kind: str) -> list[tuple[str, pd.Series, pd
         return [(q, serving_counts(frame, q), classes) for q in SERVING_QUANTITIES if q in frame]
     if kind == "step":
         classes = is_moe_name(frame["model"]).map({True: "moe", False: "dense"}) + " " + frame["phase"]
-        kept = pd.Series(np.arange(len(frame)) % STEP_ROWS_KEPT == 0, frame.index)
+        kept = pd.Series(np.arange(len(frame)) % STEP_SOURCE = "NVIDIA AIConfigurator 0.12 kernel tables (Apache-2.0)"
+STEP_ROWS_KEPT == 0, frame.index)
         return [("step_ms", kept, classes)]
     usable = frame["evidence"].ne("C") if "evidence" in frame else pd.Series(True, frame.index)
     classes = frame["arch_class"].fillna("all") if "arch_class" in frame else pd.Series("all", frame.index)
