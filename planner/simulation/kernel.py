@@ -47,6 +47,7 @@ from planner.simulation.state import (
 
 log = logging.getLogger(__name__)
 MAX_STEPS = 500_000_000
+ENOUGH_DONE = 200  # an overloaded run goes on until its capacity can be told
 STOPPED_BY_LOAD, STOPPED_BY_FAULT = 1, 2
 
 
@@ -270,7 +271,7 @@ def _take_arrivals(jobs, rules, st, feed):
             _ask_again(jobs, rules, st)
             continue
         _push_tail(jobs, st, job)
-    if st.waiting > rules.stop_waiting and 10 * st.waiting > 3 * st.next:
+    if st.waiting > rules.stop_waiting and 10 * st.waiting > 3 * st.next and st.done >= ENOUGH_DONE:
         st.stopped = STOPPED_BY_LOAD
 
 

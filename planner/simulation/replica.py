@@ -211,7 +211,7 @@ def judge(requests: Requests, jobs: dict[str, Floats], machines: list[Machine]) 
     begin = first + (last - first) / 4
     inside = int(((finished > begin) & (finished <= last)).sum())
     capacity = inside / (last - begin) if last > begin else math.nan
-    offered = arrived / (last - first)
+    offered = arrived / (min(last, float(jobs["arrival"][-1])) - first)
     over = stopped or waiting > 0.05 * arrived + chance
     word = "overloaded" if over else "backlogged"
     return word, capacity, f"{word} at {offered:.3g} req/s, capacity is about {capacity:.3g} req/s"

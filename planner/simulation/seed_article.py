@@ -84,7 +84,7 @@ def seed_table() -> SeedTable:
         )
         result = simulate(requests, engine, limits, StepTimeTable.unit(1024))
         finished = sorted(result.finish_s.tolist())
-        slots = 1 if batching is Batching.SINGLE else SLOTS
+        slots = 1 if batching == Batching.SINGLE else SLOTS
         rows.append(
             SeedRow(
                 scheduling=name,

@@ -103,8 +103,8 @@ def make_rules(engine: EngineSettings, limits: Limits, requests: Requests) -> Re
     if not engine.enable_chunked_prefill and engine.family == "vllm":
         budget = max(budget, limits.max_model_len)
     slots = min(limits.max_num_seqs, engine.max_num_seqs or limits.max_num_seqs)
-    static = engine.batching is Batching.STATIC
-    if engine.batching is Batching.SINGLE:
+    static = engine.batching == Batching.STATIC
+    if engine.batching == Batching.SINGLE:
         slots = 1
     if not static:
         slots = min(slots, budget // per_decode)
@@ -117,12 +117,12 @@ def make_rules(engine: EngineSettings, limits: Limits, requests: Requests) -> Re
         "blocks": max(0, limits.num_kv_blocks),
         "block_size": limits.block_size,
         "fixed_blocks": limits.fixed_blocks_per_sequence,
-        "paged": reservation is KvReservation.PAGED and not static,
-        "reserve_output": reservation is KvReservation.OUTPUT_LIMIT or (static and reservation is KvReservation.PAGED),
+        "paged": reservation == KvReservation.PAGED and not static,
+        "reserve_output": reservation == KvReservation.OUTPUT_LIMIT or (static and reservation == KvReservation.PAGED),
         "static": static,
-        "prefill_first": engine.step_order is StepOrder.PREFILL_FIRST,
+        "prefill_first": engine.step_order == StepOrder.PREFILL_FIRST,
         "chunked": engine.enable_chunked_prefill,
-        "retract": engine.on_memory_shortage is OnMemoryShortage.RETRACT_SHORTEST,
+        "retract": engine.on_memory_shortage == OnMemoryShortage.RETRACT_SHORTEST,
         "caching": engine.enable_prefix_caching and not static and bool((requests.prefix_group >= 0).any()),
         "threshold": engine.long_prefill_token_threshold or UNBOUNDED,
         "max_queued": _or_unbounded(engine.max_queued_requests),

@@ -56,7 +56,7 @@ def draw_requests(traffic: Traffic, num_requests: int, seed: int, *, max_model_l
         group = streams["groups"].integers(0, traffic.num_prefix_groups, num_requests)
         prefix = np.minimum(traffic.shared_prefix_tokens, prompts)
     arrivals = traffic.arrivals
-    closed = arrivals.kind is ArrivalKind.CLOSED
+    closed = arrivals.kind == ArrivalKind.CLOSED
     return Requests(
         arrival_s=draw_arrivals(arrivals, num_requests, streams["arrivals"]),
         prompt_tokens=prompts,
@@ -66,7 +66,7 @@ def draw_requests(traffic: Traffic, num_requests: int, seed: int, *, max_model_l
         prefix_tokens=prefix,
         closed_loop_users=arrivals.users if closed else 0,
         think_time_s=arrivals.think_time_s if closed else 0.0,
-        rate_rps=None if closed or arrivals.kind is ArrivalKind.ONCE else arrivals.rate_rps,
+        rate_rps=None if closed or arrivals.kind == ArrivalKind.ONCE else arrivals.rate_rps,
     )
 
 
@@ -83,16 +83,16 @@ def draw_lengths(lengths: Lengths, count: int, rng: np.random.Generator) -> Ints
         One draw of it per length, whatever the parameters.
     """
     kind, mean, spread = lengths.kind, lengths.mean, lengths.spread
-    if kind is LengthKind.CONSTANT:
+    if kind == LengthKind.CONSTANT:
         values = np.full(count, mean)
-    elif kind is LengthKind.NORMAL:
+    elif kind == LengthKind.NORMAL:
         values = mean * (1 + spread * rng.standard_normal(count))
-    elif kind is LengthKind.LOGNORMAL:
+    elif kind == LengthKind.LOGNORMAL:
         sigma = math.sqrt(math.log1p(spread**2))
         values = mean * np.exp(sigma * rng.standard_normal(count) - sigma**2 / 2)
-    elif kind is LengthKind.UNIFORM:
+    elif kind == LengthKind.UNIFORM:
         values = mean * (1 + spread * (2 * rng.random(count) - 1))
-    elif kind is LengthKind.EXPONENTIAL:
+    elif kind == LengthKind.EXPONENTIAL:
         values = mean * rng.standard_exponential(count)
     else:
         values = np.interp(rng.random(count), np.linspace(0, 1, len(lengths.quantiles)), lengths.quantiles)
@@ -116,18 +116,18 @@ def draw_arrivals(arrivals: Arrivals, count: int, rng: np.random.Generator) -> F
     """
     if arrivals.kind in (ArrivalKind.ONCE, ArrivalKind.CLOSED):
         return np.zeros(count)
-    if arrivals.kind is ArrivalKind.BURSTY:
+    if arrivals.kind == ArrivalKind.BURSTY:
         shape = 1 / arrivals.cv**2
         gaps = rng.standard_gamma(shape, count) / shape
     else:
         gaps = rng.standard_exponential(count)
     expected = np.cumsum(gaps)  # arrivals expected until then
-    if arrivals.kind is ArrivalKind.ON_OFF:
+    if arrivals.kind == ArrivalKind.ON_OFF:
         on_s = expected / arrivals.rate_rps * arrivals.on_fraction
         burst_s = arrivals.on_fraction * arrivals.period_s
         whole = np.floor(on_s / burst_s)
         return whole * arrivals.period_s + (on_s - whole * burst_s)
-    if arrivals.kind is ArrivalKind.DIURNAL:
+    if arrivals.kind == ArrivalKind.DIURNAL:
         return _along_the_day(expected / arrivals.rate_rps, arrivals.period_s, arrivals.peak_factor)
     return expected / arrivals.rate_rps
 

@@ -23,7 +23,7 @@ def make(
         "arrival_s": np.array(arrival, dtype=float),
         "prompt_tokens": np.array(prompt, dtype=np.int64),
         "output_tokens": np.array(output, dtype=np.int64),
-        "output_limit_tokens": np.array(limit or output, dtype=np.int64),
+        "output_limit_tokens": np.array(output if limit is None else limit, dtype=np.int64),
         "prefix_group": np.full(n, -1, dtype=np.int64),
         "prefix_tokens": np.zeros(n, dtype=np.int64),
     }
