@@ -1,0 +1,73 @@
+"""Speed of the simulator on the reference workload, beside the plain step-by-step loop.
+
+Run: python -m tests.benchmarks.bench_simulator
+"""
+
+from __future__ import annotations
+
+import resource
+import time
+
+from planner.catalog.engine_catalog import get_engine
+from planner.catalog.gpu_catalog import get_gpu
+from planner.catalog.model_catalog import get_model
+from planner.hardware import Parallelism
+from planner.saturation import Replica, capacity_rps
+from planner.simulation.records import Requests
+from planner.simulation.workload import draw_requests, with_rate
+from planner.sizing import plan_memory
+from planner.step_time_model import step_time_table
+from planner.traffic import Arrivals, Lengths, Traffic
+from tests.simulation.reference import Reference
+
+CONTEXT = 8192
+LOAD = 0.7
+PLAIN_REQUESTS = 1000
+
+
+def reference_replica() -> Replica:
+    """Llama-3.1-8B on one H100 with vLLM's defaults."""
+    model, gpu, engine = get_model("meta-llama/Llama-3.1-8B-Instruct"), get_gpu("H100 SXM"), get_engine("vllm")
+    memory = plan_memory(model, gpu, engine, Parallelism(), max_model_len=CONTEXT)
+    table = step_time_table(model, gpu, engine, Parallelism(), max_tokens=16_384)
+    return Replica(engine=engine, limits=memory.limits(), step_time=table)
+
+
+def workload(count: int, rate_rps: float) -> Requests:
+    """Prompts and outputs lognormal with means 512 and 128, Poisson arrivals."""
+    traffic = Traffic(
+        arrivals=Arrivals(rate_rps=rate_rps), prompt_tokens=Lengths(mean=512), output_tokens=Lengths(mean=128)
+    )
+    return draw_requests(traffic, count, 7, max_model_len=CONTEXT)
+
+
+def main() -> None:
+    """Print requests per second of both loops."""
+    replica = reference_replica()
+    begin = time.perf_counter()
+    rate = LOAD * capacity_rps(replica, workload(4000, 1.0))
+    print(f"first call, compilation included if it was needed: {time.perf_counter() - begin:.2f} s")
+    print(f"rate: {rate:.1f} req/s, {LOAD:.0%} of capacity")
+    speed = 0.0
+    for count in (10_000, 100_000, 1_000_000):
+        requests = with_rate(workload(count, 1.0), rate)
+        seconds = []
+        for _ in range(3):
+            begin = time.perf_counter()
+            result = replica.run(requests)
+            seconds.append(time.perf_counter() - begin)
+        speed = count / min(seconds)
+        print(
+            f"{count:>9,} requests, {result.num_steps:,} steps: best of 3 {min(seconds) * 1e3:,.1f} ms, "
+            f"{speed:,.0f} requests/s"
+        )
+    print(f"peak memory of the process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
+    requests = with_rate(workload(PLAIN_REQUESTS, 1.0), rate)
+    begin = time.perf_counter()
+    Reference(requests, replica.engine, replica.limits, replica.step_time).run()
+    plain = PLAIN_REQUESTS / (time.perf_counter() - begin)
+    print(f"plain loop: {plain:,.0f} requests/s; the compiled loop is {speed / plain:,.0f} times as fast")
+
+
+if __name__ == "__main__":
+    main()
