@@ -167,7 +167,7 @@ class EfficiencyProfile:
     def _served(self, kind: str, dtype: str) -> dict[str, float] | None:
         """Parameters as the engine serves: measured ones with what `catalog/serving_kernels.csv` replaces."""
         found = self._found(kind, dtype)
-        if self.as_measured or found is None:
+        if self.as_measured:
             return found
         family = self.gpu.architecture.removesuffix(" Ultra") + ("" if self.gpu.link_gb_s >= 400 else " PCIe")
         for row in _replaced():
@@ -175,7 +175,7 @@ class EfficiencyProfile:
                 continue
             if row["parameter"] == "engine":
                 found = _profiles()[self.measured].get(row["value"], {}).get(kind, {}).get(dtype, found)
-            else:
+            elif found is not None:
                 found = found | {row["parameter"]: float(row["value"])}
         return found
 
