@@ -14,7 +14,7 @@ from typing import Any
 import streamlit as st
 
 from planner.errors import InvalidInput
-from planner.scenario import Scenario, fields_by_name
+from planner.scenario import CONFIG, Scenario, fields_by_name
 from planner.share import from_params, to_params
 
 PREFIX = "s_"
@@ -75,6 +75,8 @@ def settle(before: Scenario, wanted: dict[str, Any]) -> Current:
     Current
         The nearest valid scenario and a message for each field that was not taken over.
     """
+    if wanted["model"] == CONFIG and not wanted["model_config"].strip():
+        wanted = {**wanted, "model": before.model}  # chosen, but no config.json given yet: the form asks for it
     changes = {name: value for name, value in wanted.items() if value != getattr(before, name)}
     errors: dict[str, str] = {}
     while changes:
@@ -134,6 +136,8 @@ def save(scenario: Scenario) -> None:
     state, query = st.session_state, to_params(scenario)
     if st.query_params.to_dict() != query:
         st.query_params.from_dict(query)
+    if scenario != saved():
+        state["_problems"] = ()  # the note about the link has been read and acted upon
     state["_saved"], state["_url"], state["_values"] = scenario, query, values()
     state["_history"][tuple(query.items())] = time.monotonic()
     while len(state["_history"]) > HISTORY:

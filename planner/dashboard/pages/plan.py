@@ -98,7 +98,8 @@ with st.expander("Where these figures come from"):
 # Last, since it runs the plan again for each change: everything else stands before it is known.
 if plan.fits:
     with slot:
-        widgets.bullets(headlines.change_lines(plan, results.changes_for(plan.scenario)))
+        changes = results.changes_for(plan.scenario)
+        widgets.bullets(headlines.change_lines(plan, changes) or ["Give the traffic as a rate to see what changes it."])
 elif memory.longest_context_tokens:
     with slot:
         st.caption(f"Longest context that starts: {format_number(memory.longest_context_tokens)} tokens.")

@@ -1,0 +1,137 @@
+"""A real browser: open the page, change the model, read a figure, copy the link, open it elsewhere, compare."""
+
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+sync_api = pytest.importorskip("playwright.sync_api")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
+ROOT = Path(__file__).parents[2]
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
+FLAGS += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
+IDLE = '[data-testid="stApp"][data-test-script-state="notRunning"]'
+WAIT_MS = 180_000  # the first ever run compiles the simulator
+
+
+@pytest.fixture(scope="module")
+def server():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
+    command += ["--server.address", "127.0.0.1", "--server.headless", "true"]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait_for(url)
+        yield url
+    finally:
+        process.terminate()
+        process.wait(timeout=20)
+
+
+def wait_for(url):
+    for _ in range(150):
+        try:
+            with urllib.request.urlopen(f"{url}/_stcore/health", timeout=1) as answer:
+                if answer.read() == b"ok":
+                    return
+        except OSError:
+            time.sleep(0.2)
+    pytest.fail("the dashboard did not start")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_api.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+def open_page(browser, url, faults, path="/", **more):
+    page = browser.new_context(**({"viewport": {"width": 1280, "height": 900}} | more)).new_page()
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("console", lambda message: faults.append(message.text) if serious(message) else None)
+    page.on("request", lambda request: faults.append(request.url) if outside(request.url, url) else None)
+    page.goto(url + path)
+    page.wait_for_selector('[data-testid="stMetricValue"]', timeout=WAIT_MS)
+    page.wait_for_selector(IDLE, timeout=WAIT_MS)
+    return page
+
+
+def serious(message):
+    # A deep link to a page first asks for the health of a path that does not exist: Streamlit's own, harmless.
+    return message.type == "error" and "/_stcore/" not in (message.location or {}).get("url", "")
+
+
+def outside(url, own):
+    return not url.startswith((own, "data:", "blob:"))
+
+
+def figures(page):
+    return page.locator('[data-testid="stMetricValue"]').all_inner_texts()
+
+
+def test_change_the_model_copy_the_link_open_it_elsewhere(server, browser):
+    faults: list[str] = []
+    page = open_page(browser, server, faults)
+    before = figures(page)
+    assert len(before) == 5
+
+    model = page.get_by_role("combobox", name=re.compile("^Model"))
+    model.click()
+    model.fill("Qwen3-32B")
+    page.get_by_role("option", name="Qwen3-32B", exact=True).click()
+    sync_api.expect(page.locator("h3")).to_contain_text("Qwen3-32B", timeout=WAIT_MS)
+    page.wait_for_selector(IDLE, timeout=WAIT_MS)
+    after = figures(page)
+    assert after != before
+    assert page.locator(".js-plotly-plot").count() >= 3
+
+    page.get_by_role("button", name=re.compile("Share")).click()
+    link = page.locator('[data-testid="stCode"] code').first.inner_text().strip()
+    assert link.startswith(server)
+    assert "Qwen3-32B" in link
+
+    other = open_page(browser, server, faults, link.removeprefix(server))
+    sync_api.expect(other.locator("h3")).to_contain_text("Qwen3-32B")
+    assert other.locator("h3").inner_text() == page.locator("h3").inner_text()
+    assert figures(other) == after
+    assert other.locator('[data-testid="stException"]').count() == 0
+    assert not faults
+
+
+def test_rapid_clicks_all_count_and_pages_keep_the_link(server, browser):
+    faults: list[str] = []
+    page = open_page(browser, server, faults, "/?v=1&n=Rapid")
+    page.get_by_text("Simulation", exact=False).first.click()
+    more = page.get_by_role("button", name="Increment value of Seed").or_(
+        page.locator('[data-testid="stNumberInput"]', has_text="Seed").get_by_test_id("stNumberInputStepUp")
+    )
+    for _ in range(6):
+        more.first.click()
+        page.wait_for_timeout(40)
+    sync_api.expect(page).to_have_url(re.compile(r"[?&]s=13\b"), timeout=WAIT_MS)  # 7 + 6
+    page.get_by_role("link", name="Memory").click()
+    sync_api.expect(page).to_have_url(re.compile(r"/memory\?.*s=13"), timeout=WAIT_MS)
+    page.wait_for_selector(IDLE, timeout=WAIT_MS)
+    assert page.get_by_text("Rapid").first.is_visible()
+    assert not faults
+
+
+def test_phone_has_no_sideways_scroll(server, browser):
+    faults: list[str] = []
+    phone = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True, "color_scheme": "dark"}
+    page = open_page(browser, server, faults, **phone)
+    wide = page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth")
+    assert wide <= 390
+    assert not faults

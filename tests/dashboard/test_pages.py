@@ -1,0 +1,111 @@
+"""Each page with the default scenario, a hostile link and a shared link."""
+
+import json
+
+import pytest
+
+from planner.scenario import Scenario
+from planner.share import from_params
+
+from .conftest import HOSTILE, PAGES, SHARED, clean
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_default_scenario_fills_the_page(open_app, page):
+    app = clean(open_app(page=page))
+    assert app.subheader[0].value
+    assert dict(app.query_params) == {"v": "1"}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_hostile_link_says_what_was_ignored_and_loads_the_rest(open_app, page):
+    app = clean(open_app(HOSTILE, page))
+    said = " ".join(warning.value for warning in app.warning)
+    for part in ("nope", "abc", "nan", "newer version"):
+        assert part in said
+    for text in [said, *(caption.value for caption in app.caption)]:
+        assert "[x](javascript" not in text  # the bracket is escaped, so no link is made
+        assert "$a$" not in text.replace("\\$", "")
+    assert app.subheader[0].value
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_shared_link_opens_the_same_scenario(open_app, page):
+    app = clean(open_app(SHARED, page))
+    assert from_params(dict(app.query_params)).scenario == from_params(SHARED).scenario
+    assert not app.warning or "link" not in app.warning[0].value
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_model_that_does_not_fit_keeps_every_page(open_app, page):
+    app = clean(open_app({"v": "1", "m": "deepseek-ai/DeepSeek-V3"}, page))
+    assert app.subheader[0].value
+
+
+def test_infeasible_first_screen_says_what_would_help(open_app):
+    app = clean(open_app({"v": "1", "m": "deepseek-ai/DeepSeek-V3"}))
+    assert "does not start" in app.subheader[0].value
+    assert app.metric and app.metric[0].value == "—"
+    assert len(app.get("plotly_chart")) >= 1
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"a": "closed", "cu": "1"},
+        {"a": "once"},
+        {"l": "constant", "p": "1", "o": "1"},
+        {"ttft": "0.001"},
+        {"tp": "7"},
+        {"e": "ollama"},
+        {"g": "custom", "gm": "0.5"},
+        {"m": "custom", "ex": "8"},
+        {"u": "100000000", "uh": "100000", "pk": "100"},
+        {"r": "3", "sr": "2"},
+        {"usd": "0"},
+    ],
+)
+def test_unusual_scenarios_show_the_first_screen(open_app, query):
+    assert clean(open_app({"v": "1", **query})).subheader[0].value
+
+
+def test_every_chart_says_its_finding_and_has_a_text(open_app):
+    for page in ("plan", "memory", "latency", "batching", "fleet"):
+        app = open_app(page=page)
+        charts = app.get("plotly_chart")
+        assert charts
+        for chart in charts:
+            spec = json.loads(chart.proto.spec)
+            assert spec["data"]
+            assert chart.proto.alt
+
+
+def test_memory_identity_adds_up(open_app):
+    app = open_app(page="memory")
+    assert any("tokens ×" in text.value for text in app.markdown)
+    assert any("adds up" in text.value for text in app.markdown)
+
+
+def test_seed_table_is_the_articles(open_app):
+    # The article's printed table.
+    app = open_app(page="seed")
+    table = app.table[0].value
+    assert list(table["decode steps"]) == ["25,505", "8,020", "3,319"]
+    assert list(table["tokens per step"]) == ["1.00", "3.18", "7.68"]
+    assert list(table["slots busy"]) == ["100%", "40%", "96%"]
+    assert list(table["median wait"]) == ["11,880", "3,682", "1,565"]
+    assert list(table["95th percentile"]) == ["24,817", "7,758", "3,101"]
+    cache = app.table[1].value
+    assert list(cache["per token"]) == ["36 KiB", "512 KiB"]
+    assert list(cache["together"]) == ["288 MiB", "16 GiB"]
+
+
+def test_share_shows_a_link_that_decodes_to_the_scenario(open_app):
+    app = open_app(SHARED, "fleet")
+    link = next(block.value for block in app.code if "?" in block.value)
+    from planner.share import from_query
+
+    decoded = from_query(link)
+    assert not decoded.problems
+    assert decoded.scenario == from_params(SHARED).scenario
+    assert decoded.scenario != Scenario()
