@@ -13,13 +13,15 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from planner.errors import require_number
-from planner.simulation.records import ABANDONED, FINISHED, REJECTED, UNFINISHED, Bytes, Floats, SimulationResult
+from planner.simulation.records import ABANDONED, FINISHED, REJECTED, UNFINISHED, Bytes, Floats, Ints, SimulationResult
 from planner.traffic import ServiceLevel
 
 NUM_BATCHES = 20
 T_975 = 2.093  # Student's t with 19 degrees of freedom: 95 % two-sided
+Mask = NDArray[np.bool_]
 _GRID = np.linspace(0.0, 1.0, 1001)
 
 
@@ -239,7 +241,7 @@ def pooled(gap_s: Floats | None, count: Floats | None) -> Distribution:
     )
 
 
-def _good(ttft: Floats, e2e: Floats, output: Floats, level: ServiceLevel) -> Floats:
+def _good(ttft: Floats, e2e: Floats, output: Ints, level: ServiceLevel) -> Mask:
     good = np.ones(len(ttft), dtype=bool)
     if level.ttft_s is not None:
         good &= ttft <= level.ttft_s
@@ -250,7 +252,7 @@ def _good(ttft: Floats, e2e: Floats, output: Floats, level: ServiceLevel) -> Flo
     return good
 
 
-def _rates(result: SimulationResult, done: Floats, keep: Floats, good: Floats, skip: int) -> dict[str, float]:
+def _rates(result: SimulationResult, done: Mask, keep: Mask, good: Mask, skip: int) -> dict[str, float]:
     # Between warm-up and the last arrival the service is in its steady state; what drains later is not.
     finish = result.finish_s
     ended = result.status == FINISHED
@@ -278,7 +280,7 @@ def _rates(result: SimulationResult, done: Floats, keep: Floats, good: Floats, s
     }
 
 
-def _share_half_width(keep: Floats, done: Floats, good: Floats) -> float:
+def _share_half_width(keep: Mask, done: Mask, good: Mask) -> float:
     met = np.zeros(len(keep))
     met[np.flatnonzero(done)] = good
     seen = met[keep]

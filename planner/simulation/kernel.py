@@ -53,15 +53,16 @@ STOPPED_BY_LOAD, STOPPED_BY_FAULT = 1, 2
 
 def compiled(function: Callable[..., Any]) -> Any:
     """Compile a part of the loop, which only other parts call."""
-    return numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+    options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return numba.njit(nogil=True, error_model="numpy", **options)(function)
 
 
 def compiled_entry(function: Callable[..., Any]) -> Any:
     """Compile the loop's entry; keep the machine code on disk where some cache folder can be written."""
     try:
-        return numba.njit(cache=True, nogil=True)(function)
+        return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
     except RuntimeError:  # no folder to write to: compile in memory, once per process
-        return numba.njit(nogil=True)(function)
+        return numba.njit(nogil=True, error_model="numpy")(function)
 
 
 def is_compiled() -> bool:
