@@ -55,10 +55,15 @@ class Parts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GemmParameters:
-    """Dense matrix product: fractions of bandwidth and peak, and how much of a partly filled last wave is paid."""
+    """Dense matrix product: fractions of bandwidth and peak.
+
+    A tile works through k at `serial_ns` per element, which bounds narrow matrices; `wave` is how much of
+    a partly filled last wave is paid.
+    """
 
     fixed_us: float = 4.0
     bandwidth: float = 0.8
+    serial_ns: float = 0.5
     activation: float = 1.5
     wave: float = 0.3
     compute_64: float = 0.45
@@ -151,8 +156,8 @@ def _bounded(fixed_us: float, memory: Floats, compute: Floats, activations: Floa
 def gemm_parts(p: GemmParameters, device: Device, m: Floats, n: Floats, k: Floats, bits: float) -> Parts:
     """Time of an (m × k) by (k × n) product with weights of `bits`.
 
-    Weights are read once, the tiles of the output are dealt over the SMs in waves, and activations are
-    read and written (quantised ones a second time).
+    Weights are read once, and each output needs its k products in turn; the tiles of the output are dealt
+    over the SMs in waves, and activations are read and written (quantised ones a second time).
 
     Parameters
     ----------
@@ -171,6 +176,7 @@ def gemm_parts(p: GemmParameters, device: Device, m: Floats, n: Floats, k: Float
         Seconds.
     """
     memory = n * k * bits / 8 / (p.bandwidth * device.bandwidth)
+    memory = np.sqrt(np.sqrt(memory**4 + (k * p.serial_ns * 1e-9) ** 4))
     tiles = np.ceil(m / TILE) * np.ceil(n / TILE)
     waves = np.ceil(tiles / device.num_sms) * device.num_sms * TILE * TILE / (m * n)
     knots = np.log([p.compute_64, p.compute_256, p.compute_1024, p.compute_8192])

@@ -208,7 +208,7 @@ class EfficiencyProfile:
             if found:
                 names = [item.name for item in fields(kernels.PARAMETERS[kind])]
                 error = found["residual"] + (0.0 if name == dtype else INHERITED_ERROR)
-                return kernels.PARAMETERS[kind](**{key: found[key] for key in names}), error
+                return kernels.PARAMETERS[kind](**{key: found[key] for key in names if key in found}), error
         raise LookupError(f"no {kind} measured on {self.measured}")
 
     def all_reduce(self, ranks: int) -> tuple[Floats, Floats]:
