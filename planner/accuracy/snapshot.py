@@ -73,8 +73,7 @@ def _quantities(frame: pd.DataFrame, kind: str) -> list[tuple[str, pd.Series, pd
         return [(q, serving_counts(frame, q), classes) for q in SERVING_QUANTITIES if q in frame]
     if kind == "step":
         classes = is_moe_name(frame["model"]).map({True: "moe", False: "dense"}) + " " + frame["phase"]
-        kept = pd.Series(np.arange(len(frame)) % STEP_SOURCE = "NVIDIA AIConfigurator 0.12 kernel tables (Apache-2.0)"
-STEP_ROWS_KEPT == 0, frame.index)
+        kept = pd.Series(np.arange(len(frame)) % STEP_ROWS_KEPT == 0, frame.index)
         return [("step_ms", kept, classes)]
     usable = frame["evidence"].ne("C") if "evidence" in frame else pd.Series(True, frame.index)
     classes = frame["arch_class"].fillna("all") if "arch_class" in frame else pd.Series("all", frame.index)
