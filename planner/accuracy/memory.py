@@ -8,7 +8,6 @@ from planner.accuracy.memory_rows import MemoryCase, read_case
 from planner.errors import PlannerError
 from planner.memory_plan import MemoryPlan
 from planner.sizing import plan_memory
-from planner.sizing.verdict import REFUSED_LENGTH
 from planner.units import GIB
 
 COLUMNS = (
@@ -60,6 +59,8 @@ def predicted(case: MemoryCase) -> dict[str, object]:
         max_model_len=case.max_model_len,
         weight_dtype=case.weight_dtype,
         kv_cache_dtype=case.kv_cache_dtype,
+        draft_model=case.draft_model,
+        occupied_bytes=case.occupied_bytes,
         explain=False,
     )
     values: dict[str, object] = {
@@ -68,6 +69,8 @@ def predicted(case: MemoryCase) -> dict[str, object]:
         "pred_non_torch_gib": plan.non_torch_bytes / GIB,
         "pred_cuda_graph_gib": plan.cuda_graph_bytes / GIB,
         "pred_outcome": plan.outcome,
+        # engines print it only when they refuse the length; it is worth knowing before, too
+        "pred_est_max_model_len": min(plan.longest_context_tokens, case.max_model_len) or None,
     }
     if case.gpu_known:
         values |= _pool_columns(plan)
@@ -79,6 +82,4 @@ def _pool_columns(plan: MemoryPlan) -> dict[str, object]:
         "pred_available_kv_gib": plan.kv_pool_bytes / GIB,
         "pred_kv_tokens": plan.kv_tokens,
         "pred_max_concurrency": plan.max_concurrency,
-        # engines print it only when they refuse the length
-        "pred_est_max_model_len": plan.longest_context_tokens if plan.outcome == REFUSED_LENGTH else None,
     }

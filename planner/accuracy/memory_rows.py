@@ -9,55 +9,24 @@ from __future__ import annotations
 import dataclasses
 import re
 from dataclasses import dataclass, field
-from functools import cache
 
-from planner.accuracy.names import find_model
+from planner.accuracy.memory_names import find_draft, shape_of, weight_dtype_of
 from planner.catalog.gpu_catalog import get_gpu
-from planner.catalog.model_catalog import find_model_id, get_model, model_names
 from planner.engine import EngineSettings
 from planner.errors import InvalidInput
 from planner.hardware import Gpu, Parallelism
-from planner.model import MixerKind, ModelShape
+from planner.model import ModelShape
 from planner.quantization import weight_bytes_by_group
-from planner.sizing.kv_layout import kv_bytes_for
-from planner.sizing.runtime import DRIVER_RESERVE_BYTES, DRIVER_RESERVE_SHARE
+from planner.sizing.defaults import ollama_context_tokens
+from planner.sizing.runtime import DRIVER_RESERVE_BYTES, DRIVER_RESERVE_SHARE, visible_memory_bytes
 from planner.units import GIB
 
-#: names that say a class of models, not one of them
-CLASSES: tuple[tuple[str, str], ...] = (
-    (r"deepseek.?v3forcausallm|deepseek-(v3|r1)", "deepseek-ai/DeepSeek-V3"),
-    (r"nemotron.*120b|nemotron-3-super", "nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-BF16"),
-    (r"70b llama-?3", "meta-llama/Llama-3.3-70B-Instruct"),
-    (r"coder-v2-lite", "deepseek-ai/DeepSeek-V2-Lite"),
-    (r"coder-v2", "deepseek-ai/DeepSeek-Coder-V2-Instruct"),
-    (r"deepseek-v2 family", "deepseek-ai/DeepSeek-V2-Chat"),
-    (r"glm-4\.x class", "zai-org/GLM-4.6"),
-    (r"qwen3\.5/qwen3-next", "Qwen/Qwen3.5-35B-A3B"),
-    (r"^qwen3\.5 ", "Qwen/Qwen3.5-397B-A17B"),
-    (r"gemma3:(\d+b)", "google/gemma-3-{}-it"),
-    (r"48-layer moe class", "Qwen/Qwen3-30B-A3B"),
-    (r"mistral-7b", "mistralai/Mistral-7B-Instruct-v0.3"),
-)
-QUANTIZATIONS: tuple[tuple[str, str], ...] = (
-    (r"nvfp4", "nvfp4"),
-    (r"mxfp4", "mxfp4"),
-    (r"iq4[_-]?xs", "gguf_iq4_xs"),
-    (r"q8[_-]?0", "gguf_q8_0"),
-    (r"q6[_-]?k", "gguf_q6_k"),
-    (r"q5[_-]?k", "gguf_q5_k_m"),
-    (r"q4[_-]?0", "gguf_q4_0"),
-    (r"q4[_-]?k|gguf|ollama", "gguf_q4_k_m"),
-    (r"w8a8|int8 w8a8|w8a8-int8|\bint8\b", "int8"),
-    (r"gptq[-_ ]?(int)?8(?![.\d])|w8a16", "gptq_int8"),
-    (r"w4a16", "int4_g128"),
-    (r"awq", "awq_int4"),
-    (r"gptq|autoround|auto-round|int4|4.?bit", "gptq_int4"),
-    (r"bnb|bitsandbytes|nf4", "bnb_nf4"),
-    (r"fp8", "fp8"),
-)
 FAMILY_OF_ENGINE = (("sglang", "sglang"), ("llama.cpp", "llamacpp"), ("ollama", "llamacpp"), ("tensorrt", "trtllm"),
                     ("tgi", "tgi"), ("vllm", "vllm"))  # fmt: skip
-ASSUMED_GPU = "H100 SXM"
+#: GPUs that a row may mean when it names none, the smallest first
+ASSUMED_GPUS = ("H100 SXM", "H200 SXM", "B200")
+WITHOUT_VISION = re.compile(r"no vision|language[-_]model[-_]only|limit[-_]mm[-_]per[-_]prompt\S*\Wimage\W{1,3}0\b")
+FREE_AFTER_WEIGHTS = 0.1  # share of the budget that the assumed GPU must leave beside the weights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +41,8 @@ class MemoryCase:
     max_model_len: int
     weight_dtype: str
     kv_cache_dtype: str
+    draft_model: ModelShape | None = None
+    occupied_bytes: float = 0.0
     assumptions: tuple[str, ...] = field(default=())
 
 
@@ -95,28 +66,14 @@ def read_case(row: dict[str, str]) -> MemoryCase:
     """
     notes = f"{row.get('other_flags', '')} {row.get('notes', '')}"
     model = shape_of(row)
+    if WITHOUT_VISION.search(notes):
+        model = dataclasses.replace(model, vision_parameters=0)
     gpu, known = gpu_of(row.get("gpu", "") or gpu_class_in(notes), row.get("gpu_mem_gib", ""))
-    version, family = row.get("version", ""), family_of(row.get("engine", ""))
-    limit = model.max_position_embeddings
-    length = first_integer(row.get("max_model_len", "")) or flag_integer(notes, "context-length") or limit
-    per_slot = re.search(r"slots? x (\d+)", row.get("max_model_len", ""))
-    engine = EngineSettings(
-        name=family,
-        family=family,
-        version=version,
-        gpu_memory_utilization=utilization_of(row.get("gpu_memory_utilization", ""), notes),
-        max_num_seqs=first_integer(row.get("max_num_seqs", "")) or flag_integer(notes, "max[-_]num[-_]seqs"),
-        max_num_batched_tokens=first_integer(row.get("max_num_batched_tokens", ""))
-        or flag_integer(notes, "max[-_]num[-_]batched[-_]tokens"),
-        block_size=block_size_of(row, family, notes),
-        cuda_graphs=not ("true" in row.get("enforce_eager", "").lower() or "enforce-eager" in notes),
-        num_speculative_tokens=speculative_tokens(notes),
-        cache_state_prefixes=bool(re.search(r"(?<!no )prefix caching|enable[-_]prefix[-_]caching(?!=False)", notes)),
-        max_loras=1 if re.search(r"lora enabled|enable-lora", notes, re.IGNORECASE) else 0,
-    )
-    parallelism = parallelism_of(row)
+    engine, parallelism = engine_of(row, notes), parallelism_of(row)
     weight_dtype = weight_dtype_of(row, model)
-    if weight_dtype == "auto" and not row.get("weight_quant") and known and family == "vllm":
+    if not known:
+        gpu = assumed_gpu(model, weight_dtype, parallelism)
+    if weight_dtype == "auto" and not row.get("weight_quant") and known and engine.family == "vllm":
         share = engine.gpu_memory_utilization or 0.9
         weight_dtype = narrowest_needed(model, gpu, parallelism, share)
     return MemoryCase(
@@ -125,10 +82,76 @@ def read_case(row: dict[str, str]) -> MemoryCase:
         gpu_known=known,
         engine=engine,
         parallelism=parallelism,
-        max_model_len=int(per_slot[1]) if per_slot else length,
+        max_model_len=length_of(row, notes, model, gpu),
         weight_dtype=weight_dtype,
         kv_cache_dtype=kv_dtype_of(row, notes),
+        draft_model=find_draft(notes),
+        occupied_bytes=occupied_of(f"{notes} {row.get('outcome_detail', '')}", gpu),
     )
+
+
+def engine_of(row: dict[str, str], notes: str) -> EngineSettings:
+    """Settings of a row: its columns first, then flags in free text; what neither says stays open."""
+    family = family_of(row.get("engine", ""))
+    share = row.get("gpu_memory_utilization", "") or flag_text(notes, "gpu[-_]memory[-_]utilization|mem[-_]fraction")
+    lora = re.search(r"lora enabled|enable[-_]lora", notes, re.IGNORECASE)
+    return EngineSettings(
+        name=family,
+        family=family,
+        version=row.get("version", ""),
+        gpu_memory_utilization=utilization_of(share, notes),
+        max_num_seqs=first_integer(row.get("max_num_seqs", ""))
+        or flag_integer(notes, "max[-_]num[-_]seqs|max[-_]running[-_]requests|num[-_]parallel")
+        or parallel_slots(row),
+        max_num_batched_tokens=first_integer(row.get("max_num_batched_tokens", ""))
+        or flag_integer(notes, "max[-_]num[-_]batched[-_]tokens|chunked[-_]prefill[-_]size"),
+        block_size=block_size_of(row, family, notes),
+        cuda_graphs=not ("true" in row.get("enforce_eager", "").lower() or "enforce-eager" in notes),
+        num_speculative_tokens=speculative_tokens(notes),
+        cache_state_prefixes=bool(re.search(r"(?<!no )prefix caching|enable[-_]prefix[-_]caching(?!=False)", notes)),
+        max_loras=flag_integer(notes, "max[-_]loras") or (1 if lora else 0),
+        max_lora_rank=flag_integer(notes, "max[-_]lora[-_]rank") or 16,
+        kv_offload_gib=float(flag_integer(notes, "kv[-_]offloading[-_]size") or 0),
+    )
+
+
+def length_of(row: dict[str, str], notes: str, model: ModelShape, gpu: Gpu) -> int:
+    """Longest sequence of a row: stated, or the engine's default (the model's limit; Ollama's by memory)."""
+    stated = row.get("max_model_len", "")
+    per_slot = re.search(r"slots? x (\d+)", stated)
+    if per_slot:
+        return int(per_slot[1])
+    given = first_integer(stated) or flag_integer(notes, "context-length|max[-_]model[-_]len|num_ctx|ctx-size")
+    limit = model.max_position_embeddings
+    if given is None and "ollama" in row.get("engine", "").lower():
+        return ollama_context_tokens(gpu, limit)
+    return given or limit
+
+
+def parallel_slots(row: dict[str, str]) -> int | None:
+    """Slots of llama.cpp: "4 slots x 8192"."""
+    found = re.search(r"(\d+) slots? x \d+", row.get("max_model_len", ""))
+    return int(found[1]) if found else None
+
+
+def occupied_of(text: str, gpu: Gpu) -> float:
+    """Memory that other processes hold, where a row says how much was free before the start."""
+    found = re.search(r"[Ff]ree memory on device[^(]*\((\d+\.?\d*)/(\d+\.?\d*) ?GiB\)", text)
+    if found:
+        return max(0.0, float(found[2]) - float(found[1])) / float(found[2]) * visible_memory_bytes(gpu)
+    stated = re.search(r"other process\w*[^.;]{0,40}?(\d+\.?\d*) ?GiB", text)
+    return float(stated[1]) * GIB if stated else 0.0
+
+
+def assumed_gpu(model: ModelShape, weight_dtype: str, parallelism: Parallelism) -> Gpu:
+    """GPU for a row that names none: the first usual one whose budget the weights do not fill."""
+    weights = sum(weight_bytes_by_group(model, weight_dtype).values()) / parallelism.gpus_per_replica
+    weights /= parallelism.attention_data_parallel_size if parallelism.expert_parallel else 1
+    for name in ASSUMED_GPUS:
+        gpu = get_gpu(name)
+        if weights < (1 - FREE_AFTER_WEIGHTS) * 0.9 * visible_memory_bytes(gpu):
+            return gpu
+    return get_gpu(ASSUMED_GPUS[-1])
 
 
 def narrowest_needed(model: ModelShape, gpu: Gpu, parallelism: Parallelism, share: float) -> str:
@@ -155,8 +178,14 @@ def first_integer(text: str) -> int | None:
 
 def flag_integer(text: str, name: str) -> int | None:
     """Whole number after a flag or setting in free text."""
-    found = re.search(rf"{name}[= ]+(\d+)", text)
+    found = re.search(rf"(?:{name})[= ]+(\d+)", text)
     return int(found[1]) if found else None
+
+
+def flag_text(text: str, name: str) -> str:
+    """Word after a flag or setting in free text, "" when it is not there."""
+    found = re.search(rf"(?:{name})[-_\w]*[= ]+(\S+)", text)
+    return found[1] if found else ""
 
 
 def utilization_of(text: str, notes: str) -> float | None:
@@ -197,11 +226,12 @@ def parallelism_of(row: dict[str, str]) -> Parallelism:
     stated = re.search(r"DP(?: attention)?\s?(\d+)", text)
     data = int(stated[1]) if stated else 1
     attention_only = "attention" in text.lower()
-    tp = first_integer(row.get("tp", "")) or 1
-    pp = first_integer(row.get("pp", "")) or 1
+    flags = f"{row.get('other_flags', '')} {text}"
+    tp = first_integer(row.get("tp", "")) or flag_integer(flags, "tensor[-_]parallel[-_]size|--tp(?:-size)?|-tp")
+    pp = first_integer(row.get("pp", "")) or flag_integer(flags, "pipeline[-_]parallel[-_]size|--pp(?:-size)?|-pp") or 1
+    tp = tp or 1
     if attention_only and data > 1:
         tp = max(1, tp // data)
-    flags = f"{row.get('other_flags', '')} {text}"
     context = re.search(
         r"(?:decode[-_]context[-_]parallel(?:[-_]size)?|dcp(?:[-_]size)?)[=: ]*(\d+)", flags, re.IGNORECASE
     )
@@ -227,30 +257,12 @@ def kv_dtype_of(row: dict[str, str], notes: str) -> str:
     return "auto"
 
 
-def weight_dtype_of(row: dict[str, str], model: ModelShape) -> str:
-    """Scheme of the weights: what the column says, else what the name says, else as published."""
-    if "float32" in row.get("dtype", ""):
-        return "fp32"
-    column, name = row.get("weight_quant", "").lower(), row.get("model", "").lower()
-    if column == "none":
-        return "auto"
-    texts = [name] if column in ("", "compressed-tensors") else [column, name]
-    if column == "gptq_marlin" and "w4a16" in name:
-        texts = [name]
-    for text in texts:
-        scheme = next((scheme for pattern, scheme in QUANTIZATIONS if re.search(pattern, text)), None)
-        if scheme is not None:
-            same = scheme == model.quantization or (scheme == "fp8" and model.quantization.startswith("fp8"))
-            return "auto" if same else scheme
-    return "auto"
-
-
 def gpu_of(name: str, memory: str) -> tuple[Gpu, bool]:
     """GPU of a row, with the memory that its engine saw where the row states it."""
     visible = _visible_gib(memory) or _visible_gib_in_name(name)
     gpu, known = _catalog_gpu(name), True
     if gpu is None:
-        gpu, known = get_gpu(ASSUMED_GPU), False
+        gpu, known = get_gpu("H100 SXM"), bool(visible)
         marketing = re.search(r"(\d+)", memory) or re.search(r"(\d+) ?GB", name)
         if marketing and not visible:
             gib = float(marketing[1])
@@ -298,90 +310,4 @@ def _catalog_gpu(name: str) -> Gpu | None:
             return get_gpu(text)
         except InvalidInput:
             continue
-    return None
-
-
-def shape_of(row: dict[str, str]) -> ModelShape:
-    """Shape of a row's model: by name, by the class that it names, or by its cache per token and size.
-
-    Raises
-    ------
-    InvalidInput
-        When nothing in the catalog fits.
-    """
-    name = row.get("model", "")
-    key = find_model_key(name)
-    if key is None:
-        key = _by_cache_per_token(name)
-    if key is None:
-        raise InvalidInput("model", name, "a model of the catalog, or a row that names its shape")
-    return get_model(key)
-
-
-@cache
-def find_model_key(name: str) -> str | None:
-    """Catalog id for a published name."""
-    plain = re.sub(r"-\d{4}$", "", re.sub(r"\(.*?\)", " ", name).strip())
-    spellings = [name, plain, plain.split(" ")[0]]
-    spellings += [_without_quantization(text) for text in (plain, plain.split(" ")[0])]
-    for text in spellings:
-        found = find_model_id(text.split("/")[-1]) if len(text) > 5 else None
-        if found is not None:
-            return found
-    for text in spellings:
-        found = find_model(text) if text else None
-        if found is not None and found in model_names():
-            return found
-    contained = _longest_contained(plain) or _longest_contained(name)
-    if contained is not None:
-        return contained
-    for pattern, key in CLASSES:
-        match = re.search(pattern, name, re.IGNORECASE)
-        if match:
-            return key.format(*match.groups()) if "{}" in key else key
-    return None
-
-
-def _without_quantization(text: str) -> str:
-    text = text.split("/")[-1]
-    noise = r"[-_ .]?(fp8([-_](dynamic|block|static))?|nvfp4|mxfp4|w\d+a\d+|quantized|awq|gptq|int\d|\d ?bit|gguf|"
-    noise += r"autoround|q\d[_-]?(k[_-]?[sml]|k|0)?|ud|resharded|bnb|bf16|unsloth)(?![a-z0-9])"
-    before = None
-    while before != text:
-        before, text = text, re.sub(noise, "", text, flags=re.IGNORECASE)
-    return text
-
-
-@cache
-def _reduced_names() -> dict[str, str]:
-    reduced: dict[str, str] = {}
-    for key in model_names():
-        short = re.sub(r"-(instruct|it|hf|chat|base)\b.*", "", key.split("/")[-1].lower())
-        reduced.setdefault(re.sub(r"[^a-z0-9.]", "", short), key)
-    return reduced
-
-
-def _longest_contained(name: str) -> str | None:
-    """Catalog model whose short name the published one contains, the longest first."""
-    text = re.sub(r"[^a-z0-9.]", "", name.lower())
-    for short in sorted(_reduced_names(), key=len, reverse=True):
-        at = text.find(short)
-        if len(short) >= 6 and at >= 0 and not text[at + len(short) : at + len(short) + 1].isdigit():
-            return _reduced_names()[short]
-    return None
-
-
-def _by_cache_per_token(name: str) -> str | None:
-    """Catalog model with the stated KiB per token and about the stated size; None unless both are stated."""
-    cache_kib = re.search(r"~?(\d+(?:\.\d+)?) ?KiB/token", name)
-    size = re.search(r"~?(\d+(?:\.\d+)?)B\b", name.split("(")[0])
-    if not cache_kib or not size:
-        return None
-    wanted = float(cache_kib[1]) * 1024
-    for key in model_names():
-        model = get_model(key)
-        plain = all(layer.mixer.kind is MixerKind.FULL for layer in model.layer_kinds)
-        near = abs(model.num_parameters / 1e9 / float(size[1]) - 1) < 0.1
-        if plain and near and abs(kv_bytes_for(model, 1) / wanted - 1) < 0.02:
-            return key
     return None

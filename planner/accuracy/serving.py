@@ -29,8 +29,8 @@ from planner.simulation import simulate
 from planner.simulation.records import Limits, Requests, SimulationResult
 from planner.sizing import plan_memory
 from planner.step_time import StepTimeTable, StepWork
-from planner.step_time_model.overheads import overhead
 from planner.step_time_model import step_time_table
+from planner.step_time_model.overheads import overhead
 
 COLUMNS = (
     "pred_output_tok_s_total",
@@ -120,7 +120,10 @@ def predict_case(case: ServingCase, deployments: dict[Hashable, Deployment | str
     api_s, api_token_s = _api_s(case)
     requests = draw_case(case, api_s)
     engine, table = found.engine, found.table
-    if not case.with_api:
+    if case.with_api:
+        streaming_s = overhead(case.engine, ".".join(map(str, case.version)), "stream_us_per_sequence") * 1e-6
+        table = dataclasses.replace(table, host_per_sequence_s=table.host_per_sequence_s + streaming_s)
+    else:
         table = dataclasses.replace(table, request_overhead_s=0.0)
     if case.arrival == "static":
         engine = dataclasses.replace(engine, batching=Batching.STATIC, max_num_seqs=case.concurrency)

@@ -181,7 +181,7 @@ def _lengths(row: Mapping[str, Any]) -> dict[str, float]:
     if "RANDOM_RANGE_RATIO 0.8" in notes or "kimi-k2.5-gap" in notes or "397b-gap" in notes:
         # published lengths are the nominal upper end: drawn in 0.8 to 1.0 of it
         out |= {"prompt_low": 0.8, "prompt_high": 1.0, "output_low": 0.8, "output_high": 1.0}
-    elif "ShareGPT" in notes or "dataset means" in notes or (isl < 400 and osl < 300 and "random" not in notes and "bench serve" in notes):
+    elif "ShareGPT" in notes or (isl < 400 and osl < 300 and "random" not in notes and "bench serve" in notes):
         # conversations: about exponential, cut at the client's limit
         out |= {"prompt_low": -1.0, "prompt_high": 5.0, "output_low": -1.0, "output_high": 5.0}
     elif "NVIDIA internal gap-analysis" in notes:
