@@ -80,6 +80,7 @@ class EngineSettings:
     max_loras: int = 0
     max_lora_rank: int = 16
     cache_state_prefixes: bool = False  # hybrids keep a state checkpoint per sequence for prefix reuse
+    kv_offload_gib: float = 0.0  # CPU memory that keeps evicted KV blocks, over all ranks of a replica
     source: str = ""
     source_date: str = ""  # when the source was read or the version shipped
 
@@ -106,3 +107,6 @@ class EngineSettings:
         require_int("max_waiting_steps", self.max_waiting_steps, at_least=0)
         if self.patience_s is not None:
             require_number("patience_s", self.patience_s, above=0)
+        require_int("max_loras", self.max_loras, at_least=0, at_most=4096)
+        require_int("max_lora_rank", self.max_lora_rank, at_most=4096)
+        require_number("kv_offload_gib", self.kv_offload_gib, at_least=0)

@@ -63,6 +63,7 @@ class MemoryPlan:
     notes: tuple[str, ...] = ()  # estimates and assumptions, visibly marked
     weights_error: float = 0.0  # relative half-width of the band on weights
     kv_pool_error: float = 0.0
+    offloaded_kv_tokens: int = 0  # more tokens that CPU offload keeps for reuse; running sequences cannot use it
 
     @property
     def free_bytes(self) -> float:

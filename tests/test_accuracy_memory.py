@@ -4,14 +4,8 @@ import pandas as pd
 import pytest
 
 from planner.accuracy.memory import predict
-from planner.accuracy.memory_rows import (
-    find_model_key,
-    first_integer,
-    gpu_of,
-    parallelism_of,
-    read_case,
-    weight_dtype_of,
-)
+from planner.accuracy.memory_names import find_model_key, weight_dtype_of
+from planner.accuracy.memory_rows import first_integer, gpu_of, parallelism_of, read_case
 from planner.catalog.model_catalog import get_model
 from planner.sizing.runtime import visible_memory_bytes
 from planner.units import GIB

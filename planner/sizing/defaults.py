@@ -126,3 +126,11 @@ def default_utilization(edition: Edition, gpu: Gpu, parallelism: Parallelism) ->
             reserved_mb = max(reserved_mb, 10 * 1024)
         return max(0.5, 1 - reserved_mb / 1024 / gpu.memory_gib)
     return {"trtllm": 0.9, "tgi": 0.95, "llamacpp": 1.0}.get(edition.family, 0.9)
+
+
+def ollama_context_tokens(gpu: Gpu, limit: int) -> int:
+    """Context that Ollama chooses by total video memory: 4,096, from 23 GiB 32,768, from 47 GiB 262,144 tokens."""
+    for least_gib, tokens in ((47, 262_144), (23, 32_768)):
+        if gpu.memory_gib >= least_gib:
+            return min(limit, tokens)
+    return min(limit, 4096)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 from planner.engine import EngineSettings
 from planner.memory_plan import Formula
 from planner.sizing.ranks import Demand
 from planner.sizing.runtime import captured_sizes, visible_memory_bytes
-from planner.sizing.verdict import REFUSED_DIVISION, Verdict, judge
+from planner.sizing.verdict import REFUSED_DIVISION, REFUSED_FREE_MEMORY, Verdict, judge
 from planner.units import GIB, MIB, format_number
 
 NARROWER = ("fp8", "int4_g128")
@@ -179,6 +180,12 @@ def _setting_remedies(demand: Demand, verdict: Verdict) -> list[str]:
                 starts = _starts(demand, engine={"gpu_memory_utilization": middle / 100})
                 low, high = (low, middle) if starts else (middle, high)
             found.append(f"gpu_memory_utilization {high / 100:g}")
+    if verdict.outcome == REFUSED_FREE_MEMORY:
+        total = visible_memory_bytes(demand.gpu)
+        lower = math.floor((1 - demand.occupied_bytes / total) * 100) / 100
+        if lower > 0 and _starts(demand, engine={"gpu_memory_utilization": lower}):
+            found.append(f"gpu_memory_utilization {lower:g}")
+        return ["memory that other processes hold", *found]
     if demand.kv_cache_dtype in ("auto", "bf16", "fp16"):
         narrow = "q8_0" if demand.engine.family == "llamacpp" else "fp8"
         if _starts(demand, kv_cache_dtype=narrow):

@@ -14,6 +14,7 @@ from planner.sizing.explain import formulas, remedies
 from planner.sizing.ranks import Demand
 from planner.sizing.runtime import visible_memory_bytes
 from planner.sizing.verdict import REFUSED_DIVISION, Verdict, judge, logged_kv_tokens
+from planner.units import GIB
 
 #: half-widths of the bands: 90th percentiles of the errors on published start-up logs
 WEIGHTS_ERROR = 0.02
@@ -32,6 +33,9 @@ def plan_memory(
     mean_sequence_tokens: float | None = None,
     shared_prefix_tokens: int = 0,
     draft_weights_bytes: float = 0.0,
+    draft_model: ModelShape | None = None,
+    draft_weight_dtype: str = "auto",
+    occupied_bytes: float = 0.0,
     explain: bool = True,
 ) -> MemoryPlan:
     """Size the memory of one replica's binding GPU.
@@ -58,7 +62,13 @@ def plan_memory(
     shared_prefix_tokens : int
         Leading tokens that all sequences have in common; with prefix caching they are held once.
     draft_weights_bytes : float
-        Weights of a separate draft model on each GPU.
+        Weights of a separate draft model on each GPU, when its shape is not known.
+    draft_model : ModelShape, optional
+        Separate draft model: its weights and its cache join the plan, divided as the model is.
+    draft_weight_dtype : str
+        Scheme of its weights.
+    occupied_bytes : float
+        What other processes hold of each GPU before the engine starts.
     explain : bool
         Whether to make formulas and, if it does not start, remedies. A search can do without.
 
@@ -75,11 +85,14 @@ def plan_memory(
     require_int("max_model_len", max_model_len, at_most=10**9)
     require_int("shared_prefix_tokens", shared_prefix_tokens, at_least=0)
     require_number("draft_weights_bytes", draft_weights_bytes, at_least=0)
+    require_number("occupied_bytes", occupied_bytes, at_least=0)
     if mean_sequence_tokens is not None:
         require_number("mean_sequence_tokens", mean_sequence_tokens, above=0)
     if kv_cache_dtype not in kv_dtype_names():
         raise InvalidInput("kv_cache_dtype", kv_cache_dtype, "one of " + ", ".join(kv_dtype_names()))
     resolve_scheme(model, weight_dtype)  # refuses an unknown name
+    if draft_model is not None:
+        resolve_scheme(draft_model, draft_weight_dtype)
     demand = Demand(
         model=model,
         gpu=gpu,
@@ -89,6 +102,9 @@ def plan_memory(
         weight_dtype=weight_dtype,
         kv_cache_dtype=kv_cache_dtype,
         draft_weights_bytes=draft_weights_bytes,
+        draft_model=draft_model,
+        draft_weight_dtype=draft_weight_dtype,
+        occupied_bytes=occupied_bytes,
     )
     shared = shared_prefix_tokens if engine.enable_prefix_caching else 0
     return _planned(demand, mean_sequence_tokens or float(max_model_len), shared, explain)
@@ -102,7 +118,8 @@ def _planned(demand: Demand, mean_tokens: float, shared_tokens: int, explain: bo
     usable = max(0, blocks - 1) if resolved.edition.family == "vllm" else blocks  # one is the null block
     tokens = logged_kv_tokens(verdict, demand.max_model_len)
     full = max(1, layout.blocks_in_decode(demand.max_model_len))
-    typical = max(1, layout.blocks_in_decode(min(mean_tokens, demand.max_model_len)))
+    ahead = demand.engine.num_speculative_tokens  # slots for drafted tokens beyond the sequence's own
+    typical = max(1, layout.blocks_in_decode(min(mean_tokens + ahead, demand.max_model_len)))
     shared = min(typical - 1, int(min(shared_tokens, mean_tokens)) // layout.main.block_tokens)  # whole blocks only
     return MemoryPlan(
         total_bytes=visible_memory_bytes(demand.gpu),
@@ -135,7 +152,15 @@ def _planned(demand: Demand, mean_tokens: float, shared_tokens: int, explain: bo
         notes=_notes(demand, verdict),
         weights_error=WEIGHTS_ERROR,
         kv_pool_error=KV_POOL_ERROR,
+        offloaded_kv_tokens=offloaded_tokens(demand, verdict),
     )
+
+
+def offloaded_tokens(demand: Demand, verdict: Verdict) -> int:
+    """Tokens whose cache CPU offload keeps: its bytes are shared by the ranks (vLLM kv_offloading_size)."""
+    layout = verdict.rank.layout
+    share = demand.engine.kv_offload_gib * GIB / demand.parallelism.gpus_per_replica
+    return int(share / layout.bytes_per_token) * layout.context_parallel if layout.bytes_per_token else 0
 
 
 def served_length(demand: Demand, verdict: Verdict) -> int:
@@ -160,6 +185,11 @@ def _notes(demand: Demand, verdict: Verdict) -> tuple[str, ...]:
         notes.append(
             f"The pool holds {served:,} tokens, less than the {demand.max_model_len:,} asked for: "
             "the engine starts and rejects longer requests."
+        )
+    if demand.engine.kv_offload_gib:
+        notes.append(
+            f"CPU memory keeps {offloaded_tokens(demand, verdict):,} more tokens for reuse; "
+            "running sequences need theirs on the GPU."
         )
     if demand.parallelism.attention_data_parallel_size > 1:
         notes.append("Each data-parallel rank has a pool of its own; figures are per rank.")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 
 from planner.engine import EngineSettings
 from planner.hardware import Gpu, Parallelism
-from planner.model import Layer, Mixer, MixerKind, ModelShape
+from planner.model import Layer, Mixer, MixerKind, ModelShape, Shard, TensorGroup
 from planner.quantization import resolve_scheme
 from planner.sizing.defaults import Resolved, resolve
-from planner.sizing.edition import GRAPHS_IN_BUDGET
+from planner.sizing.edition import FREE_MEMORY_CHECK, GRAPHS_IN_BUDGET
 from planner.sizing.kv_layout import KvLayout, build_layout
 from planner.sizing.runtime import activation_bytes, cuda_graph_bytes, non_torch_bytes, visible_memory_bytes
 from planner.sizing.shards import Stage, pipeline_stages
@@ -33,6 +34,9 @@ class Demand:
     weight_dtype: str = "auto"
     kv_cache_dtype: str = "auto"
     draft_weights_bytes: float = 0.0
+    draft_model: ModelShape | None = None
+    draft_weight_dtype: str = "auto"
+    occupied_bytes: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,19 +71,56 @@ def limits_of(demand: Demand) -> Resolved:
 
 
 def drafts_with_own_layers(demand: Demand) -> bool:
-    """Whether multi-token-prediction layers are loaded: the model has them and drafting is on."""
-    return demand.engine.num_speculative_tokens > 0 and demand.model.mtp_parameters > 0
+    """Whether multi-token-prediction layers are loaded: the model has them, and drafts without another model."""
+    own = demand.draft_model is None and demand.model.mtp_parameters > 0
+    return own and demand.engine.num_speculative_tokens > 0
 
 
 def lora_bytes(layers: tuple[tuple[Layer, int], ...], engine: EngineSettings, tensor_parallel_size: int) -> float:
-    """LoRA slots, allocated in full: slots × rank × (in + out) of every dense matrix, 16-bit, on one GPU."""
+    """LoRA slots on one GPU, allocated in full and in 16 bits.
+
+    Each slot holds rank × (in + out) of every dense matrix; the half on the matrix's divided side is divided
+    too, the other one replicated (vLLM without fully sharded LoRA). Gate and up have a factor A each.
+    """
     if not engine.max_loras:
         return 0.0
-    total = 0
+    total = 0.0
     for layer, count in layers:
-        dense = [x for x in layer.linears if x.count == 1 and x.quantizable]
-        total += count * sum(x.in_features + x.out_features for x in dense)
-    return 2.0 * engine.max_loras * engine.max_lora_rank * total / tensor_parallel_size
+        for linear in layer.linears:
+            if linear.count > 1 or not linear.quantizable:
+                continue
+            inputs: float = linear.in_features * (2 if linear.name.startswith("gate_up") else 1)
+            outputs: float = linear.out_features
+            if linear.shard is Shard.ROW:
+                inputs /= tensor_parallel_size
+            elif linear.shard is not Shard.REPLICATED:
+                outputs /= tensor_parallel_size
+            total += count * (inputs + outputs)
+    return 2.0 * engine.max_loras * engine.max_lora_rank * total
+
+
+def draft_bytes_per_gpu(demand: Demand) -> float:
+    """Weights of a separate draft model on one GPU; it is divided as the model is."""
+    size = demand.draft_weights_bytes
+    if demand.draft_model is not None:
+        alone = Parallelism(tensor_parallel_size=demand.parallelism.tensor_parallel_size)
+        size += pipeline_stages(demand.draft_model, demand.draft_weight_dtype, alone, False)[0].weights_bytes
+    return size
+
+
+def held_by_engine(demand: Demand, stage: Stage) -> Stage:
+    """The stage with what the engine adds to the checkpoint's tensors, or leaves on the CPU.
+
+    LoRA slots and the draft model are added. llama.cpp keeps an untied input embedding on the CPU (its
+    log's "CPU_Mapped model buffer").
+    """
+    sizes = stage.weights_by_group
+    if demand.engine.family == "llamacpp" and not demand.model.tie_word_embeddings:
+        sizes = tuple(row for row in sizes if row[0] != TensorGroup.EMBEDDING.value)
+    slots = lora_bytes(stage.layers, demand.engine, demand.parallelism.tensor_parallel_size)
+    draft = draft_bytes_per_gpu(demand) if stage.is_last else 0.0
+    added = tuple(row for row in (("lora", slots), ("draft", draft)) if row[1])
+    return dataclasses.replace(stage, weights_by_group=sizes + added)
 
 
 def draft_mixer(model: ModelShape) -> Mixer | None:
@@ -113,8 +154,10 @@ def all_ranks(demand: Demand, resolved: Resolved | None = None) -> tuple[Rank, .
     ranks = []
     wide = resolved.edition.family == "sglang" and parallelism.attention_data_parallel_size > 1
     for stage in pipeline_stages(model, demand.weight_dtype, parallelism, drafting, wide):
+        stage = held_by_engine(demand, stage)
+        drafts = demand.draft_model.layer_counts() if demand.draft_model is not None and stage.is_last else ()
         layout = build_layout(
-            stage.layers,
+            stage.layers + drafts,
             tensor_parallel_size=parallelism.tensor_parallel_size,
             context_parallel=parallelism.decode_context_parallel_size,
             kv_cache_dtype=demand.kv_cache_dtype,
@@ -125,8 +168,7 @@ def all_ranks(demand: Demand, resolved: Resolved | None = None) -> tuple[Rank, .
             state_checkpoints=int(engine.cache_state_prefixes),
             draft_mixer=draft_mixer(model) if drafting and stage.is_last else None,
         )
-        weights = stage.weights_bytes + (demand.draft_weights_bytes if stage.is_last else 0.0)
-        weights += lora_bytes(stage.layers, engine, parallelism.tensor_parallel_size)
+        weights = stage.weights_bytes
         activation = activation_bytes(
             model,
             stage.layers,
@@ -157,26 +199,30 @@ def _rank(
     activation: float,
     graphs: float,
 ) -> Rank:
-    """Apply the budget rule of the engine's family."""
+    """Apply the budget rule of the engine's family.
+
+    What other processes hold counts as used where an engine looks at free memory: vLLM before v0.9, and all others.
+    """
     total, share, family = visible_memory_bytes(demand.gpu), resolved.gpu_memory_utilization, resolved.edition.family
     other = non_torch_bytes(resolved, demand.parallelism, demand.gpu)
-    budget, in_budget = share * total, False
+    budget, in_budget, taken = share * total, False, demand.occupied_bytes
     if family == "vllm":
         in_budget = not resolved.edition.is_v0 and resolved.edition.since(GRAPHS_IN_BUDGET)
+        other += 0.0 if resolved.edition.since(FREE_MEMORY_CHECK) else taken
         pool = budget - weights - activation - other - (graphs if in_budget else 0.0)
     elif family == "sglang":  # weights and pool share the static fraction, the rest runs in what remains
-        budget = share * (total - SGLANG_CONTEXT_BYTES)
+        budget = share * (total - SGLANG_CONTEXT_BYTES - taken)
         pool = budget - weights
     elif family in ("trtllm", "tgi"):  # a share of what is free after loading
-        free = total - weights - activation - other
+        free = total - taken - weights - activation - other
         pool = share * free * (1 - (TRTLLM_RESERVED_SHARE if family == "trtllm" else 0.0))
         budget = total
     elif family == "llamacpp":  # every slot's context is reserved at once
-        activation, other, budget = _llamacpp_buffers(demand.model, resolved), LLAMACPP_HEADROOM_BYTES, total
+        activation, other, budget = _llamacpp_buffers(demand.model, resolved), LLAMACPP_HEADROOM_BYTES, total - taken
         sequence = layout.bytes_per_token * demand.max_model_len + _state_bytes(layout)
         pool = sequence * resolved.max_num_seqs
     else:
-        pool = budget - weights - activation - other
+        pool = budget - weights - activation - other - taken
     return Rank(
         stage=stage,
         layout=layout,

@@ -33,13 +33,15 @@ BEFORE_HOPPER = ("Turing", "Volta", "Ampere", "Ada")  # no symmetric memory betw
 NCCL_BYTES = {1: 0.0, 2: 0.41 * GIB}
 NCCL_BYTES_LATER = {1: 0.0, 2: 1.83 * GIB}
 PIPELINE_RANK_BYTES = 0.07 * GIB
-#: captured graphs: 0.2 GiB + 20 MiB per layer with 51 sizes (Hopper, v0.19, scatter ± 20 %), half per layer on
-#: older GPUs; experts add 0.4 GiB. All but 0.08 GiB in proportion to the number of sizes (few: 0.08 to 0.11 GiB).
+#: captured graphs: 0.2 GiB + 20 MiB per layer with 51 sizes (Hopper, v0.19, scatter ± 20 %). On smaller GPUs
+#: 0.53 GiB whatever the depth: 0.53 with 28 and 0.52 with 36 layers (RTX 4090 and another of 24 GB), and logs of
+#: 64 layers agree. Experts add 0.4 GiB. All but 0.08 GiB in proportion to the number of sizes (few: 0.08 to 0.11 GiB).
 GRAPH_BASE_BYTES = 0.08 * GIB
 GRAPH_ALL_SIZES_BYTES = 0.12 * GIB
 GRAPH_SIZES = 51
 GRAPH_LARGEST = 512
 GRAPH_LAYER_BYTES = 20 * MIB
+GRAPH_SMALL_GPU_BYTES = 0.45 * GIB
 GRAPH_EXPERT_BYTES = 0.4 * GIB
 
 
@@ -187,6 +189,6 @@ def cuda_graph_bytes(
         return 0.0
     number = sum(count for layer, count in layers if layer.mixer.kind is not MixerKind.NONE)
     wide = gpu.memory_gib >= 70 and "a100" not in gpu.name.lower()
-    pool = GRAPH_ALL_SIZES_BYTES + GRAPH_LAYER_BYTES * number * (1.0 if wide else 0.5)
+    pool = GRAPH_ALL_SIZES_BYTES + GRAPH_LAYER_BYTES * number if wide else GRAPH_SMALL_GPU_BYTES
     pool += GRAPH_EXPERT_BYTES if model.is_moe else 0.0
     return GRAPH_BASE_BYTES + pool * captured_sizes(max_num_seqs) / GRAPH_SIZES

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 
 from planner.sizing.checks import division_error
 from planner.sizing.defaults import Resolved
-from planner.sizing.edition import GRAPHS_IN_BUDGET
+from planner.sizing.edition import FREE_MEMORY_CHECK, GRAPHS_IN_BUDGET, PIPELINE_CHECK_OF_WHOLE_MODEL
 from planner.sizing.ranks import Demand, Rank, all_ranks, binding_rank, limits_of
 from planner.sizing.runtime import visible_memory_bytes
 from planner.units import GIB
@@ -17,6 +18,7 @@ REFUSED_LENGTH = "refused_max_len_exceeds_kv"
 REFUSED_NO_BLOCKS = "refused_no_cache_blocks"
 REFUSED_STATES = "refused_mamba_blocks"
 REFUSED_DIVISION = "refused_parallelism"
+REFUSED_FREE_MEMORY = "refused_free_memory"
 OOM = "oom_at_startup"
 PARTLY_ON_CPU = "started_partly_on_cpu"
 STATE_CHECK_SINCE = (0, 19)  # vLLM refuses when max_num_seqs exceeds the state blocks
@@ -66,7 +68,7 @@ def judge(demand: Demand, *, find_longest: bool = True) -> Verdict:
     needed = rank.layout.blocks_at_peak(demand.max_model_len, resolved.max_num_batched_tokens)
     blocks = rank.num_blocks
     longest = longest_context(demand, resolved, rank) if find_longest else 0
-    outcome, refusal = _outcome(demand, resolved, rank, blocks, needed, longest)
+    outcome, refusal = _outcome(demand, resolved, rank, blocks, longest)
     return Verdict(
         rank=rank,
         resolved=resolved,
@@ -78,17 +80,54 @@ def judge(demand: Demand, *, find_longest: bool = True) -> Verdict:
     )
 
 
-def _outcome(demand: Demand, resolved: Resolved, rank: Rank, blocks: int, needed: int, longest: int) -> tuple[str, str]:
-    family = resolved.edition.family
-    error = division_error(demand.model, demand.parallelism, demand.weight_dtype, family)
+def checked_blocks(demand: Demand, resolved: Resolved, rank: Rank, length: int) -> int:
+    """Blocks that the start-up check asks for; vLLM 0.14 asked a pipeline stage for those of all stages."""
+    needed = rank.layout.blocks_at_peak(length, resolved.max_num_batched_tokens)
+    edition = resolved.edition
+    if edition.family == "vllm" and edition.number == PIPELINE_CHECK_OF_WHOLE_MODEL:
+        own = sum(count for _, count in rank.stage.layers)
+        return math.ceil(needed * demand.model.num_layers / own)
+    return needed
+
+
+def layers_on_gpu(demand: Demand, rank: Rank, total: float) -> int:
+    """Layers that fit on the GPU when not all do; each brings its weights and its cache (llama.cpp)."""
+    free = total - rank.activation_bytes - rank.non_torch_bytes
+    per_layer = (rank.weights_bytes + rank.pool_bytes) / (demand.model.num_layers + 1)  # the head counts as one
+    return max(0, min(demand.model.num_layers, math.floor(free / per_layer)))
+
+
+def _before_loading(demand: Demand, resolved: Resolved, rank: Rank, total: float) -> tuple[str, str]:
+    """What an engine refuses before it loads weights: divisions, and memory that others hold."""
+    edition = resolved.edition
+    error = division_error(demand.model, demand.parallelism, demand.weight_dtype, edition.family)
     if error:
         return REFUSED_DIVISION, error
+    free, wanted = total - demand.occupied_bytes, rank.budget_bytes
+    checks = edition.family == "vllm" and edition.since(FREE_MEMORY_CHECK) and not edition.is_v0
+    if checks and demand.occupied_bytes and free < wanted:
+        return REFUSED_FREE_MEMORY, (
+            f"Free memory on device ({free / GIB:.2f}/{total / GIB:.2f} GiB) on startup is less than desired GPU "
+            f"memory utilization ({resolved.gpu_memory_utilization:g}, {wanted / GIB:.2f} GiB)."
+        )
+    return STARTED, ""
+
+
+def _outcome(demand: Demand, resolved: Resolved, rank: Rank, blocks: int, longest: int) -> tuple[str, str]:
+    family = resolved.edition.family
     total = visible_memory_bytes(demand.gpu)
+    outcome, reason = _before_loading(demand, resolved, rank, total)
+    if reason:
+        return outcome, reason
+    needed = checked_blocks(demand, resolved, rank, demand.max_model_len)
+    total -= demand.occupied_bytes
     if family == "llamacpp":
         used = rank.weights_bytes + rank.pool_bytes + rank.activation_bytes + rank.non_torch_bytes
         if used > total:
             return PARTLY_ON_CPU, (
-                f"{used / GIB:.1f} GiB are needed and {total / GIB:.1f} GiB are there: some layers stay on the CPU."
+                f"{used / GIB:.1f} GiB are needed and {total / GIB:.1f} GiB are there: "
+                f"{layers_on_gpu(demand, rank, total)} of {demand.model.num_layers} layers run on the GPU, "
+                "the others on the CPU."
             )
         return STARTED, ""
     if rank.weights_bytes > total - FRAMEWORK_FREE_BYTES:
@@ -123,17 +162,16 @@ def longest_context(demand: Demand, resolved: Resolved, rank: Rank) -> int:
     Where the activation peak depends on the length (prompts in one step), the pool shrinks with it.
     """
     if resolved.edition.family == "llamacpp":
-        free = visible_memory_bytes(demand.gpu) - rank.weights_bytes - rank.activation_bytes - rank.non_torch_bytes
+        free = rank.budget_bytes - rank.weights_bytes - rank.activation_bytes - rank.non_torch_bytes
         per_token = rank.layout.bytes_per_token * resolved.max_num_seqs
         limit = max(demand.model.max_position_embeddings, demand.max_model_len)
         return min(limit, int(max(0.0, free / per_token))) if per_token else limit
-    tokens = resolved.max_num_batched_tokens
     depends = not demand.engine.enable_chunked_prefill or resolved.edition.is_v0
     low, high = 0, max(demand.model.max_position_embeddings, demand.max_model_len)
 
     def fits(length: int) -> bool:
         if not depends:
-            return rank.layout.blocks_at_peak(length, tokens) <= rank.num_blocks
+            return checked_blocks(demand, resolved, rank, length) <= rank.num_blocks
         return _fits_at(demand, length)
 
     if fits(high):
@@ -148,7 +186,7 @@ def _fits_at(demand: Demand, length: int) -> bool:
     other = dataclasses.replace(demand, max_model_len=length)
     resolved = limits_of(other)
     rank = binding_rank(all_ranks(other, resolved))
-    return rank.layout.blocks_at_peak(length, resolved.max_num_batched_tokens) <= rank.num_blocks
+    return checked_blocks(other, resolved, rank, length) <= rank.num_blocks
 
 
 def logged_kv_tokens(verdict: Verdict, max_model_len: int) -> int:
