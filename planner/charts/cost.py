@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
+from planner.answer import ChainLink
 from planner.charts.policies import in_sentence
 from planner.charts.style import COLOUR, Chart, figure, label, layout, line_at
 from planner.cost import CostPlan
-from planner.answer import ChainLink
 from planner.units import format_number, format_usd
 
 

@@ -59,17 +59,15 @@ def load_finding(curve: LoadCurve, num_replicas: int, rate_rps: float) -> str:
     )
 
 
-def latency_finding(curve: LoadCurve, quantity: str, num_replicas: int, rate_rps: float | None) -> str:
-    """What one quantity does between the plan's rate and saturation, in a sentence."""
+def latency_finding(curve: LoadCurve, quantity: str, num_replicas: int, p95_s: float) -> str:
+    """What one quantity is at the plan's load and near saturation, in a sentence."""
     points = curve.points
     if not points:
         return "No request fits"
     rates = [point.rate_rps * num_replicas for point in points]
     p95 = [getattr(point.metrics, quantity).p95 for point in points]
-    at = float(np.interp(rate_rps if rate_rps is not None else rates[0], rates, p95))
     full = float(np.interp(0.95 * curve.capacity_rps * num_replicas, rates, p95))
-    where = "at your load" if rate_rps is not None else "without load"
-    return f"{QUANTITIES[quantity]}, p95: {format_duration(at)} {where}, {format_duration(full)} near saturation"
+    return f"{QUANTITIES[quantity]}, p95: {format_duration(p95_s)} as planned, {format_duration(full)} near saturation"
 
 
 def latency_against_load(
@@ -79,6 +77,7 @@ def latency_against_load(
     num_replicas: int = 1,
     rate_rps: float | None = None,
     target_s: float | None = None,
+    p95_s: float | None = None,
     title: str | None = None,
     height: int = 300,
 ) -> Chart:
@@ -96,6 +95,8 @@ def latency_against_load(
         Where the plan operates. [req/s]
     target_s : float, optional
         The target line. [s]
+    p95_s : float, optional
+        What the plan's own simulation gave at that rate, drawn as a diamond. [s]
     title : str, optional
         A finding to use in place of where the targets stop holding.
     """
@@ -123,8 +124,10 @@ def latency_against_load(
     if rate_rps is not None and values:
         shapes.append(line_at("x", rate_rps, COLOUR["here"], "solid"))
         notes.append(_above(f"you: {format_number(rate_rps)} req/s", rate_rps, right, 1.08, COLOUR["here"]))
+        if p95_s is not None and math.isfinite(p95_s) and p95_s > 0:
+            traces.append(_you(rate_rps, p95_s))
     finding = load_finding(curve, num_replicas, rate_rps or 0.0)
-    fleet = "1 replica" if num_replicas == 1 else f"all {num_replicas} replicas"
+    fleet = "1 replica" if num_replicas == 1 else f"{num_replicas} replicas, each on its own share; diamond: as a fleet"
     return Chart(
         title=title or finding,
         subtitle=f"{QUANTITIES[quantity]} (log) against requests per second, {fleet}",
@@ -135,7 +138,7 @@ def latency_against_load(
                 margin={"t": 40},
                 xaxis={"range": [0, right]},
                 yaxis={**time_ticks(low, high), "range": y_range},
-                legend=legend_below(3),
+                legend=legend_below(60),
                 shapes=shapes,
                 annotations=notes,
             ),
@@ -164,6 +167,18 @@ def _percentile_lines(
             }
         )
     return traces, values
+
+
+def _you(rate_rps: float, p95_s: float) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": "you, p95",
+        "x": [rate_rps],
+        "y": [p95_s],
+        "marker": {"symbol": "diamond", "size": 12, "color": COLOUR["here"], "line": {"color": "#ffffff", "width": 1}},
+        "hovertemplate": f"as planned: p95 {format_duration(p95_s)} at {format_number(rate_rps)} req/s<extra></extra>",
+    }
 
 
 def _above(text: str, x: float, right: float, y: float, colour: str) -> dict[str, Any]:
@@ -272,7 +287,7 @@ def step_terms(table: StepTimeTable, *, running: int, context_tokens: int, chunk
             layout(
                 height=260,
                 barmode="stack",
-                legend=legend_below(2),
+                legend=legend_below(125),
                 yaxis={"autorange": "reversed"},
                 xaxis={"ticksuffix": " ms"},
             ),

@@ -46,7 +46,7 @@ def parts(
         held = min(held_fraction, 1.0) * pool
         found += [
             ("kv_used", "KV used at peak", written),
-            ("kv_reserved", "KV reserved, empty", held - written),
+            ("kv_reserved", "KV held, empty", held - written),
             ("kv_unused", "KV spare at peak", pool - held),
         ]
     found += [
@@ -80,7 +80,6 @@ def memory_bar(
     *,
     gpu: str = "GPU",
     height: int = 300,
-    legend_columns: int = 2,
 ) -> Chart:
     """One stacked bar of the GPU's memory in GiB, every part labelled."""
     rows = [(kind, title, size) for kind, title, size in parts(memory, held_fraction, written_fraction) if size > 0]
@@ -108,14 +107,15 @@ def memory_bar(
             }
         )
     limit = memory.budget_bytes / GIB
+    right = max(total, sum(size for *_, size in rows) / GIB) * 1.01
     shape = layout(
         x="",
         height=height,
         barmode="stack",
         yaxis={"showticklabels": False},
-        xaxis={"range": [0, max(total, sum(size for *_, size in rows) / GIB) * 1.01]},
+        xaxis={"range": [0, right]},
         bargap=0.15,
-        legend=legend_below(legend_columns),
+        legend=legend_below(125),
         shapes=[
             {
                 "type": "line",
@@ -128,7 +128,14 @@ def memory_bar(
             }
         ],
         annotations=[
-            label(f"engine's budget {limit:.1f}", limit, 1.02, COLOUR["target"], yref="paper", xanchor="right")
+            label(
+                f"engine's budget {limit:.1f}",
+                limit,
+                1.02,
+                COLOUR["target"],
+                yref="paper",
+                xanchor="right" if limit > 0.4 * right else "left",
+            )
         ],
     )
     told = ", ".join(f"{title} {size / GIB:.1f} GiB" for _, title, size in rows)

@@ -68,14 +68,14 @@ def layout(*, x: str = "", y: str = "", height: int = 300, **more: Any) -> dict[
     return base
 
 
-def legend_below(columns: int) -> dict[str, Any]:
-    """A legend under the chart in equal columns, in the order of the traces."""
+def legend_below(width_px: int = 130) -> dict[str, Any]:
+    """A legend under the chart, in the order of the traces, in as many columns as the screen has room for."""
     return {
         "y": -0.22,
         "yanchor": "top",
         "traceorder": "normal",
-        "entrywidthmode": "fraction",
-        "entrywidth": 0.98 / columns,
+        "entrywidthmode": "pixels",
+        "entrywidth": width_px,
         "font": {"size": 11},
     }
 

@@ -157,12 +157,13 @@ def percentiles(plan: Plan) -> str:
     return (
         f"p50 / p95 / p99: first token {first}, per token {each} · goodput {format_number(m.goodput_rps)} req/s · "
         f"{plan.num_replicas} replica{'s' if plan.num_replicas != 1 else ''} · {format_usd(cost.usd_per_month)} a month"
+        + (f" · {format_percent(plan.slo_probability)} sure of both targets" if plan.slo_probability >= 0 else "")
     )
 
 
 def change_lines(plan: Plan, changes: tuple[Change, ...]) -> list[str]:
     """Changes that alter the answer, one line each; the others together in one."""
-    idle = [change.label for change in changes if change.num_gpus == plan.num_gpus and "month" not in change.text]
+    idle = [change.label for change in changes if change.text.endswith("no change")]
     lines = [f"{change.label}: {change.text}" for change in changes if change.label not in idle]
     return lines + ([f"No difference: {', '.join(idle)}"] if idle else [])
 

@@ -9,7 +9,9 @@ import numpy as np
 import pandas as pd
 
 import planner.catalog
+from planner.accuracy.names import find_gpu
 from planner.answer import Plan
+from planner.units import format_percent
 
 ROWS_FILE = Path(planner.catalog.__file__).with_name("accuracy_rows.csv")
 COLUMNS = ("source", "kind", "model", "gpu", "engine", "class", "quantity", "measured", "predicted")
@@ -36,14 +38,19 @@ def accuracy_rows() -> pd.DataFrame | None:
 def rows_like(rows: pd.DataFrame, plan: Plan, scope: str) -> pd.DataFrame:
     """The rows that resemble a plan in one respect."""
     if scope == "this GPU":
-        return rows[rows["gpu"] == plan.gpu.name]
+        return rows[rows["gpu"].map(_catalog_gpu) == plan.gpu.name]
     if scope == "this engine":
         return rows[rows["engine"].str.lower().str.startswith(plan.engine.family)]
     if scope == "this model":
         return rows[rows["model"].str.rsplit("/", n=1).str[-1] == plan.model.name.rsplit("/", 1)[-1]]
     if scope.startswith("this class"):
-        return rows[rows["class"].str.lower() == ("moe" if plan.model.is_moe else "dense")]
+        return rows[rows["class"].str.lower().str.contains("moe" if plan.model.is_moe else "dense")]
     return rows
+
+
+@lru_cache(maxsize=512)
+def _catalog_gpu(published: str) -> str:
+    return find_gpu(published) or published
 
 
 def error_table(rows: pd.DataFrame, column: str) -> pd.DataFrame:
@@ -67,3 +74,50 @@ def error_table(rows: pd.DataFrame, column: str) -> pd.DataFrame:
         }
     )
     return table.reset_index().sort_values(["quantity", "rows"], ascending=[True, False])
+
+
+TITLES = {
+    "tpot_ms_mean": "Time per output token, mean",
+    "ttft_ms_mean": "Time to first token, mean",
+    "output_tok_s_total": "Output tokens per second",
+    "total_tok_s": "Tokens per second, prompt and output",
+    "req_s": "Requests per second",
+    "e2e_s_mean": "End-to-end time, mean",
+    "ttft_ms_p50": "Time to first token, median",
+    "tpot_ms_p50": "Time per output token, median",
+    "step_ms": "Step time",
+    "weights_gib_per_gpu": "Weights per GPU",
+    "available_kv_gib": "Memory for the KV cache",
+    "kv_tokens": "KV cache in tokens",
+    "max_concurrency": "Sequences of full length at once",
+    "est_max_model_len": "Longest context that starts",
+}
+SCOPES = ("all", "this GPU", "this engine", "this model", "this class (dense or MoE)")
+
+
+def quantities(rows: pd.DataFrame) -> list[str]:
+    """Measured quantities, those with a title first and in its order."""
+    present = set(rows["quantity"])
+    return [name for name in TITLES if name in present] + sorted(present - set(TITLES))
+
+
+def sentence(rows: pd.DataFrame) -> str:
+    """How far the predictions are, over all, in one sentence."""
+    parts = []
+    for name, words in (("tpot_ms_mean", "time per token"), ("ttft_ms_mean", "first token"), ("kv_tokens", "KV cache")):
+        of_name = rows[rows["quantity"] == name]
+        if len(of_name):
+            median = (of_name["predicted"] / of_name["measured"] - 1).abs().median()
+            parts.append(f"{words} {format_percent(median)}")
+    return f"Half of {len(rows):,} published measurements lie within: " + ", ".join(parts)
+
+
+def against_peer(rows: pd.DataFrame) -> str:
+    """Our median error and AIConfigurator's on the rows that both predict."""
+    shared = rows[rows["peer_predicted"].notna()]
+    ours = (shared["predicted"] / shared["measured"] - 1).abs().median()
+    peer = (shared["peer_predicted"] / shared["measured"] - 1).abs().median()
+    return (
+        f"On the {len(shared):,} of these rows that AIConfigurator 0.12 predicts, its median error is "
+        f"{format_percent(peer)}, ours {format_percent(ours)}"
+    )

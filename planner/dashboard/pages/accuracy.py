@@ -3,31 +3,34 @@
 import streamlit as st
 
 from planner import charts
-from planner.dashboard import results, sharing, widgets
+from planner.dashboard import measured, results, sharing, widgets
 
 plan = results.current_plan()
 rows = results.accuracy_rows()
-sharing.answer("How far the predictions are from published measurements")
 if rows is None or rows.empty:
+    sharing.answer("How far the predictions are from published measurements is not known to this copy")
     st.info(
         "No comparison ships with this copy. `python -m planner validate FILE.csv` compares predictions with a file of "
         "measurements; until then take the figures as estimates whose error is not known here."
     )
     st.stop()
 
+sharing.answer(measured.sentence(rows))
 with st.container(horizontal=True):
-    quantity = st.selectbox("Quantity", sorted(rows["quantity"].unique()), key="acc_quantity", persist_state="session")
-    scope = st.selectbox(
-        "Rows",
-        ["all", "this GPU", "this engine", "this model", "this class (dense or MoE)"],
-        key="acc_scope",
+    quantity = st.selectbox(
+        "Quantity",
+        measured.quantities(rows),
+        format_func=lambda name: measured.TITLES.get(name, name),
+        key="acc_quantity",
         persist_state="session",
     )
+    scope = st.selectbox("Rows", measured.SCOPES, key="acc_scope", persist_state="session")
+title = measured.TITLES.get(quantity, quantity)
 of_quantity = rows[rows["quantity"] == quantity]
 kept = results.rows_like(of_quantity, plan, scope)
 if kept.empty:
     st.warning(
-        f"No measurement of {widgets.prose(quantity)} for {widgets.prose(scope)}: "
+        f"No measurement of {widgets.prose(title)} for {widgets.prose(scope)}: "
         "the figure of the plan rests on physics alone."
     )
 else:
@@ -35,19 +38,20 @@ else:
         f"{row.model}, {row.gpu}, {row.engine}<br>{row.source}"
         for row in kept[["model", "gpu", "engine", "source"]].itertuples()
     ]
-    peer = kept["peer_predicted"].to_numpy(float) if "peer_predicted" in kept else None
     widgets.show(
         charts.predicted_against_measured(
-            str(quantity),
+            title,
             kept["measured"].to_numpy(float),
             kept["predicted"].to_numpy(float),
             [widgets.hover_text(text) for text in texts],
-            peer,
+            kept["peer_predicted"].to_numpy(float),
         ),
         "accuracy_scatter",
     )
+    if kept["peer_predicted"].notna().any():
+        st.markdown(f"**{widgets.prose(measured.against_peer(kept))}**")
 
-tabs = st.tabs(["By class", "By GPU", "By engine", "By model", "Rows"])
+tabs = st.tabs(["By class", "By GPU", "By engine", "By model", "Rows and sources"])
 for tab, column in zip(tabs, ("class", "gpu", "engine", "model"), strict=False):
     with tab:
         st.dataframe(

@@ -20,9 +20,10 @@ targets = {"ttft_s": level.ttft_s, "tpot_s": level.tpot_s, "e2e_s": None}
 samples, work = results.latency_samples(result), results.typical_step(plan)
 with st.grid("auto", min_column_width=320):
     for quantity, target in targets.items():
-        title = charts.latency_finding(curve, quantity, replicas, rate)
+        reached = getattr(plan.metrics, quantity).p95
+        title = charts.latency_finding(curve, quantity, replicas, reached)
         chart = charts.latency_against_load(
-            curve, quantity, num_replicas=replicas, rate_rps=rate, target_s=target, title=title
+            curve, quantity, num_replicas=replicas, rate_rps=rate, target_s=target, p95_s=reached, title=title
         )
         widgets.show(chart, f"latency_{quantity}")
     widgets.show(charts.step_terms(plan.step_time, **work), "latency_terms")

@@ -20,7 +20,6 @@ widgets.show(
         result.mean_kv_written_fraction if result else None,
         gpu=plan.gpu.name,
         height=230,
-        legend_columns=4,
     ),
     "memory_bar",
 )

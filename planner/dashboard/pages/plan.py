@@ -4,7 +4,7 @@ import streamlit as st
 
 from planner import charts
 from planner.dashboard import headlines, results, sharing, widgets
-from planner.units import format_number, format_percent
+from planner.units import format_percent
 
 plan = results.current_plan()
 memory, metrics, curve, cost = plan.memory, plan.metrics, plan.curve, plan.cost
@@ -37,8 +37,9 @@ with st.grid(5, min_column_width=150, gap="small"):
 if metrics is not None:
     st.caption(widgets.prose(headlines.percentiles(plan)))
 
-if not plan.fits:
-    widgets.cannot_start(memory.refusal, memory.remedies)
+if not plan.fits and memory.remedies:
+    st.markdown("**What would make it start**, most likely first:")
+    widgets.bullets(memory.remedies)
 
 left, right = st.columns(2)
 result = plan.result
@@ -62,6 +63,7 @@ with right:
                 num_replicas=results.serving_replicas(plan),
                 rate_rps=plan.scenario.peak_rate_rps if open_loop else None,
                 target_s=level.ttft_s,
+                p95_s=metrics.ttft_s.p95 if metrics is not None else None,
             ),
             "plan_load",
         )
@@ -70,17 +72,20 @@ with right:
             st.markdown("**No latency to show: the engine does not start**")
             st.caption("Latency against load appears here as soon as it does.")
 
-left, right = st.columns(2)
-with left:
-    if plan.policies:
+changes_slot = None
+if plan.fits:
+    left, right = st.columns(2)
+    with left:
         widgets.show(charts.policy_throughput(plan.policies), "plan_policies")
         with st.expander("Slots, KV cache, waits and cost of each policy"):
             widgets.table(headlines.policy_table(plan))
-with right, st.container(border=True):
-    st.markdown("**What would change the answer**")
-    slot = st.container()
-    st.markdown("**Why this answer**")
-    widgets.bullets(plan.reasons)
+    with right, st.container(border=True, height="stretch"):
+        st.markdown("**What would change the answer**")
+        changes_slot = st.container()
+        st.markdown("**Why this answer**")
+        widgets.bullets(plan.reasons)
+elif memory.longest_context_tokens:
+    st.caption(f"Longest context that starts: {memory.longest_context_tokens:,} tokens.")
 
 if plan.findings:
     with st.container(border=True):
@@ -96,10 +101,7 @@ with st.expander("Where these figures come from"):
     )
 
 # Last, since it runs the plan again for each change: everything else stands before it is known.
-if plan.fits:
-    with slot:
+if changes_slot is not None:
+    with changes_slot:
         changes = results.changes_for(plan.scenario)
         widgets.bullets(headlines.change_lines(plan, changes) or ["Give the traffic as a rate to see what changes it."])
-elif memory.longest_context_tokens:
-    with slot:
-        st.caption(f"Longest context that starts: {format_number(memory.longest_context_tokens)} tokens.")
