@@ -624,7 +624,10 @@ def _admit(jobs, slots, groups, calendar, tallies, rules, times, st, budget):
     if rules.caching and group >= 0:
         shared = min(min(jobs[job].prefix, _cached_tokens(groups, st, group)), known - 1) // size
         pinned = max(0, shared - groups[group].held)
-    todo = known - shared * size
+    # KV that came with the request, from a prefill replica; gone once it has been preempted
+    given = 0 if jobs[job].preemptions else jobs[job].given
+    start = max(shared * size, given)
+    todo = known - start
     tokens = todo
     if rules.chunked:
         tokens = min(min(todo, rules.threshold), budget)
@@ -635,7 +638,7 @@ def _admit(jobs, slots, groups, calendar, tallies, rules, times, st, budget):
     own = rules.fixed_blocks - shared
     if rules.paged:
         whole = own + _blocks(rules, known)
-        first = whole if rules.prefill_first else own + _blocks(rules, shared * size + tokens)
+        first = whole if rules.prefill_first else own + _blocks(rules, start + tokens)
     else:
         whole = own + _blocks(rules, jobs[job].prompt + jobs[job].limit if rules.reserve_output else rules.max_len)
         first = whole
@@ -654,13 +657,13 @@ def _admit(jobs, slots, groups, calendar, tallies, rules, times, st, budget):
     st.waiting_area += st.clock - since
     if np.isnan(jobs[job].admitted):
         jobs[job].admitted = st.clock
-    _take_slot(slots, groups, rules, st, job, group, known, shared, pinned, first)
+    _take_slot(slots, groups, rules, st, job, group, known, start, shared, pinned, first)
     _add_chunk(slots, st, st.run_last, tokens)
     return tokens
 
 
 @compiled
-def _take_slot(slots, groups, rules, st, job, group, known, shared, pinned, first):
+def _take_slot(slots, groups, rules, st, job, group, known, start, shared, pinned, first):
     st.free_blocks -= first + pinned
     st.allocated += first
     if shared:
@@ -672,11 +675,11 @@ def _take_slot(slots, groups, rules, st, job, group, known, shared, pinned, firs
     slot = slots[st.free_slots].spare
     slots[slot].job = job
     slots[slot].kind = PARTIAL
-    slots[slot].computed = shared * rules.block_size
+    slots[slot].computed = start
     slots[slot].known = known
     slots[slot].held = first
     slots[slot].shared = shared
-    st.partial_tokens += shared * rules.block_size
+    st.partial_tokens += start
     slots[st.partials].partial = slot
     st.partials += 1
     slots[slot].run_before = st.run_last
@@ -955,7 +958,7 @@ def _form_batch(jobs, slots, groups, rules, st, feed):
         jobs[head].admitted = st.clock
         first = _reserved_blocks(jobs, rules, head)
         none = st.batch  # 0 here: no prefix is shared in a static batch
-        _take_slot(slots, groups, rules, st, head, jobs[head].group, jobs[head].prompt, none, none, first)
+        _take_slot(slots, groups, rules, st, head, jobs[head].group, jobs[head].prompt, none, none, none, first)
         st.batch_pad = max(st.batch_pad, jobs[head].prompt)
         _add_chunk(slots, st, st.run_last, jobs[head].prompt)
     st.batch, st.batch_kv = size, size * st.batch_pad

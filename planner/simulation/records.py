@@ -35,6 +35,7 @@ class Requests:
     closed_loop_users: int = 0
     think_time_s: float = 0.0
     rate_rps: float | None = None  # nominal mean rate of an open loop, where one was set
+    kv_ready_tokens: Ints | None = None  # prompt tokens whose KV arrives with the request (disaggregated prefill)
     notes: tuple[str, ...] = ()  # what a reader should know, such as "was unsorted"
 
     def __post_init__(self) -> None:

@@ -40,12 +40,13 @@ def _dtype(ints: str = "", floats: str = "") -> np.dtype[Any]:
     return np.dtype([(name, np.float64) for name in floats.split()] + [(name, np.int64) for name in ints.split()])
 
 
-# One per request: what was asked, what became of it, its place in the queue (`after`), the tokens it
-# had made when it was last preempted (`made`), the time of that (`paused`) and of its last token before.
-# `ready` has nothing to do with the request: the first entries are the ring of idle closed-loop users.
+# One per request: what was asked, the tokens whose KV comes with it (`given`), what became of it, its
+# place in the queue (`after`), the tokens it had made when it was last preempted (`made`), the time of
+# that (`paused`) and of its last token before. `ready` has nothing to do with the request: the first
+# entries are the ring of idle closed-loop users.
 JOB = _dtype(
     floats="arrival first_token finish admitted max_gap paused last_token ready",
-    ints="prompt output limit group prefix status preemptions after made",
+    ints="prompt output limit group prefix given status preemptions after made",
 )
 # One per slot. `offset` = length less token clock and `key` = token clock at the last token, while it
 # decodes; `computed` of `known` tokens are done, while it prefills; `held` blocks were taken at
@@ -208,6 +209,8 @@ def make_jobs(requests: Requests, max_len: int) -> Records:
         some["limit"] = np.maximum(limit, output)
         some["group"] = requests.prefix_group[part]
         some["prefix"] = requests.prefix_tokens[part]
+        if requests.kv_ready_tokens is not None:
+            some["given"] = np.minimum(requests.kv_ready_tokens[part], prompt - 1)
     return jobs
 
 
@@ -223,7 +226,8 @@ def take_columns(jobs: Records, names: tuple[str, ...]) -> dict[str, NDArray[Any
 
 def make_calendar(requests: Requests, rules: Records, window: int) -> Records:
     """Empty calendar: a power of two beyond the longest time that any event lies ahead, twice."""
-    ahead = max(int(requests.output_tokens.max()), window, int(rules["block_size"][0]))
+    longest = min(int(requests.output_tokens.max()), int(rules["max_len"][0]))  # a longer one is turned away
+    ahead = max(longest, window, int(rules["block_size"][0]))
     size = 1 << (ahead + int(rules["tokens_per_decode"][0]) + 2).bit_length()
     calendar = np.zeros(2 * size, dtype=CALENDAR)
     calendar["due"] = NO_SLOT

@@ -26,6 +26,7 @@ class Sequence:
     limit: int
     group: int
     prefix: int
+    given: int = 0  # tokens whose KV comes with it
     made: int = 0  # output tokens so far
     computed: int = 0  # tokens in the KV cache
     blocks: int = 0  # of its own
@@ -98,6 +99,7 @@ class Reference:
                     limit=max(limit, output),
                     group=int(requests.prefix_group[i]),
                     prefix=int(requests.prefix_tokens[i]),
+                    given=0 if requests.kv_ready_tokens is None else min(int(requests.kv_ready_tokens[i]), prompt - 1),
                 )
             )
         self.groups = {s.group: Group() for s in self.sequences if s.group >= 0}
@@ -296,7 +298,8 @@ class Reference:
         if self.caching and group is not None:
             shared = min(s.prefix, self.cached(group), s.known - 1) // size
             pinned = max(0, shared - group.held)
-        todo = s.known - shared * size
+        start = max(shared * size, 0 if s.preempted else s.given)
+        todo = s.known - start
         decoding = any(r.decoding for r in self.running)
         if self.e.enable_chunked_prefill:
             tokens = self.chunk_tokens(todo, budget)
@@ -320,7 +323,7 @@ class Reference:
         self.waiting_area += self.clock - s.queued_at
         if math.isnan(s.admitted):
             s.admitted = self.clock
-        s.shared, s.computed = shared, shared * size
+        s.shared, s.computed = shared, start
         if shared:
             assert group is not None
             group.users += 1

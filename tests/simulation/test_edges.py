@@ -1,0 +1,75 @@
+"""Bad input, hopeless capacity, and installations that cannot be written to."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import pytest
+
+from planner.catalog.engine_catalog import engine_names, get_engine
+from planner.errors import InvalidInput
+from planner.simulation import kernel, simulate
+from planner.simulation.records import REJECTED
+from planner.step_time import StepTimeTable
+from tests.simulation.cases import UNIT, limits, make
+
+
+def test_nothing_to_do_is_an_error():
+    with pytest.raises(InvalidInput, match="at least one request"):
+        simulate(make([], [], []), get_engine("vllm"), limits(), UNIT)
+
+
+@pytest.mark.parametrize("name", engine_names())
+def test_without_memory_every_request_is_turned_away(name):
+    result = simulate(make([0, 1], [5, 5], [5, 5]), get_engine(name), limits(blocks=0), UNIT)
+    assert (result.status == REJECTED).all()
+    assert result.num_steps == 0
+
+
+def test_too_long_for_the_context_or_the_pool_is_turned_away():
+    requests = make([0, 0, 0], [95, 10, 60], [6, 10, 2])
+    result = simulate(requests, get_engine("vllm"), limits(max_len=100, blocks=60), UNIT)
+    assert (result.status == REJECTED).tolist() == [True, False, True]
+
+
+def test_a_huge_answer_that_is_turned_away_costs_no_memory():
+    result = simulate(make([0, 0], [5, 5], [10_000_000, 2]), get_engine("vllm"), limits(), UNIT)
+    assert (result.status == REJECTED).tolist() == [True, False]
+
+
+def test_samples_are_few_and_even():
+    n = 300
+    requests = make([0.0] * n, [1] * n, [100] * n)
+    result = simulate(requests, get_engine("vllm"), limits(seqs=2), UNIT, timeline=True)
+    times = result.timeline.time_s
+    assert result.num_steps == 15_000
+    assert 2048 <= len(times) <= 4096
+    assert set(np.diff(times)) == {4.0}
+    assert (result.timeline.running == 2).all()
+
+
+def test_pipeline_stages_overlap_micro_batches():
+    # Four stages of 1 s: one sequence takes four seconds a token, four take four seconds together.
+    table = StepTimeTable(decode_s=np.ones(9), mixed_s=np.ones(9), head_s=np.zeros(9), pipeline_stages=4)
+    one = simulate(make([0], [1], [3]), get_engine("vllm"), limits(), table)
+    four = simulate(make([0] * 4, [1] * 4, [3] * 4), get_engine("vllm"), limits(), table)
+    assert one.finish_s.tolist() == [12]
+    assert four.finish_s.tolist() == [12] * 4
+
+
+def test_front_end_latency_is_added_outside_the_steps():
+    table = StepTimeTable(decode_s=np.ones(9), mixed_s=np.ones(9), head_s=np.zeros(9), request_overhead_s=0.5)
+    result = simulate(make([0], [1], [2]), get_engine("vllm"), limits(), table)
+    assert (result.first_token_s[0], result.finish_s[0], result.busy_s) == (1.5, 2.5, 2.0)
+
+
+def test_a_read_only_installation_compiles_in_memory(monkeypatch):
+    plain = numba.njit
+
+    def cannot_cache(*args, cache=False, **options):
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return plain(*args, **options)
+
+    monkeypatch.setattr(numba, "njit", cannot_cache)
+    assert kernel.compiled_entry(lambda x: x + 1)(1) == 2
