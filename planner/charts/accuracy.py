@@ -63,7 +63,13 @@ def predicted_against_measured(
         subtitle=f"{quantity}, predicted against measured (log-log)",
         figure=figure(
             traces,
-            layout(x="measured", y="predicted", height=430, xaxis={"type": "log"}, yaxis={"type": "log"}),
+            layout(
+                x="measured",
+                y="predicted",
+                height=430,
+                xaxis={"type": "log", "dtick": 1},
+                yaxis={"type": "log", "dtick": 1},
+            ),
         ),
         alt=f"Predicted against measured {quantity} for {len(error)} rows, median error {format_percent(median)}",
     )

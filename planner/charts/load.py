@@ -138,7 +138,7 @@ def latency_against_load(
                 margin={"t": 40},
                 xaxis={"range": [0, right]},
                 yaxis={**time_ticks(low, high), "range": y_range},
-                legend=legend_below(60),
+                legend=legend_below(50),
                 shapes=shapes,
                 annotations=notes,
             ),
@@ -287,7 +287,7 @@ def step_terms(table: StepTimeTable, *, running: int, context_tokens: int, chunk
             layout(
                 height=260,
                 barmode="stack",
-                legend=legend_below(125),
+                legend=legend_below(95),
                 yaxis={"autorange": "reversed"},
                 xaxis={"ticksuffix": " ms"},
             ),

@@ -80,6 +80,7 @@ def memory_bar(
     *,
     gpu: str = "GPU",
     height: int = 300,
+    legend_columns: int = 2,
 ) -> Chart:
     """One stacked bar of the GPU's memory in GiB, every part labelled."""
     rows = [(kind, title, size) for kind, title, size in parts(memory, held_fraction, written_fraction) if size > 0]
@@ -115,7 +116,7 @@ def memory_bar(
         yaxis={"showticklabels": False},
         xaxis={"range": [0, right]},
         bargap=0.15,
-        legend=legend_below(125),
+        legend=legend_below(columns=legend_columns),
         shapes=[
             {
                 "type": "line",

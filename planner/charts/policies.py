@@ -118,7 +118,7 @@ def kv_use(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
                 x="",
                 height=270,
                 barmode="stack",
-                legend=legend_below(110),
+                legend=legend_below(85),
                 yaxis={"autorange": "reversed"},
                 xaxis={"tickformat": ".0%", "range": [0, 1]},
             ),
@@ -155,7 +155,7 @@ def waits(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
             layout(
                 height=290,
                 barmode="group",
-                legend=legend_below(110),
+                legend=legend_below(85),
                 yaxis={"autorange": "reversed"},
                 xaxis=time_ticks(min(best.metrics.e2e_s.p50, best.metrics.e2e_s.p95), worst),
             ),
@@ -225,6 +225,6 @@ def timeline(outcomes: tuple[PolicyOutcome, ...], field: str, title: str, unit: 
     return Chart(
         title=title,
         subtitle=f"{unit} over simulated seconds, one replica at the offered rate{cut}",
-        figure=figure(traces, layout(height=300, legend=legend_below(110), xaxis={"range": [0, right]})),
+        figure=figure(traces, layout(height=300, legend=legend_below(85), xaxis={"range": [0, right]})),
         alt=title,
     )

@@ -68,14 +68,14 @@ def layout(*, x: str = "", y: str = "", height: int = 300, **more: Any) -> dict[
     return base
 
 
-def legend_below(width_px: int = 130) -> dict[str, Any]:
-    """A legend under the chart, in the order of the traces, in as many columns as the screen has room for."""
+def legend_below(width_px: int = 90, *, columns: int = 0) -> dict[str, Any]:
+    """A legend under the chart, in the order of the traces: in so many columns, or as many as there is room for."""
     return {
         "y": -0.22,
         "yanchor": "top",
         "traceorder": "normal",
-        "entrywidthmode": "pixels",
-        "entrywidth": width_px,
+        "entrywidthmode": "fraction" if columns else "pixels",
+        "entrywidth": 0.98 / columns if columns else width_px,
         "font": {"size": 11},
     }
 

@@ -17,7 +17,7 @@ from planner.step_time import StepWork
 from planner.units import GIB, format_duration, format_number, format_percent, format_usd
 
 PAGES = Path(__file__).parent / "pages"
-COMMON_GPUS = ("H100 SXM", "H200", "B200", "A100 SXM 80GB", "L40S", "L4", "MI300X", "RTX 4090")
+COMMON_GPUS = ("H100 SXM", "H200 SXM", "B200", "A100 SXM 80GB", "L40S", "L4", "MI300X", "RTX 4090")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +147,10 @@ def price_band(plan: Plan) -> tuple[str, str]:
     return format_number(low * scale, 2), format_number(high * scale, 2)
 
 
+def _sure(probability: float) -> str:
+    return "over 99 %" if probability > 0.99 else "under 1 %" if probability < 0.01 else format_percent(probability)
+
+
 def percentiles(plan: Plan) -> str:
     """All headline percentiles and totals in one line."""
     m, cost = plan.metrics, plan.cost
@@ -157,7 +161,7 @@ def percentiles(plan: Plan) -> str:
     return (
         f"p50 / p95 / p99: first token {first}, per token {each} · goodput {format_number(m.goodput_rps)} req/s · "
         f"{plan.num_replicas} replica{'s' if plan.num_replicas != 1 else ''} · {format_usd(cost.usd_per_month)} a month"
-        + (f" · {format_percent(plan.slo_probability)} sure of both targets" if plan.slo_probability >= 0 else "")
+        + (f" · {_sure(plan.slo_probability)} sure of both targets" if plan.slo_probability >= 0 else "")
     )
 
 

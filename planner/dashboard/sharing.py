@@ -6,7 +6,9 @@ from urllib.parse import urlsplit, urlunsplit
 
 import streamlit as st
 
+from planner.dashboard.results import plan_for
 from planner.dashboard.widgets import prose
+from planner.report import plan_html
 from planner.scenario import Scenario
 from planner.share import to_json, to_query
 
@@ -29,7 +31,7 @@ def link(scenario: Scenario, page_url: str | None) -> str:
         return f"?{query}"
     if not parts.scheme:
         return f"?{query}"
-    return urlunsplit((parts.scheme, parts.netloc, parts.path, query, ""))
+    return urlunsplit((parts.scheme, parts.netloc, parts.path or "/", query, ""))
 
 
 def share(scenario: Scenario) -> None:
@@ -39,6 +41,14 @@ def share(scenario: Scenario) -> None:
         st.code(link(scenario, st.context.url), language=None, wrap_lines=True)
         st.caption("It carries the inputs in clear text; put no secrets into the plan's name.")
         st.text_input("Name of this plan", key="s_title", persist_state="session")
-        st.download_button(
-            "Scenario as JSON", to_json(scenario), "headroom-scenario.json", "application/json", on_click="ignore"
-        )
+        with st.container(horizontal=True):
+            st.download_button(
+                "Report to print",
+                lambda: plan_html(plan_for(scenario)),
+                "headroom.html",
+                "text/html",
+                on_click="ignore",
+            )
+            st.download_button(
+                "Scenario as JSON", to_json(scenario), "headroom-scenario.json", "application/json", on_click="ignore"
+            )

@@ -20,6 +20,7 @@ widgets.show(
         result.mean_kv_written_fraction if result else None,
         gpu=plan.gpu.name,
         height=230,
+        legend_columns=3,
     ),
     "memory_bar",
 )
