@@ -93,12 +93,13 @@ def read_case(row: dict[str, str]) -> MemoryCase:
 def engine_of(row: dict[str, str], notes: str) -> EngineSettings:
     """Settings of a row: its columns first, then flags in free text; what neither says stays open."""
     family = family_of(row.get("engine", ""))
+    without_latent = re.search(r"no MLA path|without latent", row.get("model", "") + notes, re.IGNORECASE)
     share = row.get("gpu_memory_utilization", "") or flag_text(notes, "gpu[-_]memory[-_]utilization|mem[-_]fraction")
     lora = re.search(r"lora enabled|enable[-_]lora", notes, re.IGNORECASE)
     return EngineSettings(
-        name=family,
+        name="ollama" if "ollama" in row.get("engine", "").lower() else family,
         family=family,
-        version=row.get("version", ""),
+        version=row.get("version", "") + (", no MLA" if without_latent else ""),
         gpu_memory_utilization=utilization_of(share, notes),
         max_num_seqs=first_integer(row.get("max_num_seqs", ""))
         or flag_integer(notes, "max[-_]num[-_]seqs|max[-_]running[-_]requests|num[-_]parallel")

@@ -4,6 +4,7 @@ edition    which version's arithmetic
 defaults   limits that the engine resolves from the device
 shards     weights per pipeline stage and GPU
 kv_layout  blocks, groups, windows, states
+reserved   cache of engines that reserve every slot at start
 runtime    activation peak, buffers, CUDA graphs
 checks     divisions that an engine refuses
 ranks      budget rule per engine family, binding rank

@@ -24,11 +24,16 @@ UTILIZATION_092 = (0, 22)  # gpu_memory_utilization 0.9 -> 0.92
 
 @dataclass(frozen=True, slots=True)
 class Edition:
-    """Family and version; `is_v0` marks vLLM's first engine."""
+    """Family and version; `is_v0` marks vLLM's first engine.
+
+    `caches_latent` is False where latent attention caches the keys and values of every head: vLLM before
+    v0.7, Ollama (0.14 still did), llama.cpp when told so ("no MLA" in the version).
+    """
 
     family: str
     number: tuple[int, int]
     is_v0: bool = False
+    caches_latent: bool = True
 
     def since(self, number: tuple[int, int]) -> bool:
         """Whether the behaviour that came with `number` is there."""
@@ -42,4 +47,12 @@ def edition_of(engine: EngineSettings) -> Edition:
     found = re.search(r"(\d+)\.(\d+)", text)
     number = (int(found[1]), int(found[2])) if found else NEWEST
     is_v0 = engine.family == "vllm" and ("V0" in text or (number < V1_DEFAULT and "V1" not in text))
-    return Edition(engine.family, number, is_v0)
+    return Edition(engine.family, number, is_v0, _caches_latent(engine, number))
+
+
+def _caches_latent(engine: EngineSettings, number: tuple[int, int]) -> bool:
+    if engine.family == "vllm":
+        return number >= LATENT_CACHE
+    if engine.family == "llamacpp":
+        return "ollama" not in engine.name.lower() and not re.search(r"\bno mla\b", engine.version, re.IGNORECASE)
+    return True

@@ -86,10 +86,13 @@ def _pool_terms(demand: Demand, verdict: Verdict) -> tuple[str, str]:
     rank, family = verdict.rank, verdict.resolved.edition.family
     parts = [rank.weights_bytes, rank.activation_bytes, rank.non_torch_bytes]
     if family == "llamacpp":
-        states = " + states" if rank.layout.has_states else ""
-        return (
-            f"slots × (context × bytes per token{states})",
-            f"{verdict.resolved.max_num_seqs:,} × {demand.max_model_len:,} × {rank.layout.bytes_per_token:,.0f} B",
+        slots, length = verdict.resolved.max_num_seqs, demand.max_model_len
+        if abs(rank.pool_bytes - slots * length * rank.layout.bytes_per_token) < 1:
+            return "slots × context × bytes per token", (
+                f"{slots:,} × {length:,} × {rank.layout.bytes_per_token:,.0f} B"
+            )
+        return "Σ layers: slots × (context, or window, or state)", (
+            f"{slots:,} slots of {length:,} tokens, windows and states once: {_gib(rank.pool_bytes)} GiB"
         )
     if family in ("trtllm", "tgi"):
         share = verdict.resolved.gpu_memory_utilization

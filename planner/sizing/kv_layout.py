@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from planner.model import Layer, Mixer, MixerKind, ModelShape
 from planner.quantization import kv_bits
-from planner.sizing.edition import HYBRID_POOL, LATENT_CACHE, Edition
+from planner.sizing.edition import HYBRID_POOL, Edition
 from planner.sizing.shards import kv_heads_per_rank
 
 DS_MLA_ENTRY_BYTES = 656  # 512 fp8 latent + 16 scales + 128 bf16 rope
@@ -116,8 +116,10 @@ def entry_bytes(mixer: Mixer, tensor_parallel_size: int, bits: float, edition: E
 
 
 def _latent_bytes(mixer: Mixer, tensor_parallel_size: int, bits: float, edition: Edition, dtype: str) -> float:
-    if edition.family == "vllm" and edition.number < LATENT_CACHE:
-        return mixer.num_heads / tensor_parallel_size * 2 * UNCOMPRESSED_HEAD_DIM * bits / 8
+    if not edition.caches_latent:
+        padded = edition.family == "vllm"
+        width = 2 * UNCOMPRESSED_HEAD_DIM if padded else mixer.head_dim + mixer.value_head_dim
+        return mixer.num_heads / tensor_parallel_size * width * bits / 8
     elements = mixer.kv_lora_rank + mixer.qk_rope_head_dim
     if edition.family == "vllm" and edition.is_v0:
         elements = -(-elements // V0_MLA_MULTIPLE) * V0_MLA_MULTIPLE

@@ -13,6 +13,7 @@ from planner.quantization import resolve_scheme
 from planner.sizing.defaults import Resolved, resolve
 from planner.sizing.edition import FREE_MEMORY_CHECK, GRAPHS_IN_BUDGET
 from planner.sizing.kv_layout import KvLayout, build_layout
+from planner.sizing.reserved import reserved_bytes, reserved_layout
 from planner.sizing.runtime import activation_bytes, cuda_graph_bytes, non_torch_bytes, visible_memory_bytes
 from planner.sizing.shards import Stage, pipeline_stages
 from planner.units import GIB
@@ -112,11 +113,12 @@ def held_by_engine(demand: Demand, stage: Stage) -> Stage:
     """The stage with what the engine adds to the checkpoint's tensors, or leaves on the CPU.
 
     LoRA slots and the draft model are added. llama.cpp keeps an untied input embedding on the CPU (its
-    log's "CPU_Mapped model buffer").
+    log's "CPU_Mapped model buffer") and has no rotary tables.
     """
     sizes = stage.weights_by_group
-    if demand.engine.family == "llamacpp" and not demand.model.tie_word_embeddings:
-        sizes = tuple(row for row in sizes if row[0] != TensorGroup.EMBEDDING.value)
+    if demand.engine.family == "llamacpp":
+        absent = {"rope_cache"} | (set() if demand.model.tie_word_embeddings else {TensorGroup.EMBEDDING.value})
+        sizes = tuple(row for row in sizes if row[0] not in absent)
     slots = lora_bytes(stage.layers, demand.engine, demand.parallelism.tensor_parallel_size)
     draft = draft_bytes_per_gpu(demand) if stage.is_last else 0.0
     added = tuple(row for row in (("lora", slots), ("draft", draft)) if row[1])
@@ -219,8 +221,10 @@ def _rank(
         budget = total
     elif family == "llamacpp":  # every slot's context is reserved at once
         activation, other, budget = _llamacpp_buffers(demand.model, resolved), LLAMACPP_HEADROOM_BYTES, total - taken
-        sequence = layout.bytes_per_token * demand.max_model_len + _state_bytes(layout)
-        pool = sequence * resolved.max_num_seqs
+        pool = reserved_pool(demand, resolved, stage, demand.max_model_len)
+        layout = reserved_layout(
+            layout, pool, demand.max_model_len, resolved.max_num_seqs, min(resolved.block_size, demand.max_model_len)
+        )
     else:
         pool = budget - weights - activation - other - taken
     return Rank(
@@ -236,9 +240,17 @@ def _rank(
     )
 
 
-def _state_bytes(layout: KvLayout) -> float:
-    states = [group for group in layout.groups if group.kind is MixerKind.STATE]
-    return sum(group.num_groups for group in states) * layout.block_bytes
+def reserved_pool(demand: Demand, resolved: Resolved, stage: Stage, length: int) -> float:
+    """Cache that llama.cpp reserves for all slots of this context, on one GPU. [bytes]."""
+    drafts = demand.draft_model.layer_counts() if demand.draft_model is not None and stage.is_last else ()
+    return reserved_bytes(
+        stage.layers + drafts,
+        length,
+        resolved.max_num_seqs,
+        tensor_parallel_size=demand.parallelism.tensor_parallel_size,
+        kv_cache_dtype=demand.kv_cache_dtype,
+        edition=resolved.edition,
+    )
 
 
 def _llamacpp_buffers(model: ModelShape, resolved: Resolved) -> float:

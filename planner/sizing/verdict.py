@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from planner.sizing.checks import division_error
 from planner.sizing.defaults import Resolved
 from planner.sizing.edition import FREE_MEMORY_CHECK, GRAPHS_IN_BUDGET, PIPELINE_CHECK_OF_WHOLE_MODEL
-from planner.sizing.ranks import Demand, Rank, all_ranks, binding_rank, limits_of
+from planner.sizing.ranks import Demand, Rank, all_ranks, binding_rank, limits_of, reserved_pool
 from planner.sizing.runtime import visible_memory_bytes
 from planner.units import GIB
 
@@ -163,17 +164,15 @@ def longest_context(demand: Demand, resolved: Resolved, rank: Rank) -> int:
     """
     if resolved.edition.family == "llamacpp":
         free = rank.budget_bytes - rank.weights_bytes - rank.activation_bytes - rank.non_torch_bytes
-        per_token = rank.layout.bytes_per_token * resolved.max_num_seqs
-        limit = max(demand.model.max_position_embeddings, demand.max_model_len)
-        return min(limit, int(max(0.0, free / per_token))) if per_token else limit
+        return _longest(demand, lambda length: reserved_pool(demand, resolved, rank.stage, length) <= free)
     depends = not demand.engine.enable_chunked_prefill or resolved.edition.is_v0
+    if depends:
+        return _longest(demand, lambda length: _fits_at(demand, length))
+    return _longest(demand, lambda length: checked_blocks(demand, resolved, rank, length) <= rank.num_blocks)
+
+
+def _longest(demand: Demand, fits: Callable[[int], bool]) -> int:
     low, high = 0, max(demand.model.max_position_embeddings, demand.max_model_len)
-
-    def fits(length: int) -> bool:
-        if not depends:
-            return checked_blocks(demand, resolved, rank, length) <= rank.num_blocks
-        return _fits_at(demand, length)
-
     if fits(high):
         return high
     while high - low > 1:
@@ -193,9 +192,11 @@ def logged_kv_tokens(verdict: Verdict, max_model_len: int) -> int:
     """Tokens that the engine prints as its KV cache size.
 
     vLLM since v0.21 prints concurrency × max_model_len; before, blocks ÷ groups × block size, which
-    undercounts hybrids. Decode context parallelism multiplies both.
+    undercounts hybrids. Decode context parallelism multiplies both. llama.cpp: slots × context.
     """
     layout, edition = verdict.rank.layout, verdict.resolved.edition
+    if edition.family == "llamacpp":
+        return verdict.resolved.max_num_seqs * max_model_len
     if edition.family == "vllm" and edition.since(GRAPHS_IN_BUDGET) and not edition.is_v0:
         return int(verdict.max_concurrency * max_model_len)
     smallest = min(group.block_tokens for group in layout.groups)

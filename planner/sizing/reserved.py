@@ -1,0 +1,76 @@
+"""Engines that reserve every slot's cache at start (llama.cpp, Ollama): slots × context, windows and states once.
+
+A windowed layer keeps its window for every slot and one physical batch, in cells of 256 (llama.cpp
+llama-kv-cache-iswa.cpp); Gemma 3 4B at 131,072 tokens: 2,560 MiB of full layers and 174 MiB of windows.
+"""
+
+from __future__ import annotations
+
+import math
+
+from planner.model import Layer, MixerKind
+from planner.quantization import kv_bits
+from planner.sizing.edition import Edition
+from planner.sizing.kv_layout import KvGroup, KvLayout, entry_bytes, state_bytes
+
+CELLS = 256
+PHYSICAL_BATCH_TOKENS = 512
+
+
+def reserved_bytes(
+    layers: tuple[tuple[Layer, int], ...],
+    length: int,
+    slots: int,
+    *,
+    tensor_parallel_size: int,
+    kv_cache_dtype: str,
+    edition: Edition,
+) -> float:
+    """Cache of all slots on one GPU.
+
+    Parameters
+    ----------
+    layers : tuple of (Layer, int)
+        Distinct layers with their numbers.
+    length : int
+        Context of each slot. [tokens]
+    slots : int
+        Sequences at once.
+    tensor_parallel_size : int
+        Division of heads.
+    kv_cache_dtype : str
+        Element type; q8_0 and q4_0 with their scales.
+    edition : Edition
+        Whether latent attention caches the latent.
+
+    Returns
+    -------
+    float
+        Bytes.
+    """
+    bits = kv_bits(kv_cache_dtype, None, "auto")
+    total = 0.0
+    for layer, count in layers:
+        mixer = layer.mixer
+        cells = float(slots * length)
+        if mixer.kind in (MixerKind.SLIDING, MixerKind.CHUNKED):
+            window = slots * (mixer.window_tokens or 0) + PHYSICAL_BATCH_TOKENS
+            cells = min(cells, -(-window // CELLS) * CELLS)
+        elif mixer.kind is MixerKind.STATE and not mixer.window_tokens:
+            total += count * slots * state_bytes(mixer, tensor_parallel_size)
+        elif mixer.kind is MixerKind.STATE:
+            cells = float(slots * (mixer.window_tokens or 0))
+        total += count * cells * entry_bytes(mixer, tensor_parallel_size, bits, edition, kv_cache_dtype)
+    return total
+
+
+def reserved_layout(layout: KvLayout, pool_bytes: float, length: int, slots: int, block_tokens: int) -> KvLayout:
+    """The same pool as blocks of one kind, so that it holds exactly `slots` sequences of the full length."""
+    number = slots * -(-length // block_tokens)
+    group = KvGroup(kind=MixerKind.FULL, num_groups=1, block_tokens=block_tokens)
+    size = max(1.0, pool_bytes) / number
+    return KvLayout(
+        groups=(group,),
+        block_bytes=math.nextafter(size * (1 - 1e-12), 0.0),  # rounding must not cost a block
+        bytes_per_token=layout.bytes_per_token,
+    )
