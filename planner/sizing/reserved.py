@@ -11,10 +11,11 @@ import math
 from planner.model import Layer, MixerKind
 from planner.quantization import kv_bits
 from planner.sizing.edition import Edition
-from planner.sizing.kv_layout import KvGroup, KvLayout, entry_bytes, state_bytes
+from planner.sizing.kv_layout import KvGroup, KvLayout, entry_bytes
 
 CELLS = 256
 PHYSICAL_BATCH_TOKENS = 512
+STATE_BYTES = 4  # states and convolution tails in fp32
 
 
 def reserved_bytes(
@@ -57,7 +58,8 @@ def reserved_bytes(
             window = slots * (mixer.window_tokens or 0) + PHYSICAL_BATCH_TOKENS
             cells = min(cells, -(-window // CELLS) * CELLS)
         elif mixer.kind is MixerKind.STATE and not mixer.window_tokens:
-            total += count * slots * state_bytes(mixer, tensor_parallel_size)
+            elements = mixer.state_elements + mixer.conv_elements
+            total += count * slots * STATE_BYTES * elements / tensor_parallel_size
         elif mixer.kind is MixerKind.STATE:
             cells = float(slots * (mixer.window_tokens or 0))
         total += count * cells * entry_bytes(mixer, tensor_parallel_size, bits, edition, kv_cache_dtype)
