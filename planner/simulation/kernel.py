@@ -7,7 +7,8 @@ bit for bit.
 
 The arguments have the same names everywhere (planner.simulation.state): `jobs`, `slots`, `groups`
 and `calendar` are arrays of records, `tallies` and `tables` arrays of numbers, `rules`, `times` and
-`st` (the state) single records.
+`st` (the state) single records. It is one long module because numba's cache on disk notices changes
+only in the file of the function that it caches.
 """
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, untyped-decorator"
 
@@ -244,12 +245,12 @@ def _head_leaves(jobs, rules, st):
 
 
 @compiled
-def _take_arrivals(jobs, rules, st, feed):
+def _take_arrivals(jobs, slots, rules, st, feed):
     """Move who has arrived into the queue, or turn them away; let go who has lost patience."""
     now = st.clock
     while True:
         if _head_leaves(jobs, rules, st):
-            job = _pop_head(jobs, st)
+            job = _pop_head(jobs, slots, st)
             jobs[job].status = ABANDONED
             st.waiting_area += rules.patience_s
             st.done += 1
@@ -271,34 +272,55 @@ def _take_arrivals(jobs, rules, st, feed):
             st.done += 1
             _ask_again(jobs, rules, st)
             continue
-        _push_tail(jobs, st, job)
+        _push_tail(jobs, slots, st, job)
     if st.waiting > rules.stop_waiting and 10 * st.waiting > 3 * st.next and st.done >= ENOUGH_DONE:
         st.stopped = STOPPED_BY_LOAD
 
 
 @compiled
-def _push_tail(jobs, st, job):
-    jobs[job].after = -1
-    if st.queue_head < 0:
+def _last_of(slots, st, highest):
+    """The last in the queue of a class up to `highest` (0 goes first), -1 if there is none."""
+    for k in range(highest, -1, -1):
+        if slots[k].class_tail >= 0:
+            return slots[k].class_tail
+    return -1
+
+
+@compiled
+def _insert_after(jobs, st, before, job):
+    if before < 0:
+        jobs[job].after = st.queue_head
         st.queue_head = job
+        st.blocked = 0
     else:
-        jobs[st.queue_tail].after = job
-    st.queue_tail = job
+        jobs[job].after = jobs[before].after
+        jobs[before].after = job
     st.waiting += 1
 
 
 @compiled
-def _push_head(jobs, st, job):
-    jobs[job].after = st.queue_head
-    if st.queue_head < 0:
-        st.queue_tail = job
-    st.queue_head = job
-    st.waiting += 1
+def _push_tail(jobs, slots, st, job):
+    """Queue behind everyone of its class."""
+    own = jobs[job].priority
+    _insert_after(jobs, st, _last_of(slots, st, own), job)
+    slots[own].class_tail = job
 
 
 @compiled
-def _pop_head(jobs, st):
+def _push_head(jobs, slots, st, job):
+    """Queue before everyone of its class."""
+    own = jobs[job].priority
+    _insert_after(jobs, st, _last_of(slots, st, own - 1), job)
+    if slots[own].class_tail < 0:
+        slots[own].class_tail = job
+
+
+@compiled
+def _pop_head(jobs, slots, st):
     job = st.queue_head
+    own = jobs[job].priority
+    if slots[own].class_tail == job:
+        slots[own].class_tail = -1
     st.queue_head = jobs[job].after
     st.waiting -= 1
     st.blocked = 0
@@ -501,21 +523,43 @@ def _preempt(jobs, slots, groups, calendar, tallies, rules, times, st, slot):
     jobs[job].preemptions += 1
     st.preemptions += 1
     if st.retracting:
-        _push_tail(jobs, st, job)
+        _push_tail(jobs, slots, st, job)
     else:
-        _push_head(jobs, st, job)
+        _push_head(jobs, slots, st, job)
+
+
+@compiled
+def _victim(jobs, slots, rules, st, asking):
+    """Who goes when blocks are short: the last admitted; with classes, the last arrived of the lowest.
+
+    A prompt other than the one that asks stays, since its chunk may be part of the step already.
+    """
+    if rules.classes == 1:
+        return st.run_last
+    worst, slot = NO_SLOT, st.run_first
+    while slot != NO_SLOT:
+        if slots[slot].kind == DECODES or slot == asking or asking == NO_SLOT:
+            if worst == NO_SLOT:
+                worst = slot
+            else:
+                one, other = jobs[slots[slot].job], jobs[slots[worst].job]
+                if one.priority > other.priority or (one.priority == other.priority and one.arrival >= other.arrival):
+                    worst = slot
+        slot = slots[slot].run_after
+    return worst
 
 
 @compiled
 def _grow(jobs, slots, groups, calendar, tallies, rules, times, st, gain):
     """Take the blocks for the next tokens; preempt while they do not fit. True if anyone was."""
     need = _growth(calendar, rules, st, gain)
+    none = st.chunks - 1  # NO_SLOT: no prompt asks
     preempted = need > st.free_blocks
     if preempted and rules.retract:
         _retract(jobs, slots, groups, calendar, tallies, rules, times, st, gain)
         need = _growth(calendar, rules, st, gain)
     while need > st.free_blocks:
-        slot = st.run_last
+        slot = _victim(jobs, slots, rules, st, none)
         _preempt(jobs, slots, groups, calendar, tallies, rules, times, st, slot)
         need = _growth(calendar, rules, st, gain)
     st.free_blocks -= need
@@ -593,7 +637,7 @@ def _continue_partials(jobs, slots, groups, calendar, tallies, rules, times, st,
             covered = slots[slot].computed
             need = _blocks(rules, covered + tokens) - _blocks(rules, covered)
             while need > st.free_blocks and not evicted:
-                victim = st.run_last
+                victim = _victim(jobs, slots, rules, st, slot)
                 evicted = victim == slot
                 if slots[victim].kind == DECODES:
                     budget += rules.tokens_per_decode
@@ -652,7 +696,7 @@ def _admit(jobs, slots, groups, calendar, tallies, rules, times, st, budget):
             st.reason, st.blocked = BY_KV, 1
             return 0
         st.reserved_tokens += future
-    _pop_head(jobs, st)
+    _pop_head(jobs, slots, st)
     since = jobs[job].paused if jobs[job].preemptions else jobs[job].arrival
     st.waiting_area += st.clock - since
     if np.isnan(jobs[job].admitted):
@@ -953,7 +997,7 @@ def _form_batch(jobs, slots, groups, rules, st, feed):
     st.chunks = 0
     st.batch_pad = 0
     for _ in range(size):
-        head = _pop_head(jobs, st)
+        head = _pop_head(jobs, slots, st)
         st.waiting_area += st.clock - jobs[head].arrival
         jobs[head].admitted = st.clock
         first = _reserved_blocks(jobs, rules, head)
@@ -990,7 +1034,7 @@ def advance(jobs, slots, groups, calendar, tallies, tables, rule_records, time_r
     """
     rules, times, st = rule_records[0], time_records[0], counters[0]
     while st.stopped == 0:
-        _take_arrivals(jobs, rules, st, feed)
+        _take_arrivals(jobs, slots, rules, st, feed)
         if st.running == 0 and st.waiting == 0:
             arrival = _next_arrival_s(jobs, rules, st, feed)
             if arrival >= until:

@@ -36,6 +36,7 @@ class Requests:
     think_time_s: float = 0.0
     rate_rps: float | None = None  # nominal mean rate of an open loop, where one was set
     kv_ready_tokens: Ints | None = None  # prompt tokens whose KV arrives with the request (disaggregated prefill)
+    priority: Ints | None = None  # lower is served first and evicted last; None: all alike
     notes: tuple[str, ...] = ()  # what a reader should know, such as "was unsorted"
 
     def __post_init__(self) -> None:

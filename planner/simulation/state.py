@@ -46,18 +46,19 @@ def _dtype(ints: str = "", floats: str = "") -> np.dtype[Any]:
 # entries are the ring of idle closed-loop users.
 JOB = _dtype(
     floats="arrival first_token finish admitted max_gap paused last_token ready",
-    ints="prompt output limit group prefix given status preemptions after made",
+    ints="prompt output limit group prefix given priority status preemptions after made",
 )
 # One per slot. `offset` = length less token clock and `key` = token clock at the last token, while it
 # decodes; `computed` of `known` tokens are done, while it prefills; `held` blocks were taken at
 # admission, `shared` leading blocks belong to the prefix group; `entry` is the emission at which it
 # joined, `joined` its time. `run_*` link the running sequences in admission order, `due_*` those that
-# end together. The last five are lists that live here because they are as long: unused slots,
-# slots that prefill, chunks of the step, sequences new since the last emission.
+# end together. The last are lists that live here because they are as long: unused slots,
+# slots that prefill, chunks of the step, sequences new since the last emission, and by priority class
+# the last request in the queue.
 SLOT = _dtype(
     floats="joined",
     ints="job kind offset key computed known held shared entry run_before run_after due_before due_after "
-    "spare partial chunk_slot chunk_tokens newcomer",
+    "spare partial chunk_slot chunk_tokens newcomer class_tail",
 )
 # One per prefix group: tokens in the cache, running sequences that share it, blocks pinned by them,
 # and the count of block allocations after which an unused prefix has been overwritten.
@@ -69,7 +70,8 @@ CALENDAR = _dtype(floats="stack_gap", ints="due crossing growth stack_index")
 RULES = _dtype(
     floats="timeout_s serve_ratio gain start_ratio min_ratio patience_s think_s",
     ints="slots budget max_len blocks block_size fixed_blocks paged reserve_output static prefill_first chunked "
-    "retract caching threshold max_queued max_concurrent max_waiting_steps tokens_per_decode users stop_waiting",
+    "retract caching classes threshold max_queued max_concurrent max_waiting_steps tokens_per_decode users "
+    "stop_waiting",
 )
 TIMES = _dtype(
     floats="decode_slope mixed_slope head_slope base per_sequence per_kv floor window_base window_per_sequence "
@@ -80,7 +82,7 @@ STATE = _dtype(
     floats="clock busy_s running_area waiting_area used_area written_area linear_s head_s decode_attention_s "
     "prefill_attention_s host_s last_emission ratio reserved_tokens",
     ints="token_clock emissions decoding running free_blocks kv_tokens window_tokens window_growing partial_tokens "
-    "partials queue_head queue_tail waiting fed next closed done done_before_step steps decode_steps peak_running "
+    "partials queue_head waiting fed next closed done done_before_step steps decode_steps peak_running "
     "prefill_tokens hit_tokens decode_tokens preemptions run_first run_last free_slots blocked reason stack_from "
     "stack_to batch batch_kv batch_pad steps_since_prefill allocated shared_twice newcomers chunks sample_stride "
     "samples next_sample ready_from ready ahead retracting stopped",
@@ -125,6 +127,7 @@ def make_rules(engine: EngineSettings, limits: Limits, requests: Requests) -> Re
         "chunked": engine.enable_chunked_prefill,
         "retract": engine.on_memory_shortage == OnMemoryShortage.RETRACT_SHORTEST,
         "caching": engine.enable_prefix_caching and not static and bool((requests.prefix_group >= 0).any()),
+        "classes": 1 if requests.priority is None else len(np.unique(requests.priority)),
         "threshold": engine.long_prefill_token_threshold or UNBOUNDED,
         "max_queued": _or_unbounded(engine.max_queued_requests),
         "max_concurrent": _or_unbounded(engine.max_concurrent_requests),
@@ -192,6 +195,7 @@ def make_jobs(requests: Requests, max_len: int) -> Records:
     """Records of all requests; results start as never finished."""
     count = len(requests)
     jobs = np.zeros(count, dtype=JOB)
+    ranks = None if requests.priority is None else np.unique(requests.priority, return_inverse=True)[1]
     blank = np.zeros(1, dtype=JOB)
     blank["status"] = UNFINISHED
     for name in ("first_token", "finish", "admitted"):
@@ -209,6 +213,8 @@ def make_jobs(requests: Requests, max_len: int) -> Records:
         some["limit"] = np.maximum(limit, output)
         some["group"] = requests.prefix_group[part]
         some["prefix"] = requests.prefix_tokens[part]
+        if ranks is not None:
+            some["priority"] = ranks[part]
         if requests.kv_ready_tokens is not None:
             some["given"] = np.minimum(requests.kv_ready_tokens[part], prompt - 1)
     return jobs
@@ -237,7 +243,8 @@ def make_calendar(requests: Requests, rules: Records, window: int) -> Records:
 def make_slots(rules: Records) -> Records:
     """Unused slots."""
     count = int(rules["slots"][0])
-    slots = np.zeros(count + 1, dtype=SLOT)  # one more, since a step's chunks may outnumber the sequences
+    slots = np.zeros(max(count, int(rules["classes"][0])), dtype=SLOT)
+    slots["class_tail"] = -1
     slots["spare"][:count] = np.arange(count - 1, -1, -1)
     return slots
 
@@ -254,7 +261,6 @@ def make_state(rules: Records, *, fed: int, closed: bool, timeline: bool) -> tup
         "free_blocks": int(rules["blocks"][0]),
         "free_slots": int(rules["slots"][0]),
         "queue_head": -1,
-        "queue_tail": -1,
         "run_first": NO_SLOT,
         "run_last": NO_SLOT,
         "fed": fed,

@@ -61,6 +61,7 @@ def random_case(seed: int, *, pressure: bool = False) -> tuple[Requests, EngineS
         limit=[tokens + draw.choice([0, 5, 50]) for tokens in output],
         prefix_group=group,
         prefix_tokens=np.where(group >= 0, np.minimum(prompt, draw.choice([5, 16, 40])), 0),
+        priority=np.array([draw.choice([-1, 0, 5]) for _ in range(n)]) if draw.random() < 0.25 else None,
         kv_ready_tokens=prompt - 1 if draw.random() < 0.15 else None,
         closed_loop_users=draw.choice([1, 3, 9]) if closed else 0,
         think_time_s=draw.choice([0.0, 0.7]) if closed else 0.0,

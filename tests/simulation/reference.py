@@ -26,6 +26,7 @@ class Sequence:
     limit: int
     group: int
     prefix: int
+    priority: int = 0
     given: int = 0  # tokens whose KV comes with it
     made: int = 0  # output tokens so far
     computed: int = 0  # tokens in the KV cache
@@ -99,10 +100,12 @@ class Reference:
                     limit=max(limit, output),
                     group=int(requests.prefix_group[i]),
                     prefix=int(requests.prefix_tokens[i]),
+                    priority=0 if requests.priority is None else int(requests.priority[i]),
                     given=0 if requests.kv_ready_tokens is None else min(int(requests.kv_ready_tokens[i]), prompt - 1),
                 )
             )
         self.groups = {s.group: Group() for s in self.sequences if s.group >= 0}
+        self.classes = requests.priority is not None and len(set(requests.priority.tolist())) > 1
         self.users = min(requests.closed_loop_users, len(requests))
         self.think = requests.think_time_s
         self.ready = deque([0.0] * self.users)
@@ -164,7 +167,7 @@ class Reference:
                 self.ask_again()
             else:
                 sequence.queued_at = sequence.arrival
-                self.waiting.append(sequence)
+                self.enqueue(sequence, in_front=False)
 
     def never_fits(self, s: Sequence) -> bool:
         if s.prompt + s.output > self.limits.max_model_len:
@@ -226,10 +229,20 @@ class Reference:
         s.queued_at = self.clock
         self.running.remove(s)
         self.is_full = False
-        if to_tail:
-            self.waiting.append(s)
-        else:
-            self.waiting.appendleft(s)
+        self.enqueue(s, in_front=not to_tail)
+
+    def enqueue(self, s: Sequence, *, in_front: bool) -> None:
+        """Into the queue, before or behind those of the same class."""
+        ahead = [w for w in self.waiting if w.priority < s.priority or (w.priority == s.priority and not in_front)]
+        if not ahead:
+            self.is_full = False
+        self.waiting.insert(len(ahead), s)
+
+    def victim(self, asking: Sequence | None) -> Sequence:
+        if not self.classes:
+            return self.running[-1]
+        able = [s for s in self.running if s.decoding or s is asking or asking is None]
+        return max(able, key=lambda s: (s.priority, s.arrival, self.running.index(s)))
 
     def gain(self) -> int:
         return math.floor((self.decode_steps + 1) * self.gain_mean) - math.floor(self.decode_steps * self.gain_mean)
@@ -249,7 +262,7 @@ class Reference:
             self.retract(gain)
         while self.need(gain) > self.free:
             preempted = True
-            self.preempt(self.running[-1])
+            self.preempt(self.victim(None))
         for s in self.running:
             if s.decoding:
                 assert self.extend(s, s.computed + gain)
@@ -277,7 +290,7 @@ class Reference:
             tokens = self.chunk_tokens(s.known - s.computed, budget)
             evicted = False
             while not self.prefill_first and not evicted and not self.extend(s, s.computed + tokens):
-                victim = self.running[-1]
+                victim = self.victim(s)
                 evicted = victim is s
                 budget += self.per_decode if victim.decoding else 0
                 self.preempt(victim)

@@ -163,3 +163,14 @@ def test_a_closed_loop_asks_again_after_thinking():
     result = run("vllm", requests, limits())
     assert result.arrival_s.tolist() == [0, 5]
     assert result.finish_s.tolist() == [2, 7]
+
+
+def test_priority_classes_pass_the_queue_and_are_evicted_last():
+    # One slot: A runs; C (class 0) passes B (class 1).
+    requests = make([0, 0.5, 0.6], [1, 1, 1], [2, 1, 1], priority=np.array([1, 1, 0]))
+    assert run("vllm", requests, limits(seqs=1)).finish_s.tolist() == [2, 4, 3]
+    # 8 blocks: A (class 1) and B (class 0) fill them at 2; A goes although it came first.
+    requests = make([0, 0], [3, 3], [4, 4], priority=np.array([1, 0]))
+    result = run("vllm", requests, limits(blocks=8))
+    assert result.num_preemptions.tolist() == [1, 0]
+    assert result.finish_s.tolist() == [6, 4]
