@@ -68,6 +68,7 @@ def plan(scenario: Scenario, *, requests: Requests | None = None) -> Plan:
         if needed is not None:
             serving, bought = needed, needed + scenario.spare_replicas
             result, metrics = operate(scenario, replica, requests, serving, trace)
+            curve = _as_in_the_fleet(curve, scenario.peak_rate_rps, needed)
     price, _ = gpu_price(scenario)
     policies = compare_policies(
         replica,
@@ -93,6 +94,16 @@ def plan(scenario: Scenario, *, requests: Requests | None = None) -> Plan:
     )
     done = dataclasses.replace(done, chain=chain(done), slo_probability=slo_probability(done, metrics))
     return dataclasses.replace(done, headline=headline(done), reasons=reasons(done))
+
+
+def _as_in_the_fleet(curve: LoadCurve, peak_rate_rps: float, replicas: int) -> LoadCurve:
+    # The fleet's run found that `replicas` hold the peak and one fewer do not: the rate that one replica
+    # holds lies between, and no figure may say otherwise.
+    if curve.slo_rate_rps <= 0:
+        return curve
+    ceiling = math.inf if replicas == 1 else math.nextafter(peak_rate_rps / (replicas - 1), 0)
+    rate = min(max(curve.slo_rate_rps, peak_rate_rps / replicas), ceiling)
+    return dataclasses.replace(curve, slo_rate_rps=rate)
 
 
 def as_traced(scenario: Scenario, trace: Requests) -> Scenario:

@@ -129,3 +129,16 @@ def test_bursts_are_shared_by_a_fleet():
     assert done.slo_met
     if done.num_replicas > 1:
         assert not plan(bursty.replace(num_replicas=done.num_replicas - 1)).slo_met
+
+
+@pytest.mark.parametrize("users", [500, 4000, 30_000])
+def test_no_two_figures_contradict_each_other(users):
+    done = plan(SMALL.replace(users=users, gpu="L40S"))
+    assert done.slo_met
+    per_replica = done.curve.slo_rate_rps
+    peak = done.scenario.peak_rate_rps
+    assert peak <= per_replica * done.num_replicas * (1 + 1e-9)
+    if done.num_replicas > 1:
+        assert per_replica * (done.num_replicas - 1) < peak
+    assert done.num_gpus == done.num_replicas * done.scenario.parallelism.gpus_per_replica
+    assert done.chain[-1].gpus == done.num_gpus
