@@ -101,7 +101,7 @@ def _as_in_the_fleet(curve: LoadCurve, peak_rate_rps: float, replicas: int) -> L
     # holds lies between, and no figure may say otherwise.
     if curve.slo_rate_rps <= 0:
         return curve
-    ceiling = math.inf if replicas == 1 else math.nextafter(peak_rate_rps / (replicas - 1), 0)
+    ceiling = math.inf if replicas == 1 else peak_rate_rps / (replicas - 1) * (1 - 1e-9)
     rate = min(max(curve.slo_rate_rps, peak_rate_rps / replicas), ceiling)
     return dataclasses.replace(curve, slo_rate_rps=rate)
 
