@@ -5,7 +5,7 @@ import pytest
 
 from planner.accuracy.memory import predict
 from planner.accuracy.memory_names import find_model_key, weight_dtype_of
-from planner.accuracy.memory_rows import first_integer, gpu_of, parallelism_of, read_case
+from planner.accuracy.memory_rows import MemoryCase, first_integer, gpu_of, parallelism_of, read_case
 from planner.catalog.model_catalog import get_model
 from planner.sizing.runtime import visible_memory_bytes
 from planner.units import GIB
@@ -134,3 +134,102 @@ def test_settings_in_flags_are_read() -> None:
     assert case.kv_cache_dtype == "fp8"
     assert case.engine.num_speculative_tokens == 3
     assert not case.engine.cuda_graphs
+
+
+def case(**columns: str) -> MemoryCase:
+    return read_case(ROW | columns)
+
+
+def test_free_memory_before_the_start_is_read() -> None:
+    text = (
+        "Free memory on device cuda:1 (60.87/79.19 GiB) on startup is less than desired GPU memory utilization (0.95)"
+    )
+    assert case(outcome_detail=text).occupied_bytes / GIB == pytest.approx(79.19 - 60.87)
+    predicted, _ = predict(pd.DataFrame([ROW | {"outcome_detail": text}]))
+    assert predicted.pred_outcome[0] == "refused_free_memory"
+
+
+def test_lora_offload_and_draft_flags_are_read() -> None:
+    flags = "--enable-lora --max-loras 4 --max-lora-rank=64 --kv-offloading-size 50 --speculative-model Qwen/Qwen3-0.6B"
+    read = case(other_flags=flags, model="Qwen/Qwen3-32B", max_num_seqs="", max_num_batched_tokens="")
+    assert (read.engine.max_loras, read.engine.max_lora_rank, read.engine.kv_offload_gib) == (4, 64, 50)
+    assert read.draft_model is not None
+    assert read.draft_model.name == "Qwen/Qwen3-0.6B"
+
+
+def test_flags_stand_in_for_empty_columns() -> None:
+    flags = "--tensor-parallel-size 4 --gpu-memory-utilization 0.85 --max-model-len 4096 --language-model-only"
+    read = case(tp="", gpu_memory_utilization="", max_model_len="", other_flags=flags,
+                model="google/gemma-3-27b-it")  # fmt: skip
+    assert read.parallelism.tensor_parallel_size == 4
+    assert read.engine.gpu_memory_utilization == 0.85
+    assert read.max_model_len == 4096
+    assert read.model.vision_parameters == 0
+
+
+def test_slots_of_ollama_and_its_defaults() -> None:
+    read = case(engine="ollama", model="gemma3:4b", gpu="RTX 4090", gpu_mem_gib="24", max_model_len="", weight_quant="",
+                max_num_seqs="", gpu_memory_utilization="")  # fmt: skip
+    assert read.max_model_len == 32_768
+    assert read.weight_dtype == "gguf_q4_k_m"
+    slots = case(engine="llama.cpp", max_model_len="32768 total (4 slots x 8192)", max_num_seqs="")
+    assert (slots.engine.max_num_seqs, slots.max_model_len) == (4, 8192)
+
+
+@pytest.mark.parametrize(
+    ("name", "memory", "expected_gib"),
+    [("", "24", 23.6), ("24GB-class", "", 23.6), ("RTX 5060 Ti 16GB + RTX 5090 32GB", "", 15.65)],
+)
+def test_unnamed_and_mixed_gpus(name: str, memory: str, expected_gib: float) -> None:
+    gpu, known = gpu_of(name, memory)
+    assert known
+    assert visible_memory_bytes(gpu) / GIB == pytest.approx(expected_gib, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("published", "key"),
+    [
+        ("deepseek-r1:8b", "Qwen/Qwen3-8B"),
+        ("deepseek-r1:32b", "Qwen/Qwen2.5-32B-Instruct"),
+        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B", "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B"),
+        ("RedHatAI/Llama-4-Scout-17B-16E-Instruct-quantized.w4a16", "meta-llama/Llama-4-Scout-17B-16E-Instruct"),
+        ("LGAI-EXAONE/EXAONE-4.0-32B-FP8", "LGAI-EXAONE/EXAONE-4.0-32B"),
+        ("unsloth/Qwen3.8-Flash-Next-GGUF UD-IQ4_XS", "Qwen/Qwen3.8-Flash-Next"),
+        ("gemma-4-12b", "google/gemma-4-12B-it"),
+        ("facebook/opt-1.3b", "facebook/opt-1.3b"),
+    ],
+)
+def test_more_published_names(published: str, key: str) -> None:
+    found = find_model_key(published)
+    assert found is not None
+    assert get_model(found).num_parameters == get_model(key).num_parameters
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("nvidia/Llama-3.1-8B-Instruct-FP4", "nvfp4"),
+        ("RedHatAI/Llama-3.1-8B-Instruct-NVFP4", "nvfp4_linear"),
+        ("unsloth/Llama-3.1-8B-bnb-4bit", "bnb_nf4"),
+        ("Llama-3.1-8B-GGUF Q5_K_S", "gguf_q5_k_s"),
+        ("Llama-3.1-8B-GGUF UD-Q2_K_XL", "gguf_q2_k"),
+        ("Llama-3.1-8B-MXFP4", "mxfp4"),
+    ],
+)
+def test_schemes_in_names(name: str, expected: str) -> None:
+    model = get_model("meta-llama/Llama-3.1-8B-Instruct")
+    assert weight_dtype_of({"weight_quant": "", "model": name}, model) == expected
+
+
+# RedHatAI's NVFP4 of gemma-4-31B quantises attention too: 103.92 GiB are left on an H200 at 0.92 (configiq #112).
+def test_who_quantises_decides_what_stays_wide() -> None:
+    row = ROW | {"model": "gemma-4-31b-it-nvfp4", "version": "0.24.0+rhaiv.13", "gpu": "H200", "gpu_mem_gib": "141 GB",
+                 "weight_quant": "nvfp4", "max_model_len": "262144", "max_num_seqs": "", "max_num_batched_tokens": "",
+                 "gpu_memory_utilization": ""}  # fmt: skip
+    predicted, _ = predict(pd.DataFrame([row]))
+    assert predicted.pred_available_kv_gib[0] == pytest.approx(103.92, rel=0.01)
+
+
+def test_longest_context_is_predicted_for_every_row() -> None:
+    predicted, _ = predict(pd.DataFrame([ROW, ROW | {"gpu": "", "gpu_mem_gib": ""}]))
+    assert (predicted.pred_est_max_model_len == 8192).all()

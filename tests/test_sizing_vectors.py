@@ -217,7 +217,7 @@ def test_pipeline_check_of_v014() -> None:
     assert wrong.outcome == "refused_max_len_exceeds_kv"
     assert right.starts
     assert wrong.longest_context_tokens == pytest.approx(wrong.kv_pool_bytes / (92 * 4096), abs=256)
-    assert 28.57 * GIB / (92 * 4096) == pytest.approx(81_392, abs=64)
+    assert pytest.approx(81_392, abs=64) == 28.57 * GIB / (92 * 4096)
 
 
 # DeepSeek-V4-Flash on eight B200: 20.43 sequences of a million tokens with TP 8, 156.9 with DP 8 (vllm recipe thread).
@@ -306,7 +306,11 @@ def test_ollama_context_by_memory(gpu: str, expected: int) -> None:
 
 @pytest.mark.parametrize(
     ("settings", "field"),
-    [({"max_loras": -1}, "max_loras"), ({"max_lora_rank": 0}, "max_lora_rank"), ({"kv_offload_gib": -1}, "kv_offload_gib")],
+    [
+        ({"max_loras": -1}, "max_loras"),
+        ({"max_lora_rank": 0}, "max_lora_rank"),
+        ({"kv_offload_gib": -1}, "kv_offload_gib"),
+    ],
 )  # fmt: skip
 def test_bad_settings_name_their_field(settings: dict[str, object], field: str) -> None:
     with pytest.raises(InvalidInput) as caught:

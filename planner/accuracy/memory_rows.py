@@ -260,11 +260,15 @@ def kv_dtype_of(row: dict[str, str], notes: str) -> str:
 
 def gpu_of(name: str, memory: str) -> tuple[Gpu, bool]:
     """GPU of a row, with the memory that its engine saw where the row states it."""
+    parts = re.split(r"\s\+\s", name)
+    if len(parts) > 1:  # several kinds: the smallest binds
+        return min((gpu_of(part, memory) for part in parts), key=lambda found: found[0].memory_gib)
     visible = _visible_gib(memory) or _visible_gib_in_name(name)
     gpu, known = _catalog_gpu(name), True
     if gpu is None:
-        gpu, known = get_gpu("H100 SXM"), bool(visible)
         marketing = re.search(r"(\d+)", memory) or re.search(r"(\d+) ?GB", name)
+        size = visible or (float(marketing[1]) if marketing else 80.0)
+        gpu, known = get_gpu("H100 SXM" if size >= 70 else "RTX 4090"), bool(visible)
         if marketing and not visible:
             gib = float(marketing[1])
             return dataclasses.replace(gpu, name=name or memory, memory_gb=gib, memory_gib=gib), True
