@@ -270,6 +270,9 @@ def _workload(row: Mapping[str, Any], harness: dict[str, float | str]) -> dict[s
         return {"arrival": "poisson", "rate_rps": rate, "num_requests": int(published or 500)}
     if arrival == "concurrency":
         users = max(1, users)
+        shared = re.search(r"\bbatch_size=(\d+)", notes)
+        if shared and users > int(shared.group(1)) * (_number(row, "n_gpus") or users):
+            users = int(shared.group(1))  # the published concurrency is that of many replicas together
         count = int(published or float(harness.get("requests_per_user", 10)) * users)
         return {"arrival": "closed", "concurrency": users, "num_requests": max(count, 1)}
     return {"arrival": "burst", "num_requests": int(published or 1000)}

@@ -266,7 +266,7 @@ def token_terms_s(d: Deployment, tokens: Floats, *, prompt: NDArray[np.bool_] | 
             add(parts, count, "gemm_compute")
         if layer.experts is not None:
             parts = expert_parts(d, layer, mine)
-            if not d.kernels_only:  # routing, permutation and skewed experts of real prompts, which no kernel table holds
+            if not d.kernels_only:  # routing, permutation and skew of real prompts, which no kernel table holds
                 slower = np.where(prompt, overhead(d.engine.family, d.engine.version, "prompt_expert_factor"), 1.0)
                 parts = replace(parts, compute=parts.compute * slower, activations=parts.activations * slower)
             add(parts, count, "expert_compute")
