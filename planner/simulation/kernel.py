@@ -199,6 +199,7 @@ def _emit(jobs, slots, calendar, tallies, st):
         jobs[job].max_gap = max(jobs[job].max_gap, own)
         tallies[_gap_bin(own)] += 1
         slots[slot].entry = st.emissions
+        slots[slot].joined = st.clock
     st.newcomers = 0
 
 
@@ -449,6 +450,8 @@ def _start_decoding(jobs, slots, groups, calendar, tallies, rules, times, st, sl
             calendar[(times.window - offset) & (len(calendar) // 2 - 1)].crossing += 1
         else:
             st.window_tokens += times.window
+    if not rules.chunked and not rules.prefill_first:
+        st.blocked = 0  # one more decodes: now the token budget may be what holds the queue
     if rules.prefill_first or rules.static:
         slots[st.newcomers].newcomer = slot
         st.newcomers += 1

@@ -50,11 +50,11 @@ JOB = _dtype(
 )
 # One per slot. `offset` = length less token clock and `key` = token clock at the last token, while it
 # decodes; `computed` of `known` tokens are done, while it prefills; `held` blocks were taken at
-# admission, `shared` leading blocks belong to the prefix group; `entry` is the emission at which it
-# joined, `joined` its time. `run_*` link the running sequences in admission order, `due_*` those that
-# end together. The last are lists that live here because they are as long: unused slots,
-# slots that prefill, chunks of the step, sequences new since the last emission, and by priority class
-# the last request in the queue.
+# admission, `shared` leading blocks belong to the prefix group; `entry` is the emission after which its
+# gaps are those of the batch, `joined` the time of its token there. `run_*` link the running sequences
+# in admission order, `due_*` those that end together. The last are lists that live here because they
+# are as long: unused slots, slots that prefill, chunks of the step, sequences new since the last
+# emission, and by priority class the last request in the queue.
 SLOT = _dtype(
     floats="joined",
     ints="job kind offset key computed known held shared entry run_before run_after due_before due_after "
