@@ -111,7 +111,7 @@ def find_gpu(published: str) -> str | None:
         return _published("gpu")[max(found, key=len)] if found else None
 
 
-def find_engine(published: str) -> str | None:
+def find_engine(published: str) -> str:
     """Find the engine family (vllm, sglang, trtllm, tgi, llamacpp, generic) of a published engine name."""
     name = published.lower()
     for word, family in (

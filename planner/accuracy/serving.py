@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from planner.accuracy.names import benchmark_model, checkpoint_shape
 from planner.accuracy.serving_rows import RowSkipped, ServingCase, read_case
@@ -67,7 +68,8 @@ def predict(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:
     results: dict[Hashable, dict[str, float]] = {}
     lines: list[dict[str, Any]] = []
     skipped: dict[str, str] = {}
-    for row in frame.to_dict("records"):
+    for published in frame.to_dict("records"):
+        row = {str(key): value for key, value in published.items()}
         name = str(row.get("id", ""))
         try:
             case = read_case(row, is_moe=_is_moe)
@@ -318,13 +320,13 @@ def draw_case(case: ServingCase, api_s: float = 0.0) -> Requests:
     output = _draw(rng, case.output_tokens, case.output_low, case.output_high, count)
     if case.decode_only:
         prompt = np.ones(count, dtype=np.int64)
-    arrival = np.zeros(count)
+    arrival: NDArray[np.float64] = np.zeros(count)
     if case.arrival == "poisson":
         gaps = rng.exponential(shares / case.rate_rps, count)
         arrival = np.cumsum(gaps) - gaps[0]
     elif case.arrival == "burst":
         # one API server reads the burst request by request
-        arrival = api_s * shares * np.arange(count)
+        arrival = np.asarray(api_s * shares * np.arange(count), dtype=np.float64)
     return Requests(
         arrival_s=arrival,
         prompt_tokens=prompt,

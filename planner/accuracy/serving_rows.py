@@ -171,7 +171,7 @@ def published_weight_dtype(row: Mapping[str, Any], model: str) -> str:
     return "bf16"
 
 
-def _lengths(row: Mapping[str, Any]) -> dict[str, float]:
+def _lengths(row: Mapping[str, Any]) -> dict[str, Any]:
     """Mean lengths and the bounds of their draw, as fractions of the mean."""
     notes = _text(row, "notes")
     isl, osl = _number(row, "isl"), _number(row, "osl")
