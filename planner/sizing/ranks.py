@@ -14,7 +14,13 @@ from planner.sizing.defaults import Resolved, resolve
 from planner.sizing.edition import FREE_MEMORY_CHECK, GRAPHS_IN_BUDGET
 from planner.sizing.kv_layout import KvLayout, build_layout
 from planner.sizing.reserved import reserved_bytes, reserved_layout
-from planner.sizing.runtime import activation_bytes, cuda_graph_bytes, non_torch_bytes, visible_memory_bytes
+from planner.sizing.runtime import (
+    BEFORE_HOPPER,
+    activation_bytes,
+    cuda_graph_bytes,
+    non_torch_bytes,
+    visible_memory_bytes,
+)
 from planner.sizing.shards import Stage, pipeline_stages
 from planner.units import GIB
 
@@ -100,6 +106,17 @@ def lora_bytes(layers: tuple[tuple[Layer, int], ...], engine: EngineSettings, te
     return 2.0 * engine.max_loras * engine.max_lora_rank * total
 
 
+def widens_latent_attention(demand: Demand, resolved: Resolved) -> bool:
+    """Whether latent attention is held in 16 bits whatever the checkpoint's scheme.
+
+    SGLang does so with data-parallel attention (two DeepSeek logs, within 1 %). DeepSeek-V4's grouped fp8
+    projections have no kernels before Hopper (a start-up log on Ada lacks 4.0 GiB; this makes 4.7).
+    """
+    if resolved.edition.family == "sglang" and demand.parallelism.attention_data_parallel_size > 1:
+        return True
+    return demand.model.model_type == "deepseek_v4" and demand.gpu.architecture in BEFORE_HOPPER
+
+
 def draft_bytes_per_gpu(demand: Demand) -> float:
     """Weights of a separate draft model on one GPU; it is divided as the model is."""
     size = demand.draft_weights_bytes
@@ -154,7 +171,7 @@ def all_ranks(demand: Demand, resolved: Resolved | None = None) -> tuple[Rank, .
     scheme = resolve_scheme(model, demand.weight_dtype)
     fp32 = scheme.name == "fp32"
     ranks = []
-    wide = resolved.edition.family == "sglang" and parallelism.attention_data_parallel_size > 1
+    wide = widens_latent_attention(demand, resolved)
     for stage in pipeline_stages(model, demand.weight_dtype, parallelism, drafting, wide):
         stage = held_by_engine(demand, stage)
         drafts = demand.draft_model.layer_counts() if demand.draft_model is not None and stage.is_last else ()

@@ -67,7 +67,7 @@ def pipeline_stages(
     with_draft_layers : bool
         Whether multi-token-prediction layers are loaded.
     wide_latent_attention : bool
-        SGLang with data-parallel attention holds latent attention in 16 bits (two DeepSeek logs, within 1 %).
+        Latent attention is held in 16 bits whatever the scheme (ranks.widens_latent_attention says when).
 
     Returns
     -------
