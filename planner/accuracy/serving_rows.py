@@ -230,6 +230,8 @@ def _parallelism(row: Mapping[str, Any], flags: dict[str, Any], moe: bool) -> di
     tp = int(_number(row, "tp") or gpus)
     pp = int(_number(row, "pp") or 1)
     ep = int(_number(row, "ep") or 1)
+    if tp > 1 and re.search(r"llama\.cpp|exllama", _text(row, "engine"), re.IGNORECASE):
+        tp, pp = 1, tp * pp  # these split a model by layers: one GPU works at a time for a single stream
     attention_dp = flags.get("attention_data_parallel_size", 1)
     expert_tp = re.search(r"\bmoe_tp=(\d+)", notes)
     if moe and expert_tp and attention_dp == 1 and int(expert_tp.group(1)) * ep > tp:
