@@ -46,6 +46,8 @@ def predict(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:
             rows.append({"id": row["id"], **predicted(case)})
         except PlannerError as error:
             skipped[row["id"]] = str(error)
+        except (ArithmeticError, ValueError) as error:  # a cell that no rule above foresaw must not cost the file
+            skipped[row["id"]] = f"cannot be read: {error}"
     return pd.DataFrame(rows, columns=["id", *COLUMNS]), skipped
 
 

@@ -177,6 +177,12 @@ def first_integer(text: str) -> int | None:
     return number * {"M": 1_000_000, "K": 1024, "k": 1024}.get((found[2] or "")[:1], 1)
 
 
+def any_integer(text: str) -> int | None:
+    """First whole number of a cell: "TP4", "8 (2 nodes)"."""
+    found = re.search(r"\d+", text)
+    return int(found[0]) if found else None
+
+
 def flag_integer(text: str, name: str) -> int | None:
     """Whole number after a flag or setting in free text."""
     found = re.search(rf"(?:{name})[= ]+(\d+)", text)
@@ -225,12 +231,15 @@ def parallelism_of(row: dict[str, str]) -> Parallelism:
     """Tensor, pipeline, data and expert parallelism of a row."""
     text = row.get("dp_ep", "")
     stated = re.search(r"DP(?: attention)?\s?(\d+)", text)
-    data = int(stated[1]) if stated else 1
+    data = max(1, int(stated[1])) if stated else 1
     attention_only = "attention" in text.lower()
     flags = f"{row.get('other_flags', '')} {text}"
-    tp = first_integer(row.get("tp", "")) or flag_integer(flags, "tensor[-_]parallel[-_]size|--tp(?:-size)?|-tp")
+    tp = any_integer(row.get("tp", "")) or flag_integer(flags, "tensor[-_]parallel[-_]size|--tp(?:-size)?|-tp")
     pp = first_integer(row.get("pp", "")) or flag_integer(flags, "pipeline[-_]parallel[-_]size|--pp(?:-size)?|-pp") or 1
-    tp = tp or 1
+    if tp is None:  # left open: all GPUs of a replica side by side, as people run a model on several
+        devices = first_integer(row.get("n_gpus", "")) or 1
+        split = family_of(row.get("engine", "")) in ("vllm", "sglang", "trtllm", "tgi")
+        tp = max(1, devices // (pp * data)) if split else 1
     if attention_only and data > 1:
         tp = max(1, tp // data)
     context = re.search(
@@ -241,7 +250,7 @@ def parallelism_of(row: dict[str, str]) -> Parallelism:
         tensor_parallel_size=tp,
         pipeline_parallel_size=pp,
         expert_parallel="EP" in text,
-        attention_data_parallel_size=max(1, data),
+        attention_data_parallel_size=data,
         decode_context_parallel_size=dcp,
     )
 
