@@ -5,7 +5,7 @@ import pytest
 
 from planner.accuracy.memory import predict
 from planner.accuracy.memory_names import find_model_key, weight_dtype_of
-from planner.accuracy.memory_rows import MemoryCase, first_integer, gpu_of, parallelism_of, read_case
+from planner.accuracy.memory_rows import MemoryCase, first_integer, gpu_of, parallelism_of, read_case, version_of
 from planner.catalog.model_catalog import get_model
 from planner.sizing.runtime import visible_memory_bytes
 from planner.units import GIB
@@ -233,3 +233,18 @@ def test_who_quantises_decides_what_stays_wide() -> None:
 def test_longest_context_is_predicted_for_every_row() -> None:
     predicted, _ = predict(pd.DataFrame([ROW, ROW | {"gpu": "", "gpu_mem_gib": ""}]))
     assert (predicted.pred_est_max_model_len == 8192).all()
+
+
+# vLLM 0.19.0 is of April 2026, 0.6.5 of December 2024 (dates of published logs).
+@pytest.mark.parametrize(
+    ("version", "date", "expected"),
+    [
+        ("0.11.0", "2026-04-20", "0.11.0"),
+        ("", "2026-04-07", "0.19"),
+        ("main 2026-08", "2026-09-30", "0.28 main 2026-08"),
+        ("", "2024-12-14", "0.6"),
+        ("", "", ""),
+    ],
+)
+def test_version_by_date(version: str, date: str, expected: str) -> None:
+    assert version_of({"version": version, "date": date}, "vllm") == expected

@@ -6,9 +6,12 @@ that the engine's own defaults apply.
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import re
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 
 from planner.accuracy.memory_names import find_draft, shape_of, weight_dtype_of
 from planner.catalog.gpu_catalog import get_gpu
@@ -99,7 +102,7 @@ def engine_of(row: dict[str, str], notes: str) -> EngineSettings:
     return EngineSettings(
         name="ollama" if "ollama" in row.get("engine", "").lower() else family,
         family=family,
-        version=row.get("version", "") + (", no MLA" if without_latent else ""),
+        version=version_of(row, family) + (", no MLA" if without_latent else ""),
         gpu_memory_utilization=utilization_of(share, notes),
         max_num_seqs=first_integer(row.get("max_num_seqs", ""))
         or flag_integer(notes, "max[-_]num[-_]seqs|max[-_]running[-_]requests|num[-_]parallel")
@@ -114,6 +117,26 @@ def engine_of(row: dict[str, str], notes: str) -> EngineSettings:
         max_lora_rank=flag_integer(notes, "max[-_]lora[-_]rank") or 16,
         kv_offload_gib=float(flag_integer(notes, "kv[-_]offloading[-_]size") or 0),
     )
+
+
+@cache
+def _releases() -> tuple[tuple[str, str, str], ...]:
+    file = Path(__file__).parent.parent / "catalog" / "engine_releases.csv"
+    with file.open(encoding="utf-8", newline="") as stream:
+        return tuple((row["engine"], row["date"], row["version"]) for row in csv.DictReader(stream))
+
+
+def version_of(row: dict[str, str], family: str) -> str:
+    """Version of a row; where it names none, the newest release at the date that it names, or was posted."""
+    stated = row.get("version", "")
+    if re.search(r"\d+\.\d+", stated):
+        return stated
+    dated = re.search(r"20\d\d-\d\d(?:-\d\d)?", f"{stated} {row.get('date', '')}")
+    if dated is None:
+        return stated
+    day = dated[0] if len(dated[0]) == 10 else f"{dated[0]}-28"
+    released = [version for engine, date, version in _releases() if engine == family and date <= day]
+    return f"{released[-1]} {stated}".strip() if released else stated
 
 
 def length_of(row: dict[str, str], notes: str, model: ModelShape, gpu: Gpu) -> int:
