@@ -8,7 +8,7 @@ import numpy as np
 
 from planner.answer import ChainLink
 from planner.charts.policies import in_sentence
-from planner.charts.style import COLOUR, Chart, figure, label, layout, line_at
+from planner.charts.style import COLOUR, Chart, figure, label, layout, line_at, log_ticks
 from planner.cost import CostPlan
 from planner.units import format_number, format_usd
 
@@ -17,10 +17,11 @@ def gpu_chain(links: tuple[ChainLink, ...], num_gpus: int) -> Chart:
     """GPUs that each reason alone would need."""
     finite = [link.gpus for link in links if math.isfinite(link.gpus)]
     top = max([*finite, num_gpus, 1])
+    count, level = f"{num_gpus:,} GPU{'s' if num_gpus != 1 else ''}", len({link.gpus for link in links}) == 1
     decisive = max(links, key=lambda link: link.gpus)
     values = [link.gpus if math.isfinite(link.gpus) else top * 1.2 for link in links]
     return Chart(
-        title=f"{num_gpus:,} GPU{'s' if num_gpus != 1 else ''}, decided by {in_sentence(decisive.reason)}",
+        title=f"{count}, enough on every count" if level else f"{count}, decided by {in_sentence(decisive.reason)}",
         subtitle="GPUs that each reason alone would need",
         figure=figure(
             [
@@ -164,7 +165,7 @@ def cost_against_utilisation(
                 y="USD per million tokens",
                 height=320,
                 xaxis={"tickformat": ".0%", "range": [0, 1.02]},
-                yaxis={"type": "log", "nticks": 6},
+                yaxis=log_ticks(float(price[-1]), float(price[0]), format_number),
                 shapes=shapes,
                 annotations=notes,
             ),

@@ -99,7 +99,7 @@ def kv_use(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
                 _bars(
                     outcomes,
                     written,
-                    ["" if v < 0.04 else format_percent(v) for v in written],
+                    ["" if v < 0.12 else format_percent(v) for v in written],
                     "%{x:.1%} holds tokens",
                     name="KV used",
                     marker={"color": COLOUR["kv_used"]},
@@ -107,7 +107,7 @@ def kv_use(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
                 _bars(
                     outcomes,
                     empty,
-                    ["" if v < 0.04 else format_percent(v) for v in empty],
+                    ["" if v < 0.12 else format_percent(v) for v in empty],
                     "%{x:.1%} reserved, empty",
                     name="KV reserved",
                     marker={"color": COLOUR["kv_reserved"], "pattern": HATCH},

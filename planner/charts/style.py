@@ -6,6 +6,7 @@ Figures are plain dicts in Plotly's schema: building a `go.Figure` costs more th
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,13 +81,18 @@ def legend_below(width_px: int = 90, *, columns: int = 0) -> dict[str, Any]:
     }
 
 
+def log_ticks(low: float, high: float, write: Callable[[float], str]) -> dict[str, Any]:
+    """Ticks of a logarithmic axis at 1, 2 and 5 (1 alone over many decades), each written in words."""
+    low, high = max(low, 1e-9), max(high, 1e-9)
+    steps = (1, 2, 5) if math.log10(high / low) < 2.5 else (1,)
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    values = [step * 10.0**power for power in powers for step in steps]
+    return {"type": "log", "tickmode": "array", "tickvals": values, "ticktext": [write(value) for value in values]}
+
+
 def time_ticks(low_s: float, high_s: float) -> dict[str, Any]:
-    """Ticks of a logarithmic time axis at 1, 2 and 5 (1 alone over many decades), in the unit a person would use."""
-    decades = math.log10(high_s / low_s) if low_s > 0 else 9.0
-    steps = (1, 2, 5) if decades < 2.5 else (1,)
-    first, last = math.floor(math.log10(max(low_s, 1e-9))), math.ceil(math.log10(max(high_s, 1e-9)))
-    values = [step * 10.0**power for power in range(first, last + 1) for step in steps]
-    return {"type": "log", "tickmode": "array", "tickvals": values, "ticktext": [format_duration(v) for v in values]}
+    """Ticks of a logarithmic time axis in the unit that a person would use."""
+    return log_ticks(low_s, high_s, format_duration)
 
 
 def line_at(axis: str, value: float, colour: str, dash: str = "dash") -> dict[str, Any]:

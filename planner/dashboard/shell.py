@@ -10,7 +10,7 @@ import streamlit as st
 from planner.dashboard import urlstate
 from planner.dashboard.inputs import sidebar
 from planner.dashboard.results import plan_for
-from planner.dashboard.widgets import prose
+from planner.dashboard.widgets import plain, prose
 from planner.errors import PlannerError
 from planner.scenario import Scenario
 from planner.share import to_query
@@ -90,7 +90,7 @@ def _works(scenario: Scenario) -> bool:
 def _above(scenario: Scenario, errors: dict[str, str]) -> None:
     """What stands above every page: the plan's name, and what could not be used, if anything."""
     if scenario.title:
-        st.caption(prose(scenario.title))
+        st.caption(plain(scenario.title))
     problems = st.session_state["_problems"]
     if problems:
         st.warning("\n".join(f"- {prose(text)}" for text in problems), title="Part of this link could not be used")
