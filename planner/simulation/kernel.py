@@ -450,8 +450,6 @@ def _start_decoding(jobs, slots, groups, calendar, tallies, rules, times, st, sl
             calendar[(times.window - offset) & (len(calendar) // 2 - 1)].crossing += 1
         else:
             st.window_tokens += times.window
-    if not rules.chunked and not rules.prefill_first:
-        st.blocked = 0  # one more decodes: now the token budget may be what holds the queue
     if rules.prefill_first or rules.static:
         slots[st.newcomers].newcomer = slot
         st.newcomers += 1
@@ -651,7 +649,7 @@ def _continue_partials(jobs, slots, groups, calendar, tallies, rules, times, st,
                 st.allocated += need
                 slots[slot].held += need
         if evicted:
-            break  # it was the last of the list
+            continue  # the list has moved up
         _add_chunk(slots, st, slot, tokens)
         budget -= tokens
         k += 1

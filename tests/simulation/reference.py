@@ -118,7 +118,7 @@ class Reference:
         self.allocated = 0
         self.clock = 0.0
         self.ratio = engine.new_token_ratio
-        self.is_full = False  # SGLang: admission failed, nothing has been freed since
+        self.is_full = False  # admission failed, and nothing has been freed since
         self.decode_steps = self.since_prefill = self.steps = 0
         self.last_decode_emission = 0.0
         self.reason = "none"
@@ -285,8 +285,10 @@ class Reference:
     def continue_partials(self, budget: int, chunks: list[tuple[Sequence, int]]) -> tuple[int, bool]:
         preempted = False
         for s in [s for s in self.running if not s.decoding]:
-            if s not in self.running or budget <= 0:
+            if budget <= 0:
                 break
+            if s not in self.running:
+                continue
             tokens = self.chunk_tokens(s.known - s.computed, budget)
             evicted = False
             while not self.prefill_first and not evicted and not self.extend(s, s.computed + tokens):
@@ -296,7 +298,7 @@ class Reference:
                 self.preempt(victim)
                 preempted = True
             if evicted:
-                break
+                continue
             chunks.append((s, tokens))
             budget -= tokens
         return budget, preempted
@@ -319,7 +321,7 @@ class Reference:
         else:
             tokens = todo
             if todo > budget and (chunks or (decoding and not self.prefill_first)):
-                self.reason = "token budget"
+                self.reason, self.is_full = "token budget", not chunks
                 return 0
         fixed = self.limits.fixed_blocks_per_sequence
         whole = self.blocks(s.known if self.paged else self.reserved_tokens(s)) - shared + fixed
@@ -354,14 +356,18 @@ class Reference:
         return tokens
 
     def admit_all(self, budget: int, chunks: list[tuple[Sequence, int]], reserved: list[float]) -> None:
+        # What held the head back first counts until something is freed.
+        held = self.reason if self.is_full else ""
         self.reason = "none"
         while self.waiting:
             if budget <= 0 and len(self.running) < self.slots:
-                self.reason = "token budget"
+                self.reason = held or "token budget"
                 return
             tokens = self.admit(budget, chunks, reserved)
             if tokens == 0:
+                self.reason = held or self.reason
                 return
+            assert not held, "the head was said to be held back"
             budget -= tokens
 
     def prompts_may_start(self) -> bool:
