@@ -68,7 +68,8 @@ class Arrivals:
     think_time_s: float = 0.0
     on_fraction: float = 0.25
     period_s: float = 60.0
-    peak_factor: float = 2.0  # DIURNAL: peak hour ÷ mean
+    peak_factor: float = 2.0  # DIURNAL: peak ÷ mean of a weekday
+    weekend_factor: float = 1.0  # DIURNAL: rate of the last two of seven days ÷ that of a weekday
 
     def __post_init__(self) -> None:
         require_choice("kind", self.kind, ArrivalKind)
@@ -79,6 +80,7 @@ class Arrivals:
         require_number("on_fraction", self.on_fraction, above=0, at_most=1)
         require_number("period_s", self.period_s, above=0, at_most=1e7)
         require_number("peak_factor", self.peak_factor, at_least=1, at_most=100)
+        require_number("weekend_factor", self.weekend_factor, above=0, at_most=100)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

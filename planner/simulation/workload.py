@@ -128,26 +128,31 @@ def draw_arrivals(arrivals: Arrivals, count: int, rng: np.random.Generator) -> F
         whole = np.floor(on_s / burst_s)
         return whole * arrivals.period_s + (on_s - whole * burst_s)
     if arrivals.kind == ArrivalKind.DIURNAL:
-        return _along_the_day(expected / arrivals.rate_rps, arrivals.period_s, arrivals.peak_factor)
+        return _along_the_week(expected / arrivals.rate_rps, arrivals)
     return expected / arrivals.rate_rps
 
 
-def _along_the_day(mean_time_s: Floats, period_s: float, peak_factor: float) -> Floats:
-    # Rate over a day: a raised cosine to the power that gives peak ÷ mean = peak_factor.
-    phase = np.linspace(0, 1, 2049)
+def _along_the_week(mean_time_s: Floats, arrivals: Arrivals) -> Floats:
+    """Bend time so that the rate follows seven days of a raised cosine, the last two by their factor.
+
+    The cosine's power is the one that gives peak ÷ mean = peak_factor; the mean over the week is kept.
+    """
+    phase = np.linspace(0, 1, 1025)
     shape = 0.5 - 0.5 * np.cos(2 * np.pi * phase)
     low, high = 0.0, 1e5
     for _ in range(200):
         power = (low + high) / 2
-        if 1 / np.mean(shape[1:] ** power) < peak_factor:
+        if 1 / np.mean(shape[1:] ** power) < arrivals.peak_factor:
             low = power
         else:
             high = power
-    rate = shape**low
-    done = np.concatenate([[0.0], np.cumsum((rate[1:] + rate[:-1]) / 2)])
-    whole = np.floor(mean_time_s / period_s)
-    share = mean_time_s / period_s - whole
-    return (whole + np.interp(share, done / done[-1], phase)) * period_s
+    day = shape**low
+    growth = np.concatenate([weight * (day[1:] + day[:-1]) for weight in (1.0,) * 5 + (arrivals.weekend_factor,) * 2])
+    done = np.concatenate([[0.0], np.cumsum(growth)])
+    week_s = 7 * arrivals.period_s
+    whole = np.floor(mean_time_s / week_s)
+    share = mean_time_s / week_s - whole
+    return (whole + np.interp(share, done / done[-1], np.linspace(0, 1, len(done)))) * week_s
 
 
 def with_rate(requests: Requests, rate_rps: float) -> Requests:

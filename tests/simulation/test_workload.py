@@ -77,6 +77,13 @@ def test_a_day_has_its_peak(peak):
     assert at_noon == pytest.approx(peak, rel=0.1)
 
 
+def test_weekends_are_quieter():
+    requests = draw_requests(traffic(kind="diurnal", rate_rps=N / 70_000, period_s=1000, weekend_factor=0.3), N, 3)
+    day = requests.arrival_s // 1000 % 7
+    weekend, weekday = (day >= 5).sum() / 2, (day < 5).sum() / 5
+    assert weekend / weekday == pytest.approx(0.3, rel=4 / weekend**0.5)
+
+
 def test_the_engine_ends_answers_at_the_context():
     requests = draw_requests(traffic(Lengths(kind="constant", mean=900)), 1000, 1, max_model_len=1000)
     assert (requests.prompt_tokens + requests.output_tokens).max() == 1000
