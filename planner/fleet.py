@@ -11,6 +11,7 @@ from planner.metrics import ServingMetrics, measure
 from planner.saturation import Replica, meets
 from planner.scenario import Scenario
 from planner.simulation import simulate_fleet
+from planner.simulation.api_server import behind_server
 from planner.simulation.records import Requests, SimulationResult
 from planner.simulation.workload import draw_requests, with_rate
 
@@ -55,6 +56,7 @@ def operate(
         router="round_robin",
         seed=scenario.seed,
     )
+    result = behind_server(result, replica.step_time, num_replicas=shown)
     return result, _scaled(measure(result, scenario.service_level), num_replicas / shown)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from planner.engine import EngineSettings
 from planner.metrics import ServingMetrics, measure
 from planner.simulation import simulate
+from planner.simulation.api_server import behind_server, server_s, stretch
 from planner.simulation.records import Limits, Requests, SimulationResult
 from planner.simulation.workload import with_rate
 from planner.step_time import StepTimeTable
@@ -73,7 +74,8 @@ class Replica:
 
     def run(self, requests: Requests, *, timeline: bool = False) -> SimulationResult:
         """Serve the requests on this replica."""
-        return simulate(requests, self.engine, self.limits, self.step_time, timeline=timeline)
+        result = simulate(requests, self.engine, self.limits, self.step_time, timeline=timeline)
+        return behind_server(result, self.step_time)
 
 
 def at_once(requests: Requests) -> Requests:
@@ -85,15 +87,17 @@ def capacity_rps(replica: Replica, requests: Requests) -> float:
     """Requests per second that one replica finishes while its queue never empties.
 
     The run's first and last tenth of completions are cut, so that ramp and drain do not dilute the
-    rate: (0.8 n) ÷ (time between the 10 % and the 90 % completion).
+    rate: (0.8 n) ÷ (time between the 10 % and the 90 % completion). The API server in front then slows
+    what it cannot keep up with.
     """
-    result = replica.run(at_once(requests))
+    result = simulate(at_once(requests), replica.engine, replica.limits, replica.step_time)
     finished = np.sort(result.finish_s[np.isfinite(result.finish_s)])
     if len(finished) < 2:
         return 0.0
     low, high = int(0.1 * len(finished)), int(0.9 * len(finished))
     span = finished[high] - finished[low]
-    return float((high - low) / span) if span > 0 else len(finished) / max(result.duration_s, 1e-9)
+    rate = float((high - low) / span) if span > 0 else len(finished) / max(result.duration_s, 1e-9)
+    return rate / stretch(rate * server_s(replica.step_time, float(requests.output_tokens.mean())))
 
 
 def meets(metrics: ServingMetrics, level: ServiceLevel) -> bool:

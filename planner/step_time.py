@@ -75,6 +75,10 @@ class StepTimeTable:
     request_overhead_s : float
         Fixed front-end latency per request (HTTP, tokenisation), added to TTFT outside the engine's
         steps, so it costs latency, not throughput.
+    server_per_request_s, server_per_token_s : float
+        Serial work of the API server per request and per streamed token. Engine and server are two
+        stations in a row: near the server's limit its queue stretches the answers
+        (planner.simulation.api_server).
     """
 
     decode_s: Floats
@@ -97,6 +101,8 @@ class StepTimeTable:
     host_overlaps: bool = True
     pipeline_stages: int = 1
     request_overhead_s: float = 0.0
+    server_per_request_s: float = 0.0
+    server_per_token_s: float = 0.0
     relative_error: float = 0.0  # median absolute error of step times of this class, for bands
     notes: tuple[str, ...] = field(default_factory=tuple)
 
