@@ -37,7 +37,8 @@ class PaperRow:
     """One system of one comparison.
 
     `published` and `simulated` are throughput ratios to `baseline`; `published` None where the
-    source gives no figure. `kv_useful_fraction` is the share of held KV blocks that holds tokens.
+    source gives no figure. `kv_useful_fraction` is the share of held KV memory that holds tokens, of the
+    system that is named last.
     """
 
     paper: str
