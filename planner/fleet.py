@@ -16,12 +16,18 @@ from planner.simulation.records import Requests, SimulationResult
 from planner.simulation.workload import draw_requests, with_rate
 
 MAX_SIMULATED_REPLICAS = 16
+SEARCH_LENGTHS = 4  # while the number is still searched for, a fleet shares this many times the requests
 ALONE_S = 600.0  # between requests that shall not meet
 ALONE_REQUESTS = 500
 
 
 def operate(
-    scenario: Scenario, replica: Replica, requests: Requests, num_replicas: int, trace: Requests | None = None
+    scenario: Scenario,
+    replica: Replica,
+    requests: Requests,
+    num_replicas: int,
+    trace: Requests | None = None,
+    most_requests: int | None = None,
 ) -> tuple[SimulationResult, ServingMetrics]:
     """Simulate the fleet at the peak rate, or on a trace with its own times.
 
@@ -42,9 +48,8 @@ def operate(
         total, shown = trace, num_replicas
     else:
         # Enough requests that every replica sees a steady state.
-        total = draw_requests(
-            scenario.traffic, scenario.num_requests * shown, scenario.seed, max_model_len=scenario.max_model_len
-        )
+        count = min(scenario.num_requests * shown, most_requests or math.inf)
+        total = draw_requests(scenario.traffic, int(count), scenario.seed, max_model_len=scenario.max_model_len)
         if scenario.arrivals != "once":
             total = with_rate(total, scenario.peak_rate_rps * shown / num_replicas)
     result = simulate_fleet(
@@ -109,7 +114,7 @@ def fleet_size(
         return None
 
     def holds(count: int) -> bool:
-        return meets(operate(scenario, replica, requests, count, trace)[1], level)
+        return meets(operate(scenario, replica, requests, count, trace, SEARCH_LENGTHS * len(requests))[1], level)
 
     low, high = 0, max(1, guess)
     while not holds(high):

@@ -66,8 +66,11 @@ def plan(scenario: Scenario, *, requests: Requests | None = None) -> Plan:
         least = _replicas_by_throughput(scenario, curve)
         needed = fleet_size(scenario, replica, requests, serving, trace, least)
         if needed is not None:
+            result, metrics = operate(scenario, replica, requests, needed, trace)
+            while not meets(metrics, level) and needed < 2 * serving + 8:  # the search simulates fewer replicas
+                needed += max(1, needed // 20)
+                result, metrics = operate(scenario, replica, requests, needed, trace)
             serving, bought = needed, needed + scenario.spare_replicas
-            result, metrics = operate(scenario, replica, requests, serving, trace)
             curve = _as_in_the_fleet(curve, scenario.peak_rate_rps, needed)
     price, _ = gpu_price(scenario)
     policies = compare_policies(

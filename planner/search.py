@@ -156,6 +156,8 @@ def recommend(
     Search
         Candidates that meet the targets first, cheapest first; then those that miss them; then the rest.
     """
+    if scenario.arrivals not in ("poisson", "bursty"):
+        raise InvalidInput("arrivals", scenario.arrivals, "poisson or bursty: the search needs a rate to hold")
     started = time.perf_counter()
     options = candidate_scenarios(scenario, gpus=gpus, weight_dtypes=weight_dtypes)
     run = executor.map if executor is not None else map
@@ -291,6 +293,8 @@ def what_would_change(scenario: Scenario) -> tuple[Change, ...]:
     The changes: fp8 weights, fp8 KV cache, more and less tensor parallelism, more traffic, a tighter and a
     looser first-token target. Changes that the inputs forbid are left out.
     """
+    if scenario.arrivals not in ("poisson", "bursty"):
+        return ()  # a closed loop or a burst has no rate to hold, so no number of GPUs to change
     base = _judged(scenario.replace(num_replicas=None))
     tries: list[tuple[str, dict[str, object]]] = [
         ("fp8 weights", {"weight_dtype": "fp8"}),

@@ -155,11 +155,20 @@ def _build(base: Scenario, values: dict[str, Any], problems: list[str]) -> Decod
         try:
             return Decoded(scenario=base.replace(**remaining), problems=tuple(problems))
         except InvalidInput as error:
+            if error.field == "max_model_len" and "max_model_len" not in remaining:
+                # The default context is longer than this model's: take the model's own, and say so.
+                remaining["max_model_len"] = _longest_context(base, remaining)
+                problems.append(f"{error} The model's longest was taken.")
+                continue
             culprit = _culprit(error, remaining)
             problems.append(f"{error} The default was kept.")
             for name in culprit:
                 remaining.pop(name)
     return Decoded(scenario=base, problems=tuple(problems))
+
+
+def _longest_context(base: Scenario, values: dict[str, Any]) -> int:
+    return base.replace(**{**values, "max_model_len": 16}).model_shape.max_position_embeddings
 
 
 def _culprit(error: InvalidInput, values: dict[str, Any]) -> list[str]:

@@ -1,5 +1,6 @@
 import pytest
 
+from planner.errors import InvalidInput
 from planner.planning import plan
 from planner.scenario import Scenario
 from planner.search import bound, candidate_scenarios, judge, recommend, what_would_change
@@ -63,3 +64,10 @@ def test_hybrids_that_refuse_the_default_sequences_are_tried_with_fewer():
     low = bound(hybrid)
     assert low.status == ""
     assert low.scenario.max_num_seqs < 1024
+
+
+@pytest.mark.parametrize("arrivals", ["closed", "once"])
+def test_without_a_rate_there_is_nothing_to_search(arrivals):
+    with pytest.raises(InvalidInput, match="arrivals"):
+        recommend(SCENARIO.replace(arrivals=arrivals))
+    assert what_would_change(SCENARIO.replace(arrivals=arrivals)) == ()

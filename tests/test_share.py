@@ -103,3 +103,11 @@ def test_json_of_a_wrong_type_is_named():
     decoded = from_json(json.dumps({"users": "many", "gpu": 7, "seed": None, "tensor_parallel_size": 2}))
     assert decoded.scenario == Scenario(tensor_parallel_size=2)
     assert {problem.split(" = ")[0] for problem in decoded.problems} == {"users", "gpu", "seed"}
+
+
+def test_a_model_with_a_shorter_context_keeps_its_place():
+    # GPT-2 was trained with 1,024 positions; the default context is longer.
+    decoded = from_query("m=openai-community/gpt2")
+    assert decoded.scenario.model == "openai-community/gpt2"
+    assert decoded.scenario.max_model_len == 1024
+    assert "max_model_len" in decoded.problems[0]
