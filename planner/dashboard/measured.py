@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 
 import planner.catalog
-from planner.accuracy.names import find_gpu
+from planner.accuracy.names import find_gpu, find_model
 from planner.answer import Plan
+from planner.api_prices import normalised
 from planner.units import format_percent
 
 ROWS_FILE = Path(planner.catalog.__file__).with_name("accuracy_rows.csv")
@@ -42,7 +43,8 @@ def rows_like(rows: pd.DataFrame, plan: Plan, scope: str) -> pd.DataFrame:
     if scope == "this engine":
         return rows[rows["engine"].str.lower().str.startswith(plan.engine.family)]
     if scope == "this model":
-        return rows[rows["model"].str.rsplit("/", n=1).str[-1] == plan.model.name.rsplit("/", 1)[-1]]
+        same = {name for name in rows["model"].unique() if _catalog_model(name) == normalised(plan.model.name)}
+        return rows[rows["model"].isin(same)]
     if scope.startswith("this class"):
         return rows[rows["class"].str.lower().str.contains("moe" if plan.model.is_moe else "dense")]
     return rows
@@ -51,6 +53,11 @@ def rows_like(rows: pd.DataFrame, plan: Plan, scope: str) -> pd.DataFrame:
 @lru_cache(maxsize=512)
 def _catalog_gpu(published: str) -> str:
     return find_gpu(published) or published
+
+
+@lru_cache(maxsize=512)
+def _catalog_model(published: str) -> str:
+    return normalised(find_model(published) or published)
 
 
 def error_table(rows: pd.DataFrame, column: str) -> pd.DataFrame:
@@ -73,7 +80,12 @@ def error_table(rows: pd.DataFrame, column: str) -> pd.DataFrame:
             "AIConfigurator": grouped["peer"].median(),
         }
     )
-    return table.reset_index().sort_values(["quantity", "rows"], ascending=[True, False])
+    table = table.reset_index()
+    order = {name: place for place, name in enumerate(rows["quantity"].unique())}
+    table = table.sort_values(
+        ["quantity", "rows"], ascending=[True, False], key=lambda c: c.map(order) if c.name == "quantity" else c
+    )
+    return table.assign(quantity=table["quantity"].map(lambda name: TITLES.get(name, name)))
 
 
 TITLES = {

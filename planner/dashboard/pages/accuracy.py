@@ -1,5 +1,6 @@
 """Predicted against measured, by class, beside AIConfigurator."""
 
+import pandas as pd
 import streamlit as st
 
 from planner import charts
@@ -51,11 +52,12 @@ else:
     if kept["peer_predicted"].notna().any():
         st.markdown(f"**{widgets.prose(measured.against_peer(kept))}**")
 
+by_class = pd.concat([of_quantity, rows[rows["quantity"] != quantity]])  # what is looked at stands first
 tabs = st.tabs(["By class", "By GPU", "By engine", "By model", "Rows and sources"])
 for tab, column in zip(tabs, ("class", "gpu", "engine", "model"), strict=False):
     with tab:
         st.dataframe(
-            results.error_table(rows if column == "class" else of_quantity, column),
+            results.error_table(by_class if column == "class" else of_quantity, column),
             hide_index=True,
             width="stretch",
             column_config=results.ERROR_COLUMNS,
