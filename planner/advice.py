@@ -39,8 +39,9 @@ def findings(
     cost: CostPlan | None,
     mean_prompt_tokens: float,
     mean_output_tokens: float,
+    notes: tuple[str, ...] = (),
 ) -> tuple[Finding, ...]:
-    """Collect every finding that applies to a plan, most serious first."""
+    """Collect every finding that applies to a plan, most serious first; `notes` are further estimates to tell."""
     found = [
         one_request_at_a_time(scenario),
         only_short_prompts(scenario, mean_prompt_tokens, mean_output_tokens),
@@ -51,7 +52,7 @@ def findings(
     if cost is not None:
         found.append(api_cheaper(scenario, cost))
     found += [reserved_cache(scenario, memory), cross_node(scenario), decode_only_note(scenario)]
-    found += [Finding(kind="estimate", severity="note", text=text) for text in memory.notes]
+    found += [Finding(kind="estimate", severity="note", text=text) for text in (*memory.notes, *notes)]
     kept = [finding for finding in found if finding is not None]
     return tuple(sorted(kept, key=lambda finding: finding.severity != "warning"))
 

@@ -93,7 +93,15 @@ def plan(scenario: Scenario, *, requests: Requests | None = None) -> Plan:
         policies=policies,
         cost=cost,
         slo_met=met,
-        findings=findings(scenario, base.memory, metrics, cost, base.mean_prompt_tokens, base.mean_output_tokens),
+        findings=findings(
+            scenario,
+            base.memory,
+            metrics,
+            cost,
+            base.mean_prompt_tokens,
+            base.mean_output_tokens,
+            replica.step_time.notes,
+        ),
     )
     done = dataclasses.replace(done, chain=chain(done), slo_probability=slo_probability(done, metrics))
     return dataclasses.replace(done, headline=headline(done), reasons=reasons(done))

@@ -142,3 +142,11 @@ def test_no_two_figures_contradict_each_other(users):
         assert per_replica * (done.num_replicas - 1) < peak
     assert done.num_gpus == done.num_replicas * done.scenario.parallelism.gpus_per_replica
     assert done.chain[-1].gpus == done.num_gpus
+
+
+def test_a_gpu_without_measurements_says_so():
+    # The L4 has no kernel table: its efficiency is inherited, and the plan must not hide that.
+    measured = plan(SMALL.replace(users=20))
+    inherited = plan(SMALL.replace(users=20, gpu="L4"))
+    assert not any(finding.kind == "estimate" and "no kernel measurement" in finding.text for finding in measured.findings)
+    assert any(finding.kind == "estimate" and "no kernel measurement" in finding.text for finding in inherited.findings)
