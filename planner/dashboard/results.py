@@ -5,36 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 from numpy.typing import NDArray
 
 from planner.answer import Plan
-from planner.dashboard.headlines import search_rows, serving
-from planner.dashboard.measured import accuracy_rows, error_table, rows_like
+from planner.dashboard.headlines import serving
 from planner.planning import plan
 from planner.policies import PolicyOutcome
 from planner.scenario import Scenario
 from planner.search import Change, Search, recommend, what_would_change
-from planner.simulation.papers import paper_rows
 from planner.simulation.records import FINISHED, SimulationResult
-from planner.simulation.seed_article import kv_bytes_per_token, seed_table
 from planner.sizing import kv_bytes_for
 from planner.units import GIB, KIB, MIB, format_gib, format_number
 
-__all__ = ["accuracy_rows", "error_table", "rows_like"]
-
-ERROR_COLUMNS = {
-    name: st.column_config.NumberColumn(format="percent")
-    for name in ("median error", "p90 error", "signed median", "ours, shared", "AIConfigurator")
-}
-SEARCH_COLUMNS = {
-    "USD a month": st.column_config.NumberColumn(format="%,.0f"),
-    "USD / M tokens": st.column_config.NumberColumn(format="%.3f"),
-    "TTFT s": st.column_config.NumberColumn(format="%.3f"),
-    "TPOT ms": st.column_config.NumberColumn(format="%.1f"),
-    "req/s per replica": st.column_config.NumberColumn(format="%.2f"),
-}
 MISTAKES = {
     "one_at_a_time": "Benchmarking with one request at a time",
     "short_prompts": "Testing only short prompts",
@@ -170,69 +153,3 @@ def use_of_fleet(done: Plan) -> FleetUse | None:
     mean_rps = done.cost.requests_per_month / (730 * 3600)
     tokens = done.mean_prompt_tokens + done.mean_output_tokens
     return FleetUse(capacity_tokens_per_s=capacity_rps * tokens, mean_fraction=min(1.0, mean_rps / capacity_rps))
-
-
-def search_frame(found: Search) -> pd.DataFrame:
-    """Candidates as a table."""
-    return pd.DataFrame(search_rows(found))
-
-
-@st.cache_data(show_spinner=False)
-def seed_rows() -> pd.DataFrame:
-    """The article's table, served by the general simulator."""
-    return pd.DataFrame(
-        [
-            {
-                "scheduling": row.scheduling,
-                "decode steps": f"{row.decode_steps:,}",
-                "tokens per step": f"{row.tokens_per_step:.2f}",
-                "slots busy": f"{row.slots_busy_fraction:.0%}",
-                "median wait": f"{row.median_wait_steps:,.0f}",
-                "95th percentile": f"{row.p95_wait_steps:,.0f}",
-            }
-            for row in seed_table().rows
-        ]
-    )
-
-
-def seed_cache_rows() -> pd.DataFrame:
-    """The article's two KV cache sizes: 2 × layers × width × 2 bytes per token."""
-    rows = []
-    for name, layers, width, sequences, length in (
-        ("GPT-2 small, 12 layers, 768 wide", 12, 768, 8, 1024),
-        ("32 layers, 4,096 wide", 32, 4096, 8, 4096),
-    ):
-        per_token = kv_bytes_per_token(layers, width)
-        total = sequences * length * per_token
-        rows.append(
-            {
-                "shape": name,
-                "per token": f"{per_token / KIB:.0f} KiB",
-                "sequences": f"{sequences} × {length:,} tokens",
-                "together": f"{total / GIB:.0f} GiB" if total >= GIB else f"{total / MIB:.0f} MiB",
-            }
-        )
-    return pd.DataFrame(rows)
-
-
-@st.cache_data(show_spinner=False)
-def paper_results() -> pd.DataFrame:
-    """Published comparisons of schedulers, re-run with equal step times and an equal KV pool."""
-    rows = []
-    for row in paper_rows():
-        low, high = row.published_low, row.published_high
-        published = "—" if low is None else f"{low:g}×" if high in (None, low) else f"{low:g} to {high:g}×"
-        rows.append(
-            {
-                "paper": row.paper,
-                "workload": row.workload,
-                "system": row.system,
-                "against": row.baseline,
-                "published": published,
-                "simulated": f"{row.simulated:.2f}×",
-                "KV memory in use": f"{row.kv_useful_fraction:.0%}",
-                "reading": row.explained,
-                "source": row.source,
-            }
-        )
-    return pd.DataFrame(rows)

@@ -4,10 +4,10 @@ import pandas as pd
 import streamlit as st
 
 from planner import charts
-from planner.dashboard import measured, results, sharing, widgets
+from planner.dashboard import frames, measured, results, sharing, widgets
 
 plan = results.current_plan()
-rows = results.accuracy_rows()
+rows = measured.accuracy_rows()
 if rows is None or rows.empty:
     sharing.answer("How far the predictions are from published measurements is not known to this copy")
     st.info(
@@ -28,7 +28,7 @@ with st.container(horizontal=True):
     scope = st.selectbox("Rows", measured.SCOPES, key="acc_scope", persist_state="session")
 title = measured.TITLES.get(quantity, quantity)
 of_quantity = rows[rows["quantity"] == quantity]
-kept = results.rows_like(of_quantity, plan, scope)
+kept = measured.rows_like(of_quantity, plan, scope)
 if kept.empty:
     st.warning(
         f"No measurement of {widgets.prose(title)} for {widgets.prose(scope)}: "
@@ -57,10 +57,10 @@ tabs = st.tabs(["By class", "By GPU", "By engine", "By model", "Rows and sources
 for tab, column in zip(tabs, ("class", "gpu", "engine", "model"), strict=False):
     with tab:
         st.dataframe(
-            results.error_table(by_class if column == "class" else of_quantity, column),
+            measured.error_table(by_class if column == "class" else of_quantity, column),
             hide_index=True,
             width="stretch",
-            column_config=results.ERROR_COLUMNS,
+            column_config=frames.ERROR_COLUMNS,
             alt=f"Errors by {column}",
         )
 with tabs[4]:

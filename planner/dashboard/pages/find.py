@@ -3,7 +3,7 @@
 import streamlit as st
 
 from planner.catalog.gpu_catalog import gpu_names
-from planner.dashboard import headlines, inputs, results, sharing, widgets
+from planner.dashboard import frames, headlines, inputs, results, sharing, widgets
 from planner.errors import PlannerError
 
 scenario = st.session_state["_scenario"]
@@ -51,7 +51,7 @@ st.caption(
     f"{found.candidates_considered:,} deployments considered, {found.candidates_simulated:,} simulated, "
     f"{found.rejected_by_memory:,} do not fit, {found.pruned_by_bound:,} cannot be cheaper; {found.wall_s:.1f} s."
 )
-table = results.search_frame(found)
+table = frames.search_frame(found)
 picked = st.dataframe(
     table,
     hide_index=True,
@@ -59,7 +59,7 @@ picked = st.dataframe(
     on_select="rerun",
     selection_mode="single-row",
     key="find_table",
-    column_config=results.SEARCH_COLUMNS,
+    column_config=frames.SEARCH_COLUMNS,
     alt="Deployments, cheapest that meets the targets first",
 )
 rows = picked["selection"]["rows"]

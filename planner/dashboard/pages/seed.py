@@ -2,11 +2,11 @@
 
 import streamlit as st
 
-from planner.dashboard import results, sharing, widgets
+from planner.dashboard import frames, results, sharing, widgets
 
 sharing.answer("The article's example, reproduced by the general simulator")
 st.caption("200 requests at once, 8 slots, every step costs 1, prompts ignored. Only the scheduler differs.")
-table = results.seed_rows()
+table = frames.seed_rows()
 st.table(table, border="horizontal", hide_index=True)
 steps = dict(zip(table["scheduling"], table["decode steps"], strict=True))
 st.markdown(
@@ -14,7 +14,7 @@ st.markdown(
     f"{steps['one at a time']}**: the proportions, not the absolute numbers, are the lesson."
 )
 st.markdown("**The memory that limits the batch**")
-st.table(results.seed_cache_rows(), border="horizontal", hide_index=True)
+st.table(frames.seed_cache_rows(), border="horizontal", hide_index=True)
 
 st.markdown("**Its five mistakes, watched for in your scenario**")
 plan = results.current_plan()
@@ -30,7 +30,7 @@ st.caption(
     "holds no kernel and no framework. What it lacks of the published one is theirs."
 )
 with st.spinner("Re-running the papers' workloads…"):
-    papers = results.paper_results()
+    papers = frames.paper_results()
 st.dataframe(
     papers,
     hide_index=True,
