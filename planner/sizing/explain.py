@@ -53,7 +53,7 @@ def _memory_formulas(demand: Demand, verdict: Verdict) -> tuple[Formula, ...]:
         ("budget", "utilization × device memory", f"{share:g} × {_gib(total)}", rank.budget_bytes, BUDGET_SOURCE),
         (
             "activation",
-            "max(forward pass, sampler rows × vocabulary × bytes per logit, encoder) + workspaces",
+            "max(forward pass, sampler rows × vocabulary × bytes per logit) + workspaces",
             f"{resolved.max_num_batched_tokens:,} tokens; "
             f"{resolved.max_num_seqs:,} × {demand.model.vocab_size:,} logits",
             rank.activation_bytes,

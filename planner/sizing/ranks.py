@@ -193,7 +193,6 @@ def all_ranks(demand: Demand, resolved: Resolved | None = None) -> tuple[Rank, .
             stage.layers,
             resolved,
             parallelism,
-            max_model_len=demand.max_model_len,
             is_last=stage.is_last,
             fp32=fp32,
             expert_scheme=scheme.name,

@@ -21,11 +21,8 @@ SAMPLER_BYTES_SORT = 38.4
 #: plus attention workspace. Scatter ± 5 %.
 FORWARD_WORKSPACE_BYTES = 0.14 * GIB
 V0_HIDDEN_VECTORS = 2.9
-#: encoder peak of towers with free resolution before v0.18 (Qwen-VL): the profile run encodes the longest item that
-#: the context admits, a video: 4.06 to 4.93 GiB at 32,768 tokens, 21 GiB at 128,000 (Qwen2.5-VL-3B); ± 15 %
-FREE_RESOLUTION_PEAK_BYTES = 4.5 * GIB
-FREE_RESOLUTION_AT_TOKENS = 32_768
-FREE_RESOLUTION_MOST_TOKENS = 153_600  # longest video that the engine profiles
+#: encoder peak of towers with free resolution before v0.18 (Qwen-VL: one image of 65,536 patches); ± 0.4 GiB
+FREE_RESOLUTION_PEAK_BYTES = 4.1 * GIB
 FREE_RESOLUTION_TYPES = ("qwen2", "qwen3", "qwen3_moe")
 LEAN_ENCODER = (0, 18)
 #: communication and library buffers per GPU: CUDA context and cuBLAS; symmetric memory over NVLink from v0.18.
@@ -97,19 +94,12 @@ def expert_workspace_bytes(
     return largest
 
 
-def encodes_free_resolution(model: ModelShape, resolved: Resolved) -> bool:
-    """Whether the profile run encodes images or videos as long as the context (Qwen-VL before v0.18)."""
-    kind = bool(model.vision_parameters) and model.model_type in FREE_RESOLUTION_TYPES
-    return kind and resolved.edition.family == "vllm" and not resolved.edition.since(LEAN_ENCODER)
-
-
 def activation_bytes(
     model: ModelShape,
     layers: tuple[tuple[Layer, int], ...],
     resolved: Resolved,
     parallelism: Parallelism,
     *,
-    max_model_len: int,
     is_last: bool,
     fp32: bool,
     expert_scheme: str,
@@ -130,8 +120,6 @@ def activation_bytes(
         Batch limits and edition.
     parallelism : Parallelism
         Division of the widths.
-    max_model_len : int
-        Longest sequence, so also the longest image or video. [tokens]
     is_last : bool
         Whether this stage samples.
     fp32 : bool
@@ -160,10 +148,8 @@ def activation_bytes(
     encoder = 0.0
     if model.vision_parameters:
         kept += tokens * hidden * width
-        if encodes_free_resolution(model, resolved):
-            longest = min(max_model_len, FREE_RESOLUTION_MOST_TOKENS)
-            peak = FREE_RESOLUTION_PEAK_BYTES * max(1.0, longest / FREE_RESOLUTION_AT_TOKENS)
-            encoder = peak / parallelism.tensor_parallel_size + longest * hidden * width
+        if model.model_type in FREE_RESOLUTION_TYPES and edition.family == "vllm" and not edition.since(LEAN_ENCODER):
+            encoder = FREE_RESOLUTION_PEAK_BYTES
     if parallelism.pipeline_parallel_size > 1 and not is_last:
         forward += 2 * tokens * hidden * width
     return max(forward, sampler, encoder) + kept

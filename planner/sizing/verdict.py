@@ -11,7 +11,7 @@ from planner.sizing.checks import division_error
 from planner.sizing.defaults import Resolved
 from planner.sizing.edition import FREE_MEMORY_CHECK, GRAPHS_IN_BUDGET, PIPELINE_CHECK_OF_WHOLE_MODEL
 from planner.sizing.ranks import Demand, Rank, all_ranks, binding_rank, limits_of, reserved_pool
-from planner.sizing.runtime import encodes_free_resolution, visible_memory_bytes
+from planner.sizing.runtime import visible_memory_bytes
 from planner.units import GIB
 
 STARTED = "started"
@@ -166,7 +166,6 @@ def longest_context(demand: Demand, resolved: Resolved, rank: Rank) -> int:
         free = rank.budget_bytes - rank.weights_bytes - rank.activation_bytes - rank.non_torch_bytes
         return _longest(demand, lambda length: reserved_pool(demand, resolved, rank.stage, length) <= free)
     depends = not demand.engine.enable_chunked_prefill or resolved.edition.is_v0
-    depends |= encodes_free_resolution(demand.model, resolved)
     if depends:
         return _longest(demand, lambda length: _fits_at(demand, length))
     return _longest(demand, lambda length: checked_blocks(demand, resolved, rank, length) <= rank.num_blocks)
