@@ -80,7 +80,6 @@ def memory_bar(
     *,
     gpu: str = "GPU",
     height: int = 300,
-    legend_columns: int = 2,
 ) -> Chart:
     """One stacked bar of the GPU's memory in GiB, every part labelled."""
     rows = [(kind, title, size) for kind, title, size in parts(memory, held_fraction, written_fraction) if size > 0]
@@ -116,7 +115,7 @@ def memory_bar(
         yaxis={"showticklabels": False},
         xaxis={"range": [0, right]},
         bargap=0.15,
-        legend=legend_below(columns=legend_columns),
+        legend=legend_below(columns=2),
         shapes=[
             {
                 "type": "line",

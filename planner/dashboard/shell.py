@@ -6,6 +6,7 @@ import logging
 from pathlib import Path
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from planner.dashboard import urlstate
 from planner.dashboard.inputs import sidebar
@@ -35,12 +36,26 @@ FAULT = (
 )
 
 
+def _first_sight() -> DeltaGenerator:
+    # A session's first run: the browser fetches its chart code while the plan is computed, not after it.
+    place = st.empty()
+    if "_scenario" not in st.session_state:
+        with place.container():
+            st.caption("Planning …")
+            st.metric("…", "", chart_data=[0, 1], chart_type="area")
+            nothing = {"data": [{"type": "scatter", "x": [0], "y": [0]}], "layout": {"height": 60}}
+            st.plotly_chart(nothing, key="_first_sight", config={"displayModeBar": False}, alt="being computed")
+    return place
+
+
 def run() -> None:
     """Draw the dashboard: one run of the script."""
     st.set_page_config(page_title="Headroom", page_icon="📐", layout="wide", initial_sidebar_state="auto")
     urlstate.load()
     now = urlstate.current()
+    waiting = _first_sight()
     scenario, errors = _planned(now.scenario, dict(now.errors))
+    waiting.empty()
     st.session_state["_scenario"] = scenario
     page = st.navigation(
         [

@@ -19,8 +19,7 @@ widgets.show(
         result.mean_kv_used_fraction if result else None,
         result.mean_kv_written_fraction if result else None,
         gpu=plan.gpu.name,
-        height=230,
-        legend_columns=3,
+        height=280,
     ),
     "memory_bar",
 )
