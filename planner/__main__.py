@@ -133,8 +133,8 @@ def _read_text(text: str, base: Scenario) -> Decoded:
     )
 
 
-def read_file(path: Path, field: str, valid: str) -> str:
-    """Read a text file.
+def read_file(path: Path, field: str, valid: str, *, max_bytes: int | None = MAX_FILE_BYTES) -> str:
+    """Read a text file of at most `max_bytes` (None: of any size, as a trace may be).
 
     Raises
     ------
@@ -142,8 +142,8 @@ def read_file(path: Path, field: str, valid: str) -> str:
         When it does not exist, is too large or is not text.
     """
     try:
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise InvalidInput(field, str(path), f"a file of at most {MAX_FILE_BYTES:,} bytes")
+        if max_bytes is not None and path.stat().st_size > max_bytes:
+            raise InvalidInput(field, str(path), f"a file of at most {max_bytes:,} bytes")
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError, ValueError) as error:
         if isinstance(error, InvalidInput):
@@ -168,12 +168,7 @@ def _plan(options: argparse.Namespace) -> None:
 def _trace(options: argparse.Namespace, scenario: Scenario) -> Requests | None:
     if not options.trace:
         return None
-    path = Path(options.trace)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput("--trace", options.trace, "a readable trace file") from error
-    requests = read_trace(text)
+    requests = read_trace(read_file(Path(options.trace), "--trace", "a readable trace file", max_bytes=None))
     return requests if options.requests is None else first(requests, scenario.num_requests)
 
 
@@ -221,7 +216,7 @@ def offered(scenario: Scenario, replica: Replica, preset: str | None) -> Request
     if share is not None:
         probe = first(requests, 4000)
         return with_rate(requests, share * capacity_rps(replica, probe))
-    if scenario.arrivals in ("poisson", "bursty"):
+    if scenario.is_open_loop:
         return with_rate(requests, scenario.peak_rate_rps / (scenario.num_replicas or 1))
     return requests
 

@@ -183,7 +183,7 @@ def reasons(done: Plan) -> tuple[str, ...]:
                 f"The fleet holds the targets up to about {format_number(room)} req/s, {format_percent(spare)} "
                 "more than the peak."
             )
-    elif done.replicas_for_slo is None and done.scenario.arrivals in ("poisson", "bursty"):
+    elif done.replicas_for_slo is None and done.scenario.is_open_loop:
         idle = done.curve.points[0].metrics if done.curve.points else done.metrics
         said.append(
             f"Even an idle replica takes {format_duration(idle.ttft_s.at(done.scenario.target_quantile))} to the first "

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from planner.api_prices import ApiPrices
 from planner.errors import require_number
-from planner.units import SECONDS_PER_HOUR
+from planner.units import HOURS_PER_MONTH, SECONDS_PER_HOUR
 
-SECONDS_PER_MONTH = 730 * SECONDS_PER_HOUR
+SECONDS_PER_MONTH = HOURS_PER_MONTH * SECONDS_PER_HOUR
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

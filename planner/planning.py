@@ -27,7 +27,6 @@ from planner.simulation.records import Requests
 from planner.simulation.workload import draw_requests, with_rate
 from planner.sizing import plan_memory
 from planner.step_time_model import step_time_table
-from planner.traffic import ArrivalKind
 
 DEFAULT_PRICE_USD_PER_HOUR = 2.0
 
@@ -55,7 +54,7 @@ def plan(scenario: Scenario, *, requests: Requests | None = None) -> Plan:
     if not base.fits:
         return base
     replica = replica_of(base)
-    open_loop = scenario.arrivals in ("poisson", "bursty")
+    open_loop = scenario.is_open_loop
     level = scenario.service_level
     curve = load_curve(replica, _open(requests), level)
     needed = replicas_needed(scenario.peak_rate_rps, curve.slo_rate_rps) if open_loop else 1
@@ -126,8 +125,11 @@ def as_traced(scenario: Scenario, trace: Requests) -> Scenario:
     return scenario.replace(demand="rate", rate_rps=rate, peak_factor=1.0, arrivals="poisson")
 
 
-def size(scenario: Scenario, requests: Requests | None = None) -> Plan:
-    """Run the stages up to memory and step time: whether one replica starts at all."""
+def size(scenario: Scenario, requests: Requests | None = None, *, explain: bool = True) -> Plan:
+    """Run the stages up to memory and step time: whether one replica starts at all.
+
+    Without `explain` the memory plan has neither formulas nor remedies, which a search can do without.
+    """
     model, gpu = scenario.model_shape, scenario.gpu_spec
     prompt, output = mean_lengths(draw(scenario) if requests is None else requests)
     memory = plan_memory(
@@ -139,6 +141,7 @@ def size(scenario: Scenario, requests: Requests | None = None) -> Plan:
         weight_dtype=scenario.weight_dtype,
         kv_cache_dtype=scenario.kv_cache_dtype,
         mean_sequence_tokens=prompt + output / 2,
+        explain=explain,
     )
     engine = dataclasses.replace(
         scenario.engine_settings,
@@ -247,7 +250,7 @@ def price_plan(scenario: Scenario, base: Plan, num_gpus: int, metrics: ServingMe
             offers=known.offers if known else (),
             source="entered by hand",
         )
-    open_loop = scenario.arrivals in (ArrivalKind.POISSON, ArrivalKind.BURSTY)
+    open_loop = scenario.is_open_loop
     peak = scenario.peak_rate_rps if open_loop else max(metrics.requests_per_s, 1e-9)
     return cost_plan(
         num_gpus=num_gpus,

@@ -30,7 +30,8 @@ CUSTOM = "custom"  # model or GPU entered by hand
 CONFIG = "config"  # model from a pasted or uploaded config.json
 DEMAND_KINDS = ("users", "rate", "daily")
 LENGTH_KINDS = ("lognormal", "constant", "normal", "trace")
-ARRIVAL_KINDS = ("poisson", "bursty", "once", "closed")
+OPEN_LOOP_KINDS = ("poisson", "bursty")  # arrivals with a rate of their own, whatever the service does
+ARRIVAL_KINDS = (*OPEN_LOOP_KINDS, "once", "closed")
 MAX_TEXT = 120
 MAX_CONFIG_TEXT = 20_000
 
@@ -303,6 +304,11 @@ class Scenario:
             pipeline_parallel_size=self.pipeline_parallel_size,
             expert_parallel=self.expert_parallel,
         )
+
+    @property
+    def is_open_loop(self) -> bool:
+        """Whether requests arrive at a rate of their own, so that there is a rate to plan for."""
+        return self.arrivals in OPEN_LOOP_KINDS
 
     @property
     def peak_rate_rps(self) -> float:

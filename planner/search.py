@@ -14,6 +14,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 
 from planner.catalog.gpu_catalog import get_gpu, gpu_names
+from planner.cost import SECONDS_PER_MONTH
 from planner.errors import InvalidInput, PlannerError
 from planner.hardware import Gpu
 from planner.metrics import measure
@@ -156,7 +157,7 @@ def recommend(
     Search
         Candidates that meet the targets first, cheapest first; then those that miss them; then the rest.
     """
-    if scenario.arrivals not in ("poisson", "bursty"):
+    if not scenario.is_open_loop:
         raise InvalidInput("arrivals", scenario.arrivals, "poisson or bursty: the search needs a rate to hold")
     started = time.perf_counter()
     options = candidate_scenarios(scenario, gpus=gpus, weight_dtypes=weight_dtypes)
@@ -197,20 +198,21 @@ def _beaten(item: Candidate, best: float) -> str:
 def bound(scenario: Scenario) -> Candidate:
     """Size one candidate and bound its cost from below: replicas at full throughput, no waiting."""
     short = scenario.replace(num_requests=SEARCH_REQUESTS)
+    requests = draw(short)
     try:
-        sized = size(short)
+        sized = size(short, requests, explain=False)
     except PlannerError as error:
         return Candidate(scenario=scenario, status="does not start", reason=str(error))
     if sized.memory.outcome == REFUSED_STATES and scenario.max_num_seqs is None:
         # Hybrids refuse the default number of sequences on small pools; users then lower it, so the search does.
         for fewer in (512, 256, 128, 64):
             scenario, short = scenario.replace(max_num_seqs=fewer), short.replace(max_num_seqs=fewer)
-            sized = size(short)
+            sized = size(short, requests, explain=False)
             if sized.fits:
                 break
     if not sized.fits:
         return Candidate(scenario=scenario, status="does not start", reason=sized.memory.refusal)
-    top = capacity_rps(replica_of(sized), draw(short))
+    top = capacity_rps(replica_of(sized), requests)
     if top <= 0:
         return Candidate(scenario=scenario, status="does not start", reason="no request of this traffic fits")
     replicas = max(1, math.ceil(scenario.peak_rate_rps / top)) + scenario.spare_replicas
@@ -228,8 +230,8 @@ def judge(item: Candidate) -> Candidate:
     """Simulate one candidate: the highest rate that meets the targets, the replicas, the latency there."""
     scenario = item.scenario
     short = scenario.replace(num_requests=SEARCH_REQUESTS)
-    sized = size(short)
-    replica, requests = replica_of(sized), draw(short)
+    requests = draw(short)
+    replica = replica_of(size(short, requests, explain=False))
     level = scenario.service_level
     rate = _slo_rate(replica, requests, item.capacity_rps or 0.0, short)
     if rate <= 0:
@@ -245,7 +247,8 @@ def judge(item: Candidate) -> Candidate:
     replicas = max(1, math.ceil(scenario.peak_rate_rps / rate - 1e-9))
     metrics = measure(replica.run(with_rate(requests, scenario.peak_rate_rps / replicas)), level)
     priced = _priced(item, replicas + scenario.spare_replicas)
-    tokens = scenario.mean_rate_rps * 730 * 3600 * float(requests.prompt_tokens.mean() + requests.output_tokens.mean())
+    tokens_per_request = float(requests.prompt_tokens.mean() + requests.output_tokens.mean())
+    tokens = scenario.mean_rate_rps * SECONDS_PER_MONTH * tokens_per_request
     return dataclasses.replace(
         priced,
         status="meets targets",
@@ -293,7 +296,7 @@ def what_would_change(scenario: Scenario) -> tuple[Change, ...]:
     The changes: fp8 weights, fp8 KV cache, more and less tensor parallelism, more traffic, a tighter and a
     looser first-token target. Changes that the inputs forbid are left out.
     """
-    if scenario.arrivals not in ("poisson", "bursty"):
+    if not scenario.is_open_loop:
         return ()  # a closed loop or a burst has no rate to hold, so no number of GPUs to change
     base = _judged(scenario.replace(num_replicas=None))
     tries: list[tuple[str, dict[str, object]]] = [

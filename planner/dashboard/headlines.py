@@ -132,7 +132,7 @@ def busy_share(plan: Plan) -> float:
     """Served requests per second as a share of what the fleet finishes with a full queue."""
     if plan.curve is None or plan.metrics is None or plan.curve.capacity_rps <= 0:
         return math.nan
-    open_loop = plan.scenario.arrivals in ("poisson", "bursty")
+    open_loop = plan.scenario.is_open_loop
     rate = plan.scenario.peak_rate_rps if open_loop else plan.metrics.requests_per_s
     return rate / (plan.curve.capacity_rps * serving(plan))
 

@@ -17,7 +17,7 @@ from planner.dashboard.widgets import plain, prose
 from planner.errors import InvalidInput
 from planner.presets import preset, preset_names
 from planner.quantization import kv_dtype_names, weight_dtype_names
-from planner.scenario import CONFIG, CUSTOM, Scenario, fields_by_name
+from planner.scenario import CONFIG, CUSTOM, OPEN_LOOP_KINDS, Scenario, fields_by_name
 from planner.units import format_duration, format_number, format_usd
 
 LARGEST = 2**53 - 1  # the largest whole number that a browser keeps exactly
@@ -96,8 +96,8 @@ def relevant(name: str, s: dict[str, Any]) -> bool:
         "requests_per_user_hour": s["demand"] == "users",
         "rate_rps": s["demand"] == "rate",
         "requests_per_day": s["demand"] == "daily",
-        "demand": s["arrivals"] in ("poisson", "bursty"),
-        "peak_factor": s["arrivals"] in ("poisson", "bursty"),
+        "demand": s["arrivals"] in OPEN_LOOP_KINDS,
+        "peak_factor": s["arrivals"] in OPEN_LOOP_KINDS,
         "burst_cv": s["arrivals"] == "bursty",
         "concurrent_users": s["arrivals"] == "closed",
         "think_time_s": s["arrivals"] == "closed",

@@ -9,6 +9,7 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from planner.answer import Plan
+from planner.cost import SECONDS_PER_MONTH
 from planner.dashboard.headlines import serving
 from planner.planning import plan
 from planner.policies import PolicyOutcome
@@ -36,7 +37,7 @@ def plan_for(scenario: Scenario) -> Plan:
 @st.cache_data(max_entries=32, show_spinner=False)
 def changes_for(scenario: Scenario) -> tuple[Change, ...]:
     """What single changes of the scenario do to the answer; nothing where the traffic has no rate to plan for."""
-    return what_would_change(scenario) if scenario.arrivals in ("poisson", "bursty") else ()
+    return what_would_change(scenario)
 
 
 @st.cache_data(max_entries=16, show_spinner=False)
@@ -150,6 +151,6 @@ def use_of_fleet(done: Plan) -> FleetUse | None:
     if done.curve is None or done.cost is None or done.curve.capacity_rps <= 0:
         return None
     capacity_rps = done.curve.capacity_rps * done.num_replicas
-    mean_rps = done.cost.requests_per_month / (730 * 3600)
+    mean_rps = done.cost.requests_per_month / SECONDS_PER_MONTH
     tokens = done.mean_prompt_tokens + done.mean_output_tokens
     return FleetUse(capacity_tokens_per_s=capacity_rps * tokens, mean_fraction=min(1.0, mean_rps / capacity_rps))

@@ -14,7 +14,7 @@ if plan.metrics is None or curve is None or result is None or plan.step_time is 
 
 sharing.answer(headlines.latency_sentence(plan))
 widgets.table(headlines.latency_table(plan))
-open_loop = plan.scenario.arrivals in ("poisson", "bursty")
+open_loop = plan.scenario.is_open_loop
 replicas, rate = results.serving_replicas(plan), plan.scenario.peak_rate_rps if open_loop else None
 targets = {"ttft_s": level.ttft_s, "tpot_s": level.tpot_s, "e2e_s": None}
 samples, work = results.latency_samples(result), results.typical_step(plan)

@@ -55,7 +55,7 @@ with left:
     )
 with right:
     if curve is not None and curve.points:
-        open_loop = plan.scenario.arrivals in ("poisson", "bursty")
+        open_loop = plan.scenario.is_open_loop
         widgets.show(
             charts.latency_against_load(
                 curve,
