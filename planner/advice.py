@@ -48,10 +48,11 @@ def findings(
         cache_ignored(memory),
     ]
     if metrics is not None:
-        found += [average_hides_tail(metrics), rejects(metrics), preempts(metrics)]
+        found += [average_hides_tail(metrics), rejects(metrics), abandons(scenario, metrics), preempts(metrics)]
     if cost is not None:
         found.append(api_cheaper(scenario, cost))
     found += [reserved_cache(scenario, memory), cross_node(scenario), decode_only_note(scenario)]
+    found += [small_budget(scenario), shared_prompt_kept_apart(scenario), without_effect(scenario)]
     found += [Finding(kind="estimate", severity="note", text=text) for text in (*memory.notes, *notes)]
     kept = [finding for finding in found if finding is not None]
     return tuple(sorted(kept, key=lambda finding: finding.severity != "warning"))
@@ -147,6 +148,20 @@ def rejects(metrics: ServingMetrics) -> Finding | None:
     )
 
 
+def abandons(scenario: Scenario, metrics: ServingMetrics) -> Finding | None:
+    """Clients leave before their turn."""
+    if metrics.num_abandoned == 0:
+        return None
+    share = metrics.num_abandoned / max(1, metrics.num_requests)
+    return Finding(
+        kind="abandoned",
+        severity="warning",
+        field="patience_s",
+        text=f"{format_percent(share)} of clients leave after {format_duration(scenario.patience_s or 0.0)} without "
+        "their turn. They count as missing the target, and lighten the load for the others.",
+    )
+
+
 def preempts(metrics: ServingMetrics) -> Finding | None:
     """Sequences are evicted and recomputed."""
     share = metrics.num_preemptions / max(1, metrics.num_requests)
@@ -198,3 +213,46 @@ def decode_only_note(scenario: Scenario) -> Finding | None:
         field="arrivals",
         text="All requests arrive together: time to first token is queueing here. Use it for throughput, not latency.",
     )
+
+
+def small_budget(scenario: Scenario) -> Finding | None:
+    """A token budget below the number of sequences, which vLLM refuses."""
+    budget, seqs = scenario.max_num_batched_tokens, scenario.max_num_seqs
+    if scenario.engine_settings.family != "vllm" or budget is None or seqs is None or budget >= seqs:
+        return None
+    return Finding(
+        kind="small_budget",
+        severity="warning",
+        field="max_num_batched_tokens",
+        text=f"max_num_batched_tokens ({budget:,}) is below max_num_seqs ({seqs:,}), which vLLM refuses at the start; "
+        f"planned with {budget:,} sequences.",
+    )
+
+
+def shared_prompt_kept_apart(scenario: Scenario) -> Finding | None:
+    """A common system prompt is computed and held again for every request."""
+    if not scenario.shared_prefix_tokens or scenario.engine_settings.enable_prefix_caching:
+        return None
+    return Finding(
+        kind="prefix_not_cached",
+        severity="note",
+        field="enable_prefix_caching",
+        text=f"The {scenario.shared_prefix_tokens:,} tokens that all prompts share are computed and held for each "
+        "request anew: this engine, as set, caches no prefixes.",
+    )
+
+
+def without_effect(scenario: Scenario) -> Finding | None:
+    """Settings that do nothing beside the others."""
+    idle = []
+    if scenario.draft_model and not scenario.num_speculative_tokens:
+        idle.append("the draft model (no tokens are drafted)")
+    if scenario.max_loras is not None and not scenario.num_lora_adapters:
+        idle.append("LoRA adapters per batch (no adapter is served)")
+    if scenario.kv_offload_gib and not scenario.engine_settings.enable_prefix_caching:
+        idle.append("KV offload (prefix caching is off)")
+    if scenario.router != "round_robin" and not scenario.is_open_loop:
+        idle.append("the router (the users are dealt out evenly)")
+    if not idle:
+        return None
+    return Finding(kind="without_effect", severity="note", text=f"Without effect as set: {', '.join(idle)}.")

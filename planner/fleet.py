@@ -17,8 +17,10 @@ from planner.simulation.workload import draw_requests, with_rate
 
 MAX_SIMULATED_REPLICAS = 16
 SEARCH_LENGTHS = 4  # while the number is still searched for, a fleet shares this many times the requests
+BLIND_ROUTERS = ("round_robin", "random")  # their choice does not depend on the replicas
 ALONE_S = 600.0  # between requests that shall not meet
 ALONE_REQUESTS = 500
+ROUTED_REQUESTS = 8_000  # routers that look at the load stop every replica at each arrival
 
 
 def operate(
@@ -32,7 +34,7 @@ def operate(
     """Simulate the fleet at the peak rate, or on a trace with its own times.
 
     Beyond 16 replicas, 16 of them at their share of the rate stand for the whole, since replicas
-    behind a round-robin router differ only by chance.
+    behind one router differ only by chance.
     """
     shown = min(num_replicas, MAX_SIMULATED_REPLICAS)
     if requests.closed_loop_users:
@@ -48,7 +50,8 @@ def operate(
         total, shown = trace, num_replicas
     else:
         # Enough requests that every replica sees a steady state.
-        count = min(scenario.num_requests * shown, most_requests or math.inf)
+        blind = scenario.router in BLIND_ROUTERS
+        count = min(scenario.num_requests * shown, most_requests or math.inf, math.inf if blind else ROUTED_REQUESTS)
         total = draw_requests(scenario.traffic, int(count), scenario.seed, max_model_len=scenario.max_model_len)
         if scenario.arrivals != "once":
             total = with_rate(total, scenario.peak_rate_rps * shown / num_replicas)
@@ -58,7 +61,7 @@ def operate(
         replica.limits,
         replica.step_time,
         num_replicas=shown,
-        router="round_robin",
+        router=scenario.router,
         seed=scenario.seed,
     )
     result = behind_server(result, replica.step_time, num_replicas=shown)

@@ -63,13 +63,14 @@ class MemoryPlan:
     notes: tuple[str, ...] = ()  # estimates and assumptions, visibly marked
     weights_error: float = 0.0  # relative half-width of the band on weights
     kv_pool_error: float = 0.0
+    occupied_bytes: float = 0.0  # held by other processes, where it is not counted as the runtime's
     offloaded_kv_tokens: int = 0  # more tokens that CPU offload keeps for reuse; running sequences cannot use it
 
     @property
     def free_bytes(self) -> float:
-        """What is left of the GPU beside weights, activations, runtime, graphs and KV pool."""
+        """What is left of the GPU beside weights, activations, runtime, graphs, KV pool and other processes."""
         used = self.weights_bytes + self.activation_bytes + self.non_torch_bytes + self.cuda_graph_bytes
-        return self.total_bytes - used - max(0.0, self.kv_pool_bytes)
+        return self.total_bytes - used - max(0.0, self.kv_pool_bytes) - self.occupied_bytes
 
     def limits(self) -> Limits:
         """The capacity as the scheduler sees it."""

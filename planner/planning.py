@@ -27,6 +27,7 @@ from planner.simulation.records import Requests
 from planner.simulation.workload import draw_requests, with_rate
 from planner.sizing import plan_memory
 from planner.step_time_model import step_time_table
+from planner.units import GIB
 
 DEFAULT_PRICE_USD_PER_HOUR = 2.0
 
@@ -131,7 +132,8 @@ def size(scenario: Scenario, requests: Requests | None = None, *, explain: bool 
     Without `explain` the memory plan has neither formulas nor remedies, which a search can do without.
     """
     model, gpu = scenario.model_shape, scenario.gpu_spec
-    prompt, output = mean_lengths(draw(scenario) if requests is None else requests)
+    requests = draw(scenario) if requests is None else requests
+    prompt, output = mean_lengths(requests)
     memory = plan_memory(
         model,
         gpu,
@@ -141,6 +143,9 @@ def size(scenario: Scenario, requests: Requests | None = None, *, explain: bool 
         weight_dtype=scenario.weight_dtype,
         kv_cache_dtype=scenario.kv_cache_dtype,
         mean_sequence_tokens=prompt + output / 2,
+        shared_prefix_tokens=shared_tokens(requests),
+        draft_model=scenario.draft_shape,
+        occupied_bytes=scenario.occupied_gib * GIB,
         explain=explain,
     )
     engine = dataclasses.replace(
@@ -193,6 +198,18 @@ def size(scenario: Scenario, requests: Requests | None = None, *, explain: bool 
 def mean_lengths(requests: Requests) -> tuple[float, float]:
     """Mean prompt and output tokens of the requests, after clipping to the context. [tokens]"""
     return float(requests.prompt_tokens.mean()), float(requests.output_tokens.mean())
+
+
+def shared_tokens(requests: Requests) -> int:
+    """Tokens that a mean request has in common with all others: held once where prefixes are cached. [tokens]
+
+    A prompt shorter than the common one shares only what it has. 0 when there are several groups, since
+    then no part is common to all.
+    """
+    group = requests.prefix_group
+    if not len(group) or group[0] < 0 or (group != group[0]).any():
+        return 0
+    return round(float(requests.prefix_tokens.mean()))
 
 
 def draw(scenario: Scenario) -> Requests:

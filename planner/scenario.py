@@ -8,22 +8,23 @@ table are all made from this one declaration.
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from planner.catalog.engine_catalog import engine_names, get_engine
 from planner.catalog.gpu_catalog import get_gpu
 from planner.catalog.length_catalog import length_quantiles, length_set_names
-from planner.catalog.model_catalog import get_model
+from planner.catalog.model_catalog import find_model_id, get_model
+from planner.contradictions import check_together
 from planner.engine import EngineSettings
-from planner.errors import InvalidInput, require_choice, require_int, require_number
+from planner.entered import custom_shape, shape_from_config
+from planner.errors import InvalidInput, require_choice
 from planner.hardware import Gpu, Parallelism
 from planner.model import ModelShape
-from planner.model_config import model_from_config, model_from_shape
 from planner.quantization import kv_dtype_names, weight_dtype_names
+from planner.settings import MAX_CONFIG_TEXT as MAX_CONFIG_TEXT
+from planner.settings import check_setting, optional_setting, setting
 from planner.traffic import ArrivalKind, Arrivals, LengthKind, Lengths, ServiceLevel, Traffic
 
 CUSTOM = "custom"  # model or GPU entered by hand
@@ -32,47 +33,9 @@ DEMAND_KINDS = ("users", "rate", "daily")
 LENGTH_KINDS = ("lognormal", "constant", "normal", "trace")
 OPEN_LOOP_KINDS = ("poisson", "bursty")  # arrivals with a rate of their own, whatever the service does
 ARRIVAL_KINDS = (*OPEN_LOOP_KINDS, "once", "closed")
-MAX_TEXT = 120
-MAX_CONFIG_TEXT = 20_000
-
-
-def setting(
-    default: Any,
-    key: str,
-    label: str,
-    *,
-    unit: str = "",
-    group: str = "",
-    minimum: float | None = None,
-    maximum: float | None = None,
-    choices: tuple[str, ...] | None = None,
-    optional: bool = False,
-    help: str = "",
-) -> Any:
-    """Declare one field of the Scenario with all that form, link and documentation need."""
-    kind = "text" if isinstance(default, str) else "flag" if isinstance(default, bool) else "number"
-    if isinstance(default, int) and not isinstance(default, bool):
-        kind = "count"
-    meta = {
-        "key": key,
-        "label": label,
-        "unit": unit,
-        "group": group,
-        "minimum": minimum,
-        "maximum": maximum,
-        "choices": choices,
-        "optional": optional,
-        "help": help,
-        "kind": kind,
-    }
-    return dataclasses.field(default=default, metadata=meta)
-
-
-def optional_setting(key: str, label: str, *, kind: str, **rest: Any) -> Any:
-    """Declare a field that may stay empty (None): the engine's or the catalog's own value then holds."""
-    declared = setting(None, key, label, optional=True, **rest)
-    declared.metadata = {**declared.metadata, "kind": kind}
-    return declared
+CHUNKED_PREFILL_KINDS = ("auto", "on", "off")
+ROUTERS = ("round_robin", "random", "least_outstanding", "power_of_two")
+MAX_LORAS = {"sglang": 8}  # adapters of one batch where the user says nothing; vLLM and the others: 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,11 +105,93 @@ class Scenario:
         "mbt", "Max batched tokens", kind="count", group="engine", minimum=1, maximum=1_000_000
     )
     enable_prefix_caching: bool = setting(True, "pc", "Prefix caching", group="engine")
+    # -- engine, for those who tune it
+    chunked_prefill: str = setting(
+        "auto", "cp", "Chunked prefill", group="advanced", choices=CHUNKED_PREFILL_KINDS, help="auto = as the engine."
+    )
+    long_prefill_token_threshold: int = setting(
+        0,
+        "lpt",
+        "Long-prefill threshold",
+        unit="tokens",
+        group="advanced",
+        minimum=0,
+        maximum=1_000_000,
+        help="Most tokens of one prompt in one step; 0 = no limit of its own.",
+    )
+    block_size: int | None = optional_setting(
+        "bs",
+        "KV block size",
+        kind="count",
+        unit="tokens",
+        group="advanced",
+        minimum=1,
+        maximum=1024,
+        help="Tokens of one block of the paged KV cache.",
+    )
+    kv_offload_gib: float = setting(
+        0.0,
+        "off",
+        "KV offload to CPU memory",
+        unit="GiB",
+        group="advanced",
+        minimum=0,
+        maximum=100_000,
+        help="Over all GPUs of a replica. Keeps evicted prefixes for reuse.",
+    )
+    occupied_gib: float = setting(
+        0.0,
+        "occ",
+        "GPU memory held by others",
+        unit="GiB",
+        group="advanced",
+        minimum=0,
+        maximum=10_000,
+        help="On each GPU, before the engine starts.",
+    )
     num_speculative_tokens: int = setting(
-        0, "spec", "Speculative tokens", group="engine", minimum=0, maximum=32, help="0 = off."
+        0, "spec", "Speculative tokens", group="advanced", minimum=0, maximum=32, help="0 = off."
     )
     speculative_acceptance: float = setting(
-        0.7, "acc", "Acceptance per drafted token", group="engine", minimum=0, maximum=1
+        0.7, "acc", "Acceptance per drafted token", group="advanced", minimum=0, maximum=1
+    )
+    draft_model: str = setting(
+        "",
+        "dm",
+        "Draft model",
+        group="advanced",
+        help="Catalog id. Empty = the model's own multi-token-prediction layers, or no memory of its own.",
+    )
+    num_lora_adapters: int = setting(
+        0, "lora", "LoRA adapters", group="advanced", minimum=0, maximum=100_000, help="How many are served. 0 = none."
+    )
+    max_loras: int | None = optional_setting(
+        "ls",
+        "LoRA adapters per batch",
+        kind="count",
+        group="advanced",
+        minimum=1,
+        maximum=4096,
+        help="GPU slots (max_loras); each is allocated in full.",
+    )
+    max_lora_rank: int = setting(16, "lr", "LoRA rank", group="advanced", minimum=1, maximum=4096)
+    patience_s: float | None = optional_setting(
+        "pat",
+        "Client patience",
+        kind="number",
+        unit="s",
+        group="advanced",
+        minimum=0.001,
+        maximum=100_000,
+        help="A client leaves when it waits longer for its turn. Empty = never.",
+    )
+    router: str = setting(
+        "round_robin",
+        "rt",
+        "Router over replicas",
+        group="advanced",
+        choices=ROUTERS,
+        help="How requests are dealt out to the replicas.",
     )
     # -- traffic
     demand: str = setting("users", "d", "Traffic given as", group="traffic", choices=DEMAND_KINDS)
@@ -186,6 +231,16 @@ class Scenario:
     shared_prefix_tokens: int = setting(
         0, "sp", "Shared system prompt", unit="tokens", group="traffic", minimum=0, maximum=10_000_000
     )
+    output_limit_tokens: int | None = optional_setting(
+        "max",
+        "Answer limit (max_tokens)",
+        kind="count",
+        unit="tokens",
+        group="traffic",
+        minimum=1,
+        maximum=10_000_000,
+        help="What clients send as max_tokens. Empty = up to the context length.",
+    )
     # -- targets
     ttft_target_s: float = setting(1.0, "ttft", "TTFT target", unit="s", group="targets", minimum=0.001, maximum=3600)
     tpot_target_s: float = setting(0.05, "tpot", "TPOT target", unit="s", group="targets", minimum=0.0001, maximum=60)
@@ -224,21 +279,9 @@ class Scenario:
 
     def __post_init__(self) -> None:
         for item in dataclasses.fields(self):
-            _check_field(item, getattr(self, item.name))
+            check_setting(item, getattr(self, item.name))
         _check_names(self)
-        if self.model == CUSTOM and self.num_attention_heads % self.num_kv_heads:
-            raise InvalidInput(
-                "num_kv_heads", self.num_kv_heads, f"a divisor of num_attention_heads ({self.num_attention_heads})"
-            )
-        if self.model == CUSTOM and self.num_experts and self.experts_per_token > self.num_experts:
-            raise InvalidInput("experts_per_token", self.experts_per_token, f"at most num_experts ({self.num_experts})")
-        shape = self.model_shape
-        if self.max_model_len > shape.max_position_embeddings:
-            raise InvalidInput(
-                "max_model_len",
-                self.max_model_len,
-                f"at most {shape.max_position_embeddings:,}, the longest context of {shape.name}",
-            )
+        check_together(self)
 
     # -- the nested value objects, derived (cached by value, so that a Scenario stays small and picklable)
 
@@ -246,9 +289,9 @@ class Scenario:
     def model_shape(self) -> ModelShape:
         """The model as sizing and step time see it."""
         if self.model == CONFIG:
-            return _shape_from_config(self.model_config)
+            return shape_from_config(self.model_config)
         if self.model == CUSTOM:
-            return _custom_shape(
+            return custom_shape(
                 self.num_layers,
                 self.hidden_size,
                 self.num_attention_heads,
@@ -261,6 +304,11 @@ class Scenario:
                 self.moe_intermediate_size,
             )
         return get_model(self.model)
+
+    @property
+    def draft_shape(self) -> ModelShape | None:
+        """The separate draft model, None without one or without speculation."""
+        return get_model(self.draft_model) if self.draft_model and self.num_speculative_tokens else None
 
     @property
     def gpu_spec(self) -> Gpu:
@@ -286,14 +334,22 @@ class Scenario:
         """The engine preset with the user's own settings on top."""
         preset = get_engine(self.engine)
         own: dict[str, Any] = {}
-        for name in ("gpu_memory_utilization", "max_num_seqs", "max_num_batched_tokens"):
+        for name in ("gpu_memory_utilization", "max_num_seqs", "max_num_batched_tokens", "block_size", "patience_s"):
             if getattr(self, name) is not None:
                 own[name] = getattr(self, name)
+        for name in ("long_prefill_token_threshold", "kv_offload_gib"):
+            if getattr(self, name):
+                own[name] = getattr(self, name)
+        if self.chunked_prefill != "auto":
+            own["enable_chunked_prefill"] = self.chunked_prefill == "on"
         if not self.enable_prefix_caching:
             own["enable_prefix_caching"] = False
         if self.num_speculative_tokens:
             own["num_speculative_tokens"] = self.num_speculative_tokens
             own["speculative_acceptance"] = self.speculative_acceptance
+        if self.num_lora_adapters:
+            own["max_loras"] = self.max_loras or MAX_LORAS.get(preset.family, 1)
+            own["max_lora_rank"] = self.max_lora_rank
         return dataclasses.replace(preset, **own) if own else preset
 
     @property
@@ -339,6 +395,7 @@ class Scenario:
             prompt_tokens=self._lengths("prompt"),
             output_tokens=self._lengths("output"),
             shared_prefix_tokens=self.shared_prefix_tokens,
+            output_limit_tokens=self.output_limit_tokens,
         )
 
     def _lengths(self, side: str) -> Lengths:
@@ -372,25 +429,6 @@ def fields_by_name() -> dict[str, dataclasses.Field[Any]]:
     return {item.name: item for item in dataclasses.fields(Scenario)}
 
 
-def _check_field(item: dataclasses.Field[Any], value: Any) -> None:
-    meta = item.metadata
-    if value is None and meta["optional"]:
-        return
-    if meta["kind"] == "text":
-        limit = MAX_CONFIG_TEXT if item.name == "model_config" else MAX_TEXT
-        if not isinstance(value, str) or len(value) > limit or any(ord(c) < 32 and c not in "\n\t" for c in value):
-            raise InvalidInput(item.name, value, f"text of at most {limit:,} printable characters")
-        if meta["choices"]:
-            require_choice(item.name, value, meta["choices"])
-    elif meta["kind"] == "flag":
-        if not isinstance(value, bool):
-            raise InvalidInput(item.name, value, "true or false")
-    elif meta["kind"] == "count":
-        require_int(item.name, value, at_least=int(meta["minimum"]), at_most=int(meta["maximum"]))
-    else:
-        require_number(item.name, value, at_least=meta["minimum"], at_most=meta["maximum"])
-
-
 def _check_names(scenario: Scenario) -> None:
     if scenario.engine not in engine_names():
         require_choice("engine", scenario.engine, engine_names())
@@ -400,43 +438,7 @@ def _check_names(scenario: Scenario) -> None:
         require_choice("length_trace", scenario.length_trace, length_set_names())
     if scenario.gpu != CUSTOM:
         get_gpu(scenario.gpu)
+    if scenario.draft_model and find_model_id(scenario.draft_model) is None:
+        raise InvalidInput("draft_model", scenario.draft_model, "a model of the catalog, or nothing")
     if scenario.model == CONFIG and not scenario.model_config.strip():
         raise InvalidInput("model_config", scenario.model_config, "the text of a Hugging Face config.json")
-
-
-@lru_cache(maxsize=256)
-def _shape_from_config(text: str) -> ModelShape:
-    try:
-        config = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput("model_config", text, "JSON, as in a Hugging Face config.json") from error
-    return model_from_config(config)
-
-
-@lru_cache(maxsize=256)
-def _custom_shape(
-    num_layers: int,
-    hidden_size: int,
-    num_attention_heads: int,
-    num_kv_heads: int,
-    head_dim: int,
-    intermediate_size: int,
-    vocab_size: int,
-    num_experts: int,
-    experts_per_token: int,
-    moe_intermediate_size: int,
-) -> ModelShape:
-    return model_from_shape(
-        num_layers=num_layers,
-        hidden_size=hidden_size,
-        num_attention_heads=num_attention_heads,
-        num_kv_heads=num_kv_heads,
-        head_dim=head_dim,
-        intermediate_size=intermediate_size,
-        vocab_size=vocab_size,
-        num_experts=num_experts,
-        experts_per_token=experts_per_token if num_experts else 0,
-        moe_intermediate_size=moe_intermediate_size if num_experts else 0,
-        max_position_embeddings=100_000_000,
-        name=CUSTOM,
-    )

@@ -24,6 +24,13 @@ def kinds(**changes):
         ("cache_ignored", {"gpu": "RTX 4090", "max_model_len": 65_536, "users": 10}, {}),
         ("few_requests", {"demand": "daily", "requests_per_day": 2000.0}, {}),
         ("api_cheaper", {"usd_per_gpu_hour": 50.0}, {"users": 1000, "usd_per_gpu_hour": 0.01}),
+        ("small_budget", {"max_num_seqs": 256, "max_num_batched_tokens": 128}, {"max_num_seqs": 64}),
+        (
+            "prefix_not_cached",
+            {"shared_prefix_tokens": 400, "enable_prefix_caching": False},
+            {"shared_prefix_tokens": 400},
+        ),
+        ("without_effect", {"max_loras": 4}, {"max_loras": 4, "num_lora_adapters": 9}),
     ],
 )
 def test_a_mistake_is_a_warning_exactly_when_it_is_made(kind, makes, avoids):

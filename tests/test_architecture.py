@@ -10,7 +10,7 @@ LAYERS = [
     {"units", "errors"},
     {"model", "hardware", "engine", "traffic"},
     {"model_config", "quantization", "catalog"},
-    {"scenario"},
+    {"settings", "entered", "contradictions", "scenario"},
     {"share", "presets"},
     {"simulation.records", "memory_plan"},
     {"sizing"},

@@ -3,9 +3,13 @@ import dataclasses
 import pytest
 
 from planner import Scenario, plan
+from planner.catalog.engine_catalog import get_engine
+from planner.catalog.model_catalog import get_model
 from planner.fleet import operate
 from planner.planning import draw, replica_of, size
 from planner.saturation import capacity_rps
+from planner.scenario import ROUTERS
+from planner.sizing import plan_memory
 from planner.units import GIB
 
 SMALL = Scenario(num_requests=400)
@@ -152,3 +156,75 @@ def test_a_gpu_without_measurements_says_so():
 
     assert not told("H100 SXM")
     assert told("L4")
+
+
+LLAMA_1B = "meta-llama/Llama-3.2-1B-Instruct"
+
+
+@pytest.mark.parametrize(
+    ("changes", "given", "engine"),
+    [
+        (
+            {"draft_model": LLAMA_1B, "num_speculative_tokens": 3},
+            {"draft_model": get_model(LLAMA_1B)},
+            {"num_speculative_tokens": 3},
+        ),
+        ({"occupied_gib": 30.0}, {"occupied_bytes": 30 * GIB}, {}),
+        (
+            {"num_lora_adapters": 40, "max_loras": 8, "max_lora_rank": 32},
+            {},
+            {"max_loras": 8, "max_lora_rank": 32},
+        ),
+        ({"kv_offload_gib": 20.0}, {}, {"kv_offload_gib": 20.0}),
+        ({"block_size": 64}, {}, {"block_size": 64}),
+    ],
+)
+def test_advanced_settings_change_the_memory_as_the_sizing_says(changes, given, engine):
+    sized = size(SMALL.replace(**changes))
+    prompt, output = sized.mean_prompt_tokens, sized.mean_output_tokens
+    expected = plan_memory(
+        SMALL.model_shape,
+        SMALL.gpu_spec,
+        dataclasses.replace(get_engine("vllm"), **engine),
+        SMALL.parallelism,
+        max_model_len=SMALL.max_model_len,
+        mean_sequence_tokens=prompt + output / 2,
+        **given,
+    )
+    assert sized.memory == expected
+    assert sized.memory != size(SMALL).memory
+
+
+def test_a_common_prompt_is_held_once():
+    # 1,000 prompt tokens of which 512 = 32 blocks of 16 are common, 200 output tokens of which half are held on
+    # average: a sequence holds ⌈1,100 ÷ 16⌉ = 69 blocks, 37 of its own.
+    constant = {"lengths": "constant", "prompt_mean_tokens": 1000.0, "output_mean_tokens": 200.0}
+    alone = size(SMALL.replace(**constant)).memory
+    common = size(SMALL.replace(**constant, shared_prefix_tokens=512)).memory
+    assert alone.typical_concurrency_paged == pytest.approx(alone.num_kv_blocks / 69)
+    assert common.typical_concurrency_paged == pytest.approx((common.num_kv_blocks - 32) / 37)
+    apart = size(SMALL.replace(**constant, shared_prefix_tokens=512, enable_prefix_caching=False)).memory
+    assert apart.typical_concurrency_paged == alone.typical_concurrency_paged
+
+
+def test_memory_of_other_processes_is_not_free():
+    free, shared = size(SMALL).memory, size(SMALL.replace(occupied_gib=3.0)).memory
+    assert free.free_bytes - shared.free_bytes == pytest.approx(3 * GIB)
+
+
+def test_an_answer_limit_cuts_the_answers():
+    done = size(SMALL.replace(lengths="constant", output_mean_tokens=300.0, output_limit_tokens=64))
+    assert done.mean_output_tokens == 64
+
+
+def test_impatient_clients_leave():
+    done = plan(SMALL.replace(num_replicas=1, users=12_000, patience_s=0.5))
+    assert done.metrics.num_abandoned > 0
+    assert "abandoned" in {finding.kind for finding in done.findings}
+
+
+@pytest.mark.parametrize("router", ROUTERS)
+def test_every_router_serves_the_whole_rate(router):
+    done = plan(SMALL.replace(users=4000, gpu="L40S", router=router))
+    assert done.num_replicas > 1
+    assert done.metrics.requests_per_s == pytest.approx(done.scenario.peak_rate_rps, rel=0.15)

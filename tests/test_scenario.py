@@ -77,3 +77,55 @@ def test_a_scenario_is_hashable_and_picklable():
     scenario = Scenario(users=7)
     assert pickle.loads(pickle.dumps(scenario)) == scenario
     assert hash(scenario) == hash(Scenario(users=7))
+
+
+@pytest.mark.parametrize(
+    ("field", "changes", "valid"),
+    [
+        ("occupied_gib", {"gpu": "L4", "occupied_gib": 30.0}, "L4"),
+        ("draft_model", {"draft_model": "nobody/nothing"}, "catalog"),
+        # Llama 3 has 128,256 tokens, Qwen3 151,936 (their config.json).
+        ("draft_model", {"draft_model": "Qwen/Qwen3-0.6B", "num_speculative_tokens": 4}, "128,256"),
+        ("long_prefill_token_threshold", {"long_prefill_token_threshold": 9000}, "8,192"),
+        ("max_num_batched_tokens", {"chunked_prefill": "off", "max_num_batched_tokens": 4096}, "8,192"),
+        ("block_size", {"block_size": 17}, "16, 32"),
+        ("chunked_prefill", {"chunked_prefill": "perhaps"}, "auto"),
+        ("router", {"router": "dice"}, "round_robin"),
+        ("patience_s", {"patience_s": 0.0}, "0.001"),
+        ("max_loras", {"max_loras": 0}, "1"),
+        ("output_limit_tokens", {"output_limit_tokens": 0}, "1"),
+    ],
+)
+def test_contradictions_name_field_value_and_what_would_be_valid(field, changes, valid):
+    with pytest.raises(InvalidInput) as caught:
+        Scenario(**changes)
+    assert caught.value.field == field
+    assert str(caught.value.value) == str(changes[field])
+    assert valid in str(caught.value)
+
+
+def test_advanced_settings_reach_the_engine():
+    engine = Scenario(
+        chunked_prefill="off",
+        long_prefill_token_threshold=512,
+        block_size=32,
+        kv_offload_gib=10.0,
+        patience_s=3.0,
+        num_lora_adapters=20,
+        max_loras=4,
+        max_lora_rank=64,
+    ).engine_settings
+    assert not engine.enable_chunked_prefill
+    assert (engine.long_prefill_token_threshold, engine.block_size, engine.kv_offload_gib) == (512, 32, 10.0)
+    assert (engine.patience_s, engine.max_loras, engine.max_lora_rank) == (3.0, 4, 64)
+    assert Scenario(output_limit_tokens=77).traffic.output_limit_tokens == 77
+    assert Scenario().engine_settings.max_loras == 0
+    # Slots where the user says nothing: vLLM max_loras 1, SGLang max_loras_per_batch 8.
+    assert Scenario(num_lora_adapters=20).engine_settings.max_loras == 1
+    assert Scenario(num_lora_adapters=20, engine="sglang").engine_settings.max_loras == 8
+
+
+def test_a_draft_model_counts_only_where_tokens_are_drafted():
+    draft = "meta-llama/Llama-3.2-1B-Instruct"
+    assert Scenario(draft_model=draft).draft_shape is None
+    assert Scenario(draft_model=draft, num_speculative_tokens=3).draft_shape.name == draft

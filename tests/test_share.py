@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.errors import InvalidInput
-from planner.scenario import Scenario
+from planner.scenario import ROUTERS, Scenario
 from planner.share import from_json, from_params, from_query, to_json, to_params, to_query
 
 scenarios = st.builds(
@@ -21,6 +21,14 @@ scenarios = st.builds(
     enable_prefix_caching=st.booleans(),
     burst_cv=st.floats(0.05, 20),
     max_model_len=st.integers(16, 100_000),
+    chunked_prefill=st.sampled_from(["auto", "on", "off"]),
+    block_size=st.none() | st.sampled_from([8, 16, 32]),
+    kv_offload_gib=st.floats(0, 1000),
+    patience_s=st.none() | st.floats(0.01, 100),
+    num_lora_adapters=st.integers(0, 1000),
+    max_loras=st.none() | st.integers(1, 64),
+    output_limit_tokens=st.none() | st.integers(1, 10_000),
+    router=st.sampled_from(ROUTERS),
     seed=st.integers(0, 2**31 - 1),
 )
 
@@ -111,3 +119,60 @@ def test_a_model_with_a_shorter_context_keeps_its_place():
     assert decoded.scenario.model == "openai-community/gpt2"
     assert decoded.scenario.max_model_len == 1024
     assert "max_model_len" in decoded.problems[0]
+
+
+def test_a_link_of_the_first_format_opens_the_same_plan():
+    # Written before the advanced engine settings existed; every name and default must keep its meaning.
+    link = (
+        "v=1&n=Budget+2027&m=Qwen%2FQwen3-32B&w=fp8&kv=fp8&ctx=16384&g=H200+SXM&tp=2&r=none&gmu=0.85&seqs=128&mbt=4096"
+        "&pc=0&spec=3&acc=0.6&d=daily&rpd=500000&pk=3&a=bursty&cv=3&l=lognormal&p=900&ps=1.5&o=300&os=0.5&sp=200"
+        "&ttft=2&tpot=0.04&q=0.99&sr=1&usd=2.5&ai=0.1&ao=0.4&hpm=700&nr=800&s=11"
+    )
+    decoded = from_query(link)
+    assert decoded.problems == ()
+    assert decoded.scenario == Scenario(
+        title="Budget 2027",
+        model="Qwen/Qwen3-32B",
+        weight_dtype="fp8",
+        kv_cache_dtype="fp8",
+        max_model_len=16384,
+        gpu="H200 SXM",
+        tensor_parallel_size=2,
+        gpu_memory_utilization=0.85,
+        max_num_seqs=128,
+        max_num_batched_tokens=4096,
+        enable_prefix_caching=False,
+        num_speculative_tokens=3,
+        speculative_acceptance=0.6,
+        demand="daily",
+        requests_per_day=500_000.0,
+        peak_factor=3.0,
+        arrivals="bursty",
+        burst_cv=3.0,
+        lengths="lognormal",
+        prompt_mean_tokens=900.0,
+        prompt_spread=1.5,
+        output_mean_tokens=300.0,
+        output_spread=0.5,
+        shared_prefix_tokens=200,
+        ttft_target_s=2.0,
+        tpot_target_s=0.04,
+        target_quantile=0.99,
+        spare_replicas=1,
+        usd_per_gpu_hour=2.5,
+        api_usd_per_mtok_input=0.1,
+        api_usd_per_mtok_output=0.4,
+        hours_per_month=700.0,
+        num_requests=800,
+        seed=11,
+    )
+    engine, traffic = decoded.scenario.engine_settings, decoded.scenario.traffic
+    assert (engine.block_size, engine.max_loras, engine.kv_offload_gib, engine.patience_s) == (16, 0, 0.0, None)
+    assert traffic.output_limit_tokens is None
+
+
+def test_the_draft_model_that_does_not_suit_is_dropped_and_the_rest_is_loaded():
+    decoded = from_query("m=Qwen/Qwen3-8B&spec=2&dm=meta-llama/Llama-3.2-1B-Instruct&u=9")
+    assert decoded.scenario == Scenario(model="Qwen/Qwen3-8B", num_speculative_tokens=2, users=9)
+    assert len(decoded.problems) == 1
+    assert "draft_model" in decoded.problems[0]

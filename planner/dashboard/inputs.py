@@ -25,6 +25,7 @@ GROUPS = {
     "model": "Model",
     "hardware": "Hardware",
     "engine": "Engine",
+    "advanced": "Advanced engine settings",
     "traffic": "Traffic",
     "targets": "Targets",
     "prices": "Prices",
@@ -37,6 +38,7 @@ OPTIONS: dict[str, Callable[[], tuple[str, ...]]] = {
     "weight_dtype": weight_dtype_names,
     "kv_cache_dtype": kv_dtype_names,
     "length_trace": length_set_names,
+    "draft_model": lambda: ("", *model_names()),
 }
 WORDS = {
     "model": {CUSTOM: "Enter the shape by hand", CONFIG: "From a config.json"},
@@ -57,6 +59,14 @@ WORDS = {
         "constant": "Constant",
     },
     "length_trace": LENGTH_SET_TITLES,
+    "chunked_prefill": {"auto": "as the engine", "on": "on", "off": "off"},
+    "draft_model": {"": "none: own layers where the model has them"},
+    "router": {
+        "round_robin": "Round robin",
+        "random": "Random",
+        "least_outstanding": "Fewest unfinished requests",
+        "power_of_two": "The lesser of two at random",
+    },
 }
 STEPS = {
     "ttft_target_s": 0.1,
@@ -83,8 +93,20 @@ STEPS = {
     "intermediate_size": 256,
     "vocab_size": 1000,
     "moe_intermediate_size": 128,
+    "output_limit_tokens": 128,
+    "long_prefill_token_threshold": 512,
+    "block_size": 16,
+    "kv_offload_gib": 16.0,
+    "max_lora_rank": 8,
+    "patience_s": 1.0,
 }
-SHAPE = ("shape",)
+PLACEHOLDERS = {  # what an empty field means, by field or group
+    "engine": "engine's own",
+    "advanced": "engine's own",
+    "prices": "from the price list",
+    "patience_s": "waits for ever",
+    "output_limit_tokens": "up to the context",
+}
 
 
 def relevant(name: str, s: dict[str, Any]) -> bool:
@@ -107,6 +129,10 @@ def relevant(name: str, s: dict[str, Any]) -> bool:
         "prompt_spread": s["lengths"] in ("lognormal", "normal"),
         "output_spread": s["lengths"] in ("lognormal", "normal"),
         "speculative_acceptance": bool(s["num_speculative_tokens"]),
+        "draft_model": bool(s["num_speculative_tokens"]),
+        "max_loras": bool(s["num_lora_adapters"]),
+        "max_lora_rank": bool(s["num_lora_adapters"]),
+        "router": s["arrivals"] in OPEN_LOOP_KINDS,
         "experts_per_token": bool(s["num_experts"]),
         "moe_intermediate_size": bool(s["num_experts"]),
     }
@@ -188,10 +214,8 @@ def _number(name: str, label: str, meta: Any, common: dict[str, Any]) -> None:
     if meta["optional"]:
         start: dict[str, Any] = {
             "value": None,
-            "placeholder": "engine's own" if meta["group"] == "engine" else "automatic",
+            "placeholder": PLACEHOLDERS.get(name) or PLACEHOLDERS.get(meta["group"], "automatic"),
         }
-        if meta["group"] == "prices":
-            start["placeholder"] = "from the price list"
     else:
         start = {}
     if state[key] is not None:
@@ -301,6 +325,7 @@ def summary(group: str, s: Scenario) -> str:
         "model": f"{_short(s.model_shape.name)} · {WORDS['weight_dtype'].get(s.weight_dtype, s.weight_dtype)} · "
         f"{s.max_model_len:,} tokens",
         "hardware": f"{s.gpu} · {split}{replicas}",
+        "advanced": ", ".join(_tuned(s)) or "as the engine",
         "engine": f"{s.engine}" + (f" · {s.max_num_seqs:,} seqs" if s.max_num_seqs else ""),
         "traffic": f"{traffic} · {lengths}",
         "targets": f"TTFT {format_duration(s.ttft_target_s)} · TPOT {format_duration(s.tpot_target_s)} · "
@@ -309,6 +334,16 @@ def summary(group: str, s: Scenario) -> str:
         "simulation": f"{s.num_requests:,} requests · seed {s.seed}",
     }
     return plain(lines[group])
+
+
+def _tuned(s: Scenario) -> list[str]:
+    """The advanced settings that differ from their defaults, by label."""
+    fields = fields_by_name().items()
+    own = [(name, item) for name, item in fields if item.metadata["group"] == "advanced"]
+    held = {name: getattr(s, name) for name in fields_by_name()}
+    changed = [item for name, item in own if held[name] != item.default and relevant(name, held)]
+    labels = [str(item.metadata["label"]) for item in changed]
+    return labels if len(labels) <= 2 else [labels[0], f"{len(labels) - 1} more"]
 
 
 def gpu_names_with_price() -> tuple[str, ...]:

@@ -85,6 +85,11 @@ def settle(before: Scenario, wanted: dict[str, Any]) -> Current:
         except InvalidInput as error:
             if error.field == "max_model_len" and _clamp_context(before, changes, error, errors):
                 continue
+            if error.field == "draft_model" and "draft_model" not in changes:
+                # Another model was chosen, whose vocabulary the draft model does not share: the model goes first.
+                errors["draft_model"] = f"{error} Planned without a draft model."
+                changes["draft_model"] = ""
+                continue
             blamed = [error.field] if error.field in changes else [name for name in BLAME if name in changes][:1]
             for name in blamed or list(changes):
                 errors[error.field if error.field in fields_by_name() else name] = (

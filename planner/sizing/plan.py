@@ -10,6 +10,7 @@ from planner.hardware import Gpu, Parallelism
 from planner.memory_plan import MemoryPlan
 from planner.model import ModelShape
 from planner.quantization import kv_dtype_names, resolve_scheme
+from planner.sizing.edition import FREE_MEMORY_CHECK, Edition
 from planner.sizing.explain import formulas, remedies
 from planner.sizing.ranks import Demand
 from planner.sizing.runtime import visible_memory_bytes
@@ -152,8 +153,14 @@ def _planned(demand: Demand, mean_tokens: float, shared_tokens: int, explain: bo
         notes=_notes(demand, verdict),
         weights_error=WEIGHTS_ERROR,
         kv_pool_error=KV_POOL_ERROR,
+        occupied_bytes=0.0 if counts_others_as_own(resolved.edition) else demand.occupied_bytes,
         offloaded_kv_tokens=offloaded_tokens(demand, verdict),
     )
+
+
+def counts_others_as_own(edition: Edition) -> bool:
+    """Whether what other processes hold stands in the engine's own runtime memory: vLLM before v0.9."""
+    return edition.family == "vllm" and not edition.since(FREE_MEMORY_CHECK)
 
 
 def offloaded_tokens(demand: Demand, verdict: Verdict) -> int:

@@ -1,0 +1,76 @@
+"""How a field of the Scenario is declared: its link name, unit, bounds and help in one place."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from planner.errors import InvalidInput, require_choice, require_int, require_number
+
+MAX_TEXT = 120
+MAX_CONFIG_TEXT = 20_000
+
+
+def setting(
+    default: Any,
+    key: str,
+    label: str,
+    *,
+    unit: str = "",
+    group: str = "",
+    minimum: float | None = None,
+    maximum: float | None = None,
+    choices: tuple[str, ...] | None = None,
+    optional: bool = False,
+    help: str = "",
+) -> Any:
+    """Declare one field of the Scenario with all that form, link and documentation need."""
+    kind = "text" if isinstance(default, str) else "flag" if isinstance(default, bool) else "number"
+    if isinstance(default, int) and not isinstance(default, bool):
+        kind = "count"
+    meta = {
+        "key": key,
+        "label": label,
+        "unit": unit,
+        "group": group,
+        "minimum": minimum,
+        "maximum": maximum,
+        "choices": choices,
+        "optional": optional,
+        "help": help,
+        "kind": kind,
+    }
+    return dataclasses.field(default=default, metadata=meta)
+
+
+def optional_setting(key: str, label: str, *, kind: str, **rest: Any) -> Any:
+    """Declare a field that may stay empty (None): the engine's or the catalog's own value then holds."""
+    declared = setting(None, key, label, optional=True, **rest)
+    declared.metadata = {**declared.metadata, "kind": kind}
+    return declared
+
+
+def check_setting(item: dataclasses.Field[Any], value: Any) -> None:
+    """Check one value against its field's own declaration.
+
+    Raises
+    ------
+    InvalidInput
+        When the type or a bound is broken.
+    """
+    meta = item.metadata
+    if value is None and meta["optional"]:
+        return
+    if meta["kind"] == "text":
+        limit = MAX_CONFIG_TEXT if item.name == "model_config" else MAX_TEXT
+        if not isinstance(value, str) or len(value) > limit or any(ord(c) < 32 and c not in "\n\t" for c in value):
+            raise InvalidInput(item.name, value, f"text of at most {limit:,} printable characters")
+        if meta["choices"]:
+            require_choice(item.name, value, meta["choices"])
+    elif meta["kind"] == "flag":
+        if not isinstance(value, bool):
+            raise InvalidInput(item.name, value, "true or false")
+    elif meta["kind"] == "count":
+        require_int(item.name, value, at_least=int(meta["minimum"]), at_most=int(meta["maximum"]))
+    else:
+        require_number(item.name, value, at_least=meta["minimum"], at_most=meta["maximum"])
