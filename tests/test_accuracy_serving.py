@@ -167,3 +167,47 @@ def test_simulated_rows_obey_their_workload():
     assert math.isclose(
         lines.loc["burst"].pred_total_tok_s, 2 * lines.loc["burst"].pred_output_tok_s_total, rel_tol=1e-6
     )
+
+
+def test_lengths_that_a_row_leaves_out_are_those_of_its_dataset():
+    # MLPerf inference rules: 24,576 samples of OpenOrca, 294.45 tokens per sample, at most 1,024 in and out
+    case = read_case(BURST | {"isl": None, "osl": None, "n_requests": None, "notes": "OpenOrca, Offline"})
+    assert (case.output_tokens, case.num_requests) == (294.45, 24576)
+    assert case.output_high * case.output_tokens == pytest.approx(1024)
+    assert case.prompt_high * case.prompt_tokens == pytest.approx(1024)
+    own = read_case(BURST | {"isl": None, "osl": 100, "notes": "Open-Orca"})
+    assert own.output_tokens == 100
+
+
+def test_without_lengths_and_dataset_a_row_is_skipped():
+    with pytest.raises(RowSkipped, match="prompt or output length"):
+        read_case(BURST | {"isl": None, "notes": ""})
+
+
+def test_gpus_without_a_published_width_run_the_replicas_that_serve_most():
+    open_row = BURST | {"tp": None, "n_gpus": 4, "n_requests": 400}
+    assert read_case(open_row).any_width
+    rows = [open_row] + [open_row | {"id": f"tp{width}", "tp": width} for width in (1, 2, 4)]
+    predicted = predict(pd.DataFrame(rows))[0].set_index("id")["pred_output_tok_s_total"]
+    widths = predicted[["tp1", "tp2", "tp4"]]
+    assert predicted["burst"] == pytest.approx(widths.max(), rel=0.0101)
+    assert widths.max() > 1.05 * widths.min()
+
+
+def test_beams_share_their_prompt_and_count_as_one_request():
+    case = read_case(BURST | {"isl": 100, "osl": 20, "n_requests": 5, "notes": "beam 4"})
+    requests = draw_case(case)
+    assert case.beams == 4
+    assert len(requests) == 20
+    computed = requests.prompt_tokens - requests.kv_ready_tokens
+    assert computed.tolist() == [100, 1, 1, 1] * 5
+    rows = [BURST | {"notes": "beam 4"}, BURST | {"id": "one"}]
+    predicted = predict(pd.DataFrame(rows))[0].set_index("id")
+    row = predicted.loc["burst"]
+    assert row["pred_output_tok_s_total"] == pytest.approx(row["pred_req_s"] * BURST["osl"])
+    assert 1 < predicted.loc["one", "pred_req_s"] / row["pred_req_s"] < 4.5
+
+
+def test_an_open_loop_without_a_rate_is_the_most_that_is_served():
+    most = read_case(BURST | {"arrival": "poisson", "request_rate_rps": None})
+    assert most.arrival == "burst"

@@ -24,8 +24,9 @@ from planner.model_config import model_from_config
 _TABLE = Path(__file__).parent.parent / "catalog" / "published_names.csv"
 _EXTRA_MODELS = _TABLE.with_name("benchmark_models.json")
 _NO_SHAPE = re.compile(
-    r"(?:^|[-_ .])(?:instruct|chat|it|hf|base|pt|preview|exp|fp8|nvfp4|fp4|mxfp4|bf16|fp16|awq|gptq|int4|int8"
-    r"|w8a8|w4a16|quantized|dynamic|0528|0324|0905|2501|2503|2506|2507|2407|2411|17b|16e|128e|v0\.[0-9]|v1|nvidia|meta)"
+    r"(?:^|[-_ .])(?:instruct|chat|it|hf|base|pt|preview|exp|fp8|nvfp4[-_]v[0-9]|nvfp4|fp4[-_]v[0-9]|fp4|mxfp4|bf16"
+    r"|fp16|awq|gptq|int4|int8|w8a8|w4a16|quantized|dynamic|kv|thinking|terminus|speciale|interactive|99\.9|99|1m"
+    r"|0528|0324|0905|2501|2503|2506|2507|2407|2411|2512|17b|16e|128e|v0\.[0-9]|v1|nvidia|meta)"
     r"(?=$|[-_ .])"
 )
 

@@ -22,7 +22,7 @@ from planner.accuracy.names import benchmark_model, checkpoint_shape
 from planner.accuracy.serving_rows import RowSkipped, ServingCase, read_case
 from planner.catalog.engine_catalog import get_engine
 from planner.catalog.gpu_catalog import get_gpu
-from planner.engine import Batching, EngineSettings
+from planner.engine import Batching, EngineSettings, StepOrder
 from planner.errors import PlannerError
 from planner.hardware import Parallelism
 from planner.memory_plan import MemoryPlan
@@ -118,6 +118,8 @@ def predict_case(case: ServingCase, deployments: dict[Hashable, Deployment | str
     RowSkipped
         When the deployment does not start by the memory model.
     """
+    if case.any_width:
+        return _predict_best_width(case, {} if deployments is None else deployments)
     found = _deployment(case, {} if deployments is None else deployments)
     api_s, api_token_s = _api_s(case)
     requests = draw_case(case, api_s)
@@ -135,6 +137,25 @@ def predict_case(case: ServingCase, deployments: dict[Hashable, Deployment | str
     result = simulate(requests, engine, found.limits, table)
     per_request_s = api_s + api_token_s * case.output_tokens / case.stream_interval_tokens
     return measure_case(case, result, wait_s, per_request_s)
+
+
+def _predict_best_width(case: ServingCase, deployments: dict[Hashable, Deployment | str]) -> dict[str, float]:
+    """Predict a run whose parallelism nobody published: the replicas that together make most tokens."""
+    best: dict[str, float] = {}
+    reason = "no width divides the GPUs"
+    for width in (size for size in range(1, case.num_gpus + 1) if case.num_gpus % size == 0):
+        replicas = case.num_gpus // width
+        one = dataclasses.replace(case, any_width=False, tensor_parallel_size=width, replicas=replicas)
+        try:
+            found = predict_case(one, deployments)
+        except (RowSkipped, PlannerError) as refused:
+            reason = str(refused)
+            continue
+        if not best or found["pred_output_tok_s_total"] > 1.01 * best["pred_output_tok_s_total"]:
+            best = found
+    if not best:
+        raise RowSkipped(reason)
+    return best
 
 
 def _api_s(case: ServingCase) -> tuple[float, float]:
@@ -192,6 +213,9 @@ def engine_of(case: ServingCase) -> EngineSettings:
         changes["async_scheduling"] = not case.version or case.version >= (0, 14)
         # CUDA graphs came with 0.3 (January 2024)
         changes["cuda_graphs"] = not 0 < case.year < 2024 and (not case.version or case.version >= (0, 3))
+        if case.version and case.version < (0, 8):
+            # V0, the default until 0.8: whole prompts first, decoding waits
+            changes |= {"step_order": StepOrder.PREFILL_FIRST, "enable_chunked_prefill": False}
     return dataclasses.replace(engine, **changes)
 
 
@@ -320,13 +344,19 @@ def draw_case(case: ServingCase, api_s: float = 0.0) -> Requests:
     output = _draw(rng, case.output_tokens, case.output_low, case.output_high, count)
     if case.decode_only:
         prompt = np.ones(count, dtype=np.int64)
+    given = None
+    if case.beams > 1:
+        # the beams of a request share its prompt: one of them computes it, all attend to it
+        prompt, output = np.repeat(prompt, case.beams), np.repeat(output, case.beams)
+        given = np.where(np.arange(len(prompt)) % case.beams, prompt - 1, 0)
+        count, users = len(prompt), users * case.beams
     arrival: NDArray[np.float64] = np.zeros(count)
     if case.arrival == "poisson":
-        gaps = rng.exponential(shares / case.rate_rps, count)
-        arrival = np.cumsum(gaps) - gaps[0]
+        gaps = rng.exponential(shares / case.rate_rps, count // case.beams)
+        arrival = np.repeat(np.cumsum(gaps) - gaps[0], case.beams)
     elif case.arrival == "burst":
         # one API server reads the burst request by request
-        arrival = np.asarray(api_s * shares * np.arange(count), dtype=np.float64)
+        arrival = np.asarray(api_s * shares * (np.arange(count) // case.beams), dtype=np.float64)
     return Requests(
         arrival_s=arrival,
         prompt_tokens=prompt,
@@ -335,6 +365,7 @@ def draw_case(case: ServingCase, api_s: float = 0.0) -> Requests:
         prefix_group=np.full(count, -1, dtype=np.int64),
         prefix_tokens=np.zeros(count, dtype=np.int64),
         closed_loop_users=users if case.arrival == "closed" else 0,
+        kv_ready_tokens=given,
     )
 
 
@@ -391,7 +422,8 @@ def measure_case(
     if case.arrival == "burst":
         arrival = np.zeros_like(arrival)  # the clients sent everything at once
     output = result.output_tokens[done]
-    busy = api_s * len(output) / (finish.max() - arrival.min()) if api_s and finish.max() > arrival.min() else 0.0
+    whole_s = float(finish.max() - arrival.min())
+    busy = api_s * len(output) / case.beams / whole_s if api_s and whole_s > 0 else 0.0
     stretch = (1 + busy**4) ** 0.25
     finish = first + (finish - first) * stretch
     if case.stream_interval_tokens > 1:
@@ -402,7 +434,7 @@ def measure_case(
     several = output > 1
     tpot = (finish - first)[several] / (output[several] - 1)
     span = float(result.finish_s[done].max() - arrival.min()) * stretch
-    scale = case.replicas / span if span > 0 else math.nan
+    scale = case.replicas / span / case.beams if span > 0 else math.nan
     tokens = float(output.sum())
     if case.decode_only and several.any():
         # decode speed alone: tokens after the first over the time between first and last

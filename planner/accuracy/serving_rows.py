@@ -19,6 +19,7 @@ from typing import Any
 from planner.accuracy.names import find_engine, find_gpu, find_model, version_tuple
 
 _HARNESS = Path(__file__).parent.parent / "catalog" / "harness_settings.csv"
+_DATASETS = _HARNESS.with_name("dataset_lengths.csv")
 
 
 # What the scripts compute from a run's prompt length and concurrency.
@@ -65,6 +66,8 @@ class ServingCase:
     attention_data_parallel_size: int = 1
     replicas: int = 1
     num_gpus: int = 1
+    any_width: bool = False  # nobody published how the GPUs were divided: replicas of the width that serves most
+    beams: int = 1  # sequences that one request decodes side by side (beam search)
     arrival: str = "burst"
     concurrency: int = 0
     rate_rps: float = 0.0
@@ -88,8 +91,8 @@ class ServingCase:
 
 
 @cache
-def _harness() -> list[dict[str, str]]:
-    with _HARNESS.open(encoding="utf-8", newline="") as file:
+def _table(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(line for line in file if not line.startswith("#")))
 
 
@@ -122,7 +125,7 @@ def harness_settings(row: Mapping[str, Any], engine: str) -> dict[str, float | s
     """
     isl, users = int(_number(row, "isl") or 0), int(_number(row, "concurrency") or 0)
     out: dict[str, float | str] = {}
-    for line in _harness():
+    for line in _table(_HARNESS):
         wanted = (("source", "source"), ("model", "model"), ("gpu", "gpu"), ("weights", "weight_dtype"))
         if line["engine"] not in ("", engine):
             continue
@@ -171,12 +174,44 @@ def published_weight_dtype(row: Mapping[str, Any], model: str) -> str:
     return "bf16"
 
 
+def dataset_of(row: Mapping[str, Any]) -> dict[str, str] | None:
+    """Find the dataset that a row names, with the mean lengths known of it; None when it names none.
+
+    Parameters
+    ----------
+    row : mapping
+        Columns of a serving benchmark row.
+
+    Returns
+    -------
+    dict or None
+        A line of `catalog/dataset_lengths.csv`.
+    """
+    for column in ("notes", "model", "source"):
+        text = _text(row, column).lower()
+        for line in _table(_DATASETS):
+            if line["keyword"] in text or line["keyword"] in re.sub(r"[ _-]", "", text):
+                return line
+    return None
+
+
 def _lengths(row: Mapping[str, Any]) -> dict[str, Any]:
     """Mean lengths and the bounds of their draw, as fractions of the mean."""
     notes = _text(row, "notes")
     isl, osl = _number(row, "isl"), _number(row, "osl")
     if isl is None or osl is None:
-        raise RowSkipped("the row gives no prompt or output length")
+        known = dataset_of(row)
+        if known is None:
+            raise RowSkipped("the row gives no prompt or output length, and names no dataset of known lengths")
+        isl, osl = isl or float(known["prompt_tokens"]), osl or float(known["output_tokens"])
+        return {
+            "prompt_tokens": isl,
+            "output_tokens": osl,
+            "prompt_low": -1.0,
+            "prompt_high": float(known["max_prompt_tokens"]) / isl,
+            "output_low": -1.0,
+            "output_high": float(known["max_output_tokens"]) / osl,
+        }
     out = {"prompt_tokens": isl, "output_tokens": max(1.0, osl)}
     if "RANDOM_RANGE_RATIO 0.8" in notes or "kimi-k2.5-gap" in notes or "397b-gap" in notes:
         # published lengths are the nominal upper end: drawn in 0.8 to 1.0 of it
@@ -227,7 +262,8 @@ def _parallelism(row: Mapping[str, Any], flags: dict[str, Any], moe: bool) -> di
     """Widths of each kind of parallelism from the row's columns and notes."""
     notes = _text(row, "notes")
     gpus = int(_number(row, "n_gpus") or _number(row, "tp") or 1)
-    tp = int(_number(row, "tp") or gpus)
+    stated = _number(row, "tp")
+    tp = int(stated or gpus)
     pp = int(_number(row, "pp") or 1)
     ep = int(_number(row, "ep") or 1)
     if tp > 1 and re.search(r"llama\.cpp|exllama", _text(row, "engine"), re.IGNORECASE):
@@ -247,7 +283,9 @@ def _parallelism(row: Mapping[str, Any], flags: dict[str, Any], moe: bool) -> di
     elif attention_dp > 1:
         tp = max(1, tp // attention_dp)
     replica = tp * pp * attention_dp
+    open_width = not stated and replica == gpus > 1 and pp == 1 and attention_dp == 1 and ep == 1
     return {
+        "any_width": open_width,
         "tensor_parallel_size": tp,
         "pipeline_parallel_size": pp,
         "attention_data_parallel_size": attention_dp,
@@ -267,17 +305,19 @@ def _workload(row: Mapping[str, Any], harness: dict[str, float | str]) -> dict[s
         return {"arrival": "static", "concurrency": max(1, users), "num_requests": max(1, users)}
     if arrival == "poisson":
         rate = _number(row, "request_rate_rps")
-        if not rate:
-            raise RowSkipped("an open loop without its request rate")
-        return {"arrival": "poisson", "rate_rps": rate, "num_requests": int(published or 500)}
-    if arrival == "concurrency":
+        if rate:
+            return {"arrival": "poisson", "rate_rps": rate, "num_requests": int(published or 500)}
+        # Without its rate an open loop can be read only as the most that the system serves.
+    if arrival == "concurrency" or (not arrival and users):
         users = max(1, users)
         shared = re.search(r"\bbatch_size=(\d+)", notes)
         if shared and users > int(shared.group(1)) * (_number(row, "n_gpus") or users):
             users = int(shared.group(1))  # the published concurrency is that of many replicas together
         count = int(published or float(harness.get("requests_per_user", 10)) * users)
         return {"arrival": "closed", "concurrency": users, "num_requests": max(count, 1)}
-    return {"arrival": "burst", "num_requests": int(published or 1000)}
+    known = dataset_of(row)
+    usual = int(known["num_requests"]) if known and _number(row, "isl") is None else 1000
+    return {"arrival": "burst", "num_requests": int(published or usual)}
 
 
 def release_at(engine: str, year: float) -> tuple[int, ...]:
@@ -323,6 +363,7 @@ def read_case(row: Mapping[str, Any], *, is_moe: Any = None) -> ServingCase:
     for name, kind in (("max_num_batched_tokens", int), ("max_num_seqs", int), ("gpu_memory_utilization", float)):
         value = flags.get(name, harness.get(name))
         settings[name] = kind(value) if value else None
+    beams = re.search(r"\bbeam(?:[ _-]?(?:width|search|size))?[ =]*(\d+)", _text(row, "notes"), re.IGNORECASE)
     kv = flags.get("kv_cache_dtype") or _text(row, "kv_dtype").replace("f16", "fp16").replace("pfp16", "p16")
     return ServingCase(
         id=_text(row, "id"),
@@ -338,6 +379,7 @@ def read_case(row: Mapping[str, Any], *, is_moe: Any = None) -> ServingCase:
         decode_only="prefill excluded" in _text(row, "notes") or "pure decode" in _text(row, "notes"),
         stream_interval_tokens=int(harness.get("stream_interval_tokens", 1)),
         with_api=not harness.get("without_api"),
+        beams=max(1, min(64, int(beams.group(1)))) if beams else 1,
         num_speculative_tokens=drafts,
         tokens_per_step=float(harness.get("tokens_per_step", 2.7)) if drafts else 1.0,
         **settings,
