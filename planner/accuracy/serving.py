@@ -26,6 +26,8 @@ from planner.engine import Batching, EngineSettings, StepOrder
 from planner.errors import PlannerError
 from planner.hardware import Parallelism
 from planner.memory_plan import MemoryPlan
+from planner.model import MixerKind
+from planner.quantization import kv_bits
 from planner.simulation import simulate
 from planner.simulation.records import Limits, Requests, SimulationResult
 from planner.sizing import plan_memory
@@ -48,6 +50,11 @@ COLUMNS = (
 MAX_CLOSED_ROUNDS = 10
 MAX_CLOSED_REQUESTS = 3000
 MAX_BURST_REQUESTS = 6000
+# trtllm-bench (tensorrt_llm/bench/build/tuning.py)
+TUNED_MEMORY_SHARE = 0.95
+TUNED_BATCH_LIMIT = 4096
+TUNED_TOKENS_LIMIT = 32768
+TUNED_WEIGHT_BYTES = {"fp8": 1.0, "fp8_block": 1.0, "nvfp4": 0.5}
 
 
 def predict(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:
@@ -189,6 +196,7 @@ def _deployment(case: ServingCase, cache: dict[Hashable, Deployment | str]) -> D
         case.gpu_memory_utilization,
         case.max_model_len or longest,
         case.arrival == "static",
+        (case.prompt_tokens, case.output_tokens) if case.tuned_batch else (),
     )
     if key not in cache:
         try:
@@ -219,8 +227,54 @@ def engine_of(case: ServingCase) -> EngineSettings:
     return dataclasses.replace(engine, **changes)
 
 
+def tuned_batch(case: ServingCase) -> tuple[int, int]:
+    """Batch size and token budget that trtllm-bench derives from model, GPU and mean lengths.
+
+    As many requests as the memory beside the weights holds, at most 4,096, and the tokens that they bring
+    per step while prompts keep pace with answers; both rounded up to the steps that the tool uses.
+
+    Parameters
+    ----------
+    case : ServingCase
+        The run.
+
+    Returns
+    -------
+    max_num_seqs, max_num_batched_tokens : int, int
+        Source: TensorRT-LLM `tensorrt_llm/bench/build/tuning.py`.
+    """
+    model, gpu = checkpoint_shape(case.model, case.weight_dtype), get_gpu(case.gpu)
+    width = case.tensor_parallel_size * case.attention_data_parallel_size
+    ranks = width * case.pipeline_parallel_size
+    per_token = 0.0
+    for layer, count in model.layer_counts():
+        mixer = layer.mixer
+        if mixer.kind is MixerKind.MLA:  # the published rates need more than the tool's own guess, which knows no latents
+            per_token += count * (mixer.kv_lora_rank + mixer.qk_rope_head_dim)
+        elif mixer.num_kv_heads:
+            per_token += count * max(width, mixer.num_kv_heads) * (mixer.head_dim + mixer.value_head_dim)
+    per_token *= kv_bits(case.kv_cache_dtype, model, case.weight_dtype) / 8
+    weights = model.num_parameters * TUNED_WEIGHT_BYTES.get(case.weight_dtype, 2.0)
+    room = TUNED_MEMORY_SHARE * (gpu.memory_bytes * ranks - weights)
+    held = room / max(1.0, per_token * (case.prompt_tokens + case.output_tokens))
+    batch = min(max(held, 1.0), TUNED_BATCH_LIMIT) / case.pipeline_parallel_size
+    tokens = min(batch * (1 + case.prompt_tokens / case.output_tokens), TUNED_TOKENS_LIMIT)
+    step = 32 if batch < 256 else 128 if batch < 1024 else 256
+    quantum = 256 if tokens < 4096 else 512 if tokens < 8192 else 1024
+    # of each micro-batch in flight; the simulated scheduler counts all of them
+    batch = max(64, step * math.ceil(batch / step)) * case.pipeline_parallel_size
+    return batch, max(2048, quantum * math.ceil(tokens / quantum))
+
+
 def _deploy(case: ServingCase, max_model_len: int) -> Deployment:
     model, gpu, engine = checkpoint_shape(case.model, case.weight_dtype), get_gpu(case.gpu), engine_of(case)
+    if case.tuned_batch:
+        batch, budget = tuned_batch(case)
+        engine = dataclasses.replace(
+            engine,
+            max_num_seqs=case.max_num_seqs or batch,
+            max_num_batched_tokens=case.max_num_batched_tokens or budget,
+        )
     parallelism = Parallelism(
         tensor_parallel_size=case.tensor_parallel_size,
         pipeline_parallel_size=case.pipeline_parallel_size,

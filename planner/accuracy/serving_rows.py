@@ -84,6 +84,7 @@ class ServingCase:
     max_model_len: int | None = None
     receive_interval_steps: int = 1
     stream_interval_tokens: int = 1  # tokens that the engine collects before it answers, the first included
+    tuned_batch: bool = False  # the harness sizes batch and token budget from the memory left for the KV cache
     with_api: bool = True  # requests pass an API server (not a benchmark that calls the engine directly)
     decode_only: bool = False  # llama-bench tg and the like: the prompt is not part of the time
     num_speculative_tokens: int = 0
@@ -379,6 +380,7 @@ def read_case(row: Mapping[str, Any], *, is_moe: Any = None) -> ServingCase:
         decode_only="prefill excluded" in _text(row, "notes") or "pure decode" in _text(row, "notes"),
         stream_interval_tokens=int(harness.get("stream_interval_tokens", 1)),
         with_api=not harness.get("without_api"),
+        tuned_batch=bool(harness.get("tuned_batch")),
         beams=max(1, min(64, int(beams.group(1)))) if beams else 1,
         num_speculative_tokens=drafts,
         tokens_per_step=float(harness.get("tokens_per_step", 2.7)) if drafts else 1.0,

@@ -28,6 +28,7 @@ HOP_FIXED_S = 10e-6  # sending activations to the next pipeline stage
 HOP_FRACTION = 0.8  # of the link's one-way bandwidth
 ABSORBED_FIXED_S = 6e-6  # the second of the two batched products that absorb a latent's up-projections
 MAX_DECODES = 4096
+FUSED_QUANTISATION = ("fp8", "nvfp4")  # TensorRT-LLM quantises these activations inside the norm or activation before
 ATTENTION_FIELDS = (
     "attention_base_s",
     "attention_per_sequence_s",
@@ -123,7 +124,15 @@ def _gemm_parts(d: Deployment, tokens: Floats, out: Floats, inner: Floats, bits:
     # MXFP4 and similar 4-bit weights outside the experts are dequantised in the kernel, as INT4 ones are.
     dtype = peak_flops(d.gpu, "int4" if dtype == "mxfp4" else dtype)[1]
     parameters, _ = d.profile.parameters("gemm", dtype)
-    return kernels.gemm_parts(parameters, device_of(d.gpu, dtype), tokens[None, :], out[:, None], inner[:, None], bits)
+    return kernels.gemm_parts(
+        parameters,
+        device_of(d.gpu, dtype),
+        tokens[None, :],
+        out[:, None],
+        inner[:, None],
+        bits,
+        fused_quantisation=not d.kernels_only and d.engine.family == "trtllm" and dtype in FUSED_QUANTISATION,
+    )
 
 
 def _local(d: Deployment, layer: Layer, shard: Shard, out: float, inner: float) -> tuple[float, float]:
