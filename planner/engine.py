@@ -77,6 +77,7 @@ class EngineSettings:
     waiting_served_ratio: float = 0.0  # TGI: prompts pause decoding once waiting / running reaches this, ...
     max_waiting_steps: int = 0  # ... or after this many decode steps; 0 with ratio 0: prompts never wait
     patience_s: float | None = None  # a client leaves when it waits longer for its turn; None: never
+    moe_runner_backend: str = "auto"  # SGLang: which kernels run the experts (flashinfer_trtllm on Blackwell)
     max_loras: int = 0
     max_lora_rank: int = 16
     cache_state_prefixes: bool = False  # hybrids keep a state checkpoint per sequence for prefix reuse

@@ -196,6 +196,7 @@ def _deployment(case: ServingCase, cache: dict[Hashable, Deployment | str]) -> D
         case.gpu_memory_utilization,
         case.max_model_len or longest,
         case.arrival == "static",
+        case.moe_runner_backend,
         (case.prompt_tokens, case.output_tokens) if case.tuned_batch else (),
     )
     if key not in cache:
@@ -212,7 +213,11 @@ def _deployment(case: ServingCase, cache: dict[Hashable, Deployment | str]) -> D
 def engine_of(case: ServingCase) -> EngineSettings:
     """Choose the engine preset of a case: its family at the published version, with what the row sets."""
     engine = get_engine({"llamacpp": "llama.cpp", "generic": "vllm"}.get(case.engine, case.engine))
-    changes: dict[str, Any] = {"version": ".".join(map(str, case.version)), "enable_prefix_caching": False}
+    changes: dict[str, Any] = {
+        "version": ".".join(map(str, case.version)),
+        "enable_prefix_caching": False,
+        "moe_runner_backend": case.moe_runner_backend,
+    }
     for name in ("max_num_seqs", "max_num_batched_tokens", "gpu_memory_utilization"):
         if getattr(case, name) is not None:
             changes[name] = getattr(case, name)

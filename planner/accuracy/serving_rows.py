@@ -84,6 +84,7 @@ class ServingCase:
     max_model_len: int | None = None
     receive_interval_steps: int = 1
     stream_interval_tokens: int = 1  # tokens that the engine collects before it answers, the first included
+    moe_runner_backend: str = "auto"
     tuned_batch: bool = False  # the harness sizes batch and token budget from the memory left for the KV cache
     with_api: bool = True  # requests pass an API server (not a benchmark that calls the engine directly)
     decode_only: bool = False  # llama-bench tg and the like: the prompt is not part of the time
@@ -245,6 +246,9 @@ def _serve_flags(row: Mapping[str, Any]) -> dict[str, Any]:
         found = re.search(rf"--{flag}[ =](\d+(?:\.\d+)?)", notes)
         if found and kind(found.group(1)) > 0:
             out.setdefault(name, kind(found.group(1)))
+    backend = re.search(r"--moe-runner-backend[ =](\w+)", notes)
+    if backend:
+        out["moe_runner_backend"] = backend.group(1)
     if "--kv-cache-dtype fp8" in notes:
         out["kv_cache_dtype"] = "fp8"
     if re.search(r"--enable-expert-parallel|--ep-size [2-9]|--ep [2-9]|expert-parallel enabled", notes):
@@ -255,7 +259,8 @@ def _serve_flags(row: Mapping[str, Any]) -> dict[str, Any]:
     if width and int(width.group(1)) > 1:
         out["attention_data_parallel_size"] = int(width.group(1))
     elif "--enable-dp-attention" in notes:
-        out["attention_data_parallel_size"] = 0  # as wide as the tensor-parallel group
+        groups = re.search(r"--(?:dp|dp-size|data-parallel-size)[ =](\d+)", notes)
+        out["attention_data_parallel_size"] = int(groups.group(1)) if groups else 0  # 0: as wide as the TP group
     return out
 
 
@@ -381,6 +386,7 @@ def read_case(row: Mapping[str, Any], *, is_moe: Any = None) -> ServingCase:
         stream_interval_tokens=int(harness.get("stream_interval_tokens", 1)),
         with_api=not harness.get("without_api"),
         tuned_batch=bool(harness.get("tuned_batch")),
+        moe_runner_backend=str(flags.get("moe_runner_backend") or harness.get("moe_runner_backend", "auto")),
         beams=max(1, min(64, int(beams.group(1)))) if beams else 1,
         num_speculative_tokens=drafts,
         tokens_per_step=float(harness.get("tokens_per_step", 2.7)) if drafts else 1.0,

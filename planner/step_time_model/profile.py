@@ -147,6 +147,7 @@ class EfficiencyProfile:
     measured: str
     inherited_error: float
     as_measured: bool = False
+    moe_backend: str = ""
 
     def _found(self, kind: str, dtype: str) -> dict[str, float] | None:
         engines = _profiles()[self.measured]
@@ -172,6 +173,8 @@ class EfficiencyProfile:
         family = self.gpu.architecture.removesuffix(" Ultra") + ("" if self.gpu.link_gb_s >= 400 else " PCIe")
         for row in _replaced():
             if (row["architecture"], row["engine"], row["kind"], row["dtype"]) != (family, self.engine, kind, dtype):
+                continue
+            if row["backend"] not in ("", self.moe_backend):
                 continue
             if row["parameter"] == "engine":
                 found = _profiles()[self.measured].get(row["value"], {}).get(kind, {}).get(dtype, found)
@@ -273,7 +276,9 @@ def stored_profile(gpu: Gpu, engine: str) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=256)
-def efficiency_profile(gpu: Gpu, engine: str, *, as_measured: bool = False) -> EfficiencyProfile:
+def efficiency_profile(
+    gpu: Gpu, engine: str, *, as_measured: bool = False, moe_backend: str = ""
+) -> EfficiencyProfile:
     """Choose the profile of a GPU with an engine.
 
     Parameters
@@ -284,6 +289,8 @@ def efficiency_profile(gpu: Gpu, engine: str, *, as_measured: bool = False) -> E
         Engine family; one without measurements has the kernels of vLLM.
     as_measured : bool
         Keep kernels whose measured time is mostly launch, to compare with those very measurements.
+    moe_backend : str
+        Kernels of the experts that the engine was told to run, "" for those measured.
 
     Returns
     -------
@@ -291,4 +298,11 @@ def efficiency_profile(gpu: Gpu, engine: str, *, as_measured: bool = False) -> E
     """
     name, error = measured_gpu(gpu)
     family = engine if engine in ("vllm", "sglang", "trtllm") else "vllm"
-    return EfficiencyProfile(gpu=gpu, engine=family, measured=name, inherited_error=error, as_measured=as_measured)
+    return EfficiencyProfile(
+        gpu=gpu,
+        engine=family,
+        measured=name,
+        inherited_error=error,
+        as_measured=as_measured,
+        moe_backend=moe_backend,
+    )

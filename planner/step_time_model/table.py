@@ -28,6 +28,7 @@ HOP_FIXED_S = 10e-6  # sending activations to the next pipeline stage
 HOP_FRACTION = 0.8  # of the link's one-way bandwidth
 ABSORBED_FIXED_S = 6e-6  # the second of the two batched products that absorb a latent's up-projections
 MAX_DECODES = 4096
+LARGE_HIDDEN = 6144  # SGLang's automatic choice knows DeepSeek V3 and its descendants, not small latent models
 FUSED_QUANTISATION = ("fp8", "nvfp4")  # TensorRT-LLM quantises these activations inside the norm or activation before
 ATTENTION_FIELDS = (
     "attention_base_s",
@@ -72,8 +73,20 @@ class Deployment:
     profile: EfficiencyProfile = field(init=False)
 
     def __post_init__(self) -> None:
-        profile = efficiency_profile(self.gpu, self.engine.family, as_measured=self.kernels_only)
+        profile = efficiency_profile(
+            self.gpu, self.engine.family, as_measured=self.kernels_only, moe_backend=self.moe_backend
+        )
         object.__setattr__(self, "profile", profile)
+
+    @property
+    def moe_backend(self) -> str:
+        """Kernels of the experts: as set, or what SGLang chooses for DeepSeek's models on Blackwell."""
+        chosen = self.engine.moe_runner_backend
+        if chosen != "auto":
+            return chosen
+        latent = any(layer.mixer.kind is MixerKind.MLA for layer, _ in self.model.layer_counts())
+        large = self.model.hidden_size >= LARGE_HIDDEN
+        return "flashinfer_trtllm" if self.engine.family == "sglang" and latent and large else ""
 
     @property
     def tp(self) -> int:
