@@ -27,6 +27,7 @@ SAMPLING_S = 25e-6  # logits in fp32 read twice at half the bandwidth, plus the 
 HOP_FIXED_S = 10e-6  # sending activations to the next pipeline stage
 HOP_FRACTION = 0.8  # of the link's one-way bandwidth
 ABSORBED_FIXED_S = 6e-6  # the second of the two batched products that absorb a latent's up-projections
+INDEXER_FIXED_S = 45e-6  # sparse attention's indexer: rotation, quantisation, logits and selection, some eight kernels
 MAX_DECODES = 4096
 LARGE_HIDDEN = 6144  # SGLang's automatic choice knows DeepSeek V3 and its descendants, not small latent models
 FUSED_QUANTISATION = ("fp8", "nvfp4")  # TensorRT-LLM quantises these activations inside the norm or activation before
@@ -385,7 +386,7 @@ def _add_latent(d: Deployment, mixer: Mixer, count: float, out: dict[str, float]
         out["prefill_pair_s"] += share * pair
         return
     windows[mixer.indexer_top_k] = windows.get(mixer.indexer_top_k, 0.0) + count
-    out["attention_base_s"] += count * 20e-6
+    out["attention_base_s"] += count * INDEXER_FIXED_S
     out["attention_per_kv_token_s"] += share * mixer.indexer_head_dim / (decode.bandwidth * device.bandwidth)
     out["window_per_kv_token_s"] += share * per_kv
     out["window_prefill_pair_s"] += share * pair
