@@ -81,6 +81,7 @@ class ServingCase:
     max_num_seqs: int | None = None
     max_num_batched_tokens: int | None = None
     gpu_memory_utilization: float | None = None
+    memory_share_stated: bool = False  # by the row itself, not by its harness
     max_model_len: int | None = None
     receive_interval_steps: int = 1
     stream_interval_tokens: int = 1  # tokens that the engine collects before it answers, the first included
@@ -386,6 +387,7 @@ def read_case(row: Mapping[str, Any], *, is_moe: Any = None) -> ServingCase:
         stream_interval_tokens=int(harness.get("stream_interval_tokens", 1)),
         with_api=not harness.get("without_api"),
         tuned_batch=bool(harness.get("tuned_batch")),
+        memory_share_stated="gpu_memory_utilization" in flags,
         moe_runner_backend=str(flags.get("moe_runner_backend") or harness.get("moe_runner_backend", "auto")),
         beams=max(1, min(64, int(beams.group(1)))) if beams else 1,
         num_speculative_tokens=drafts,

@@ -21,7 +21,7 @@ def _rows() -> tuple[dict[str, str], ...]:
 
 
 @cache
-def overhead(engine: str, version: str, parameter: str) -> float:
+def overhead(engine: str, version: str, parameter: str, architecture: str = "") -> float:
     """Read one serving overhead of an engine at a version (unknown version: the newest).
 
     Parameters
@@ -32,6 +32,8 @@ def overhead(engine: str, version: str, parameter: str) -> float:
         As released, "" for the newest.
     parameter : str
         Name in the data file, with its unit.
+    architecture : str
+        GPU generation, for kernels that differ between them.
 
     Returns
     -------
@@ -42,7 +44,9 @@ def overhead(engine: str, version: str, parameter: str) -> float:
     value = math.nan
     for row in _rows():
         since = tuple(int(part) for part in row["version_from"].split(".") if part)
-        if row["parameter"] == parameter and row["engine"] in ("", engine) and (not have or have >= since):
+        if row["parameter"] != parameter or row["architecture"] not in ("", architecture):
+            continue
+        if row["engine"] in ("", engine) and (not have or have >= since):
             value = float(row["value"])
     return value
 

@@ -28,6 +28,9 @@ HOP_FIXED_S = 10e-6  # sending activations to the next pipeline stage
 HOP_FRACTION = 0.8  # of the link's one-way bandwidth
 ABSORBED_FIXED_S = 6e-6  # the second of the two batched products that absorb a latent's up-projections
 INDEXER_FIXED_S = 45e-6  # sparse attention's indexer: rotation, quantisation, logits and selection, some eight kernels
+SPARSE_HEADS = 64  # sparse latent attention pads its query heads to this (FlashMLA sparse kernels: 64 or 128)
+SPARSE_PREFILL_MFU = 0.64  # FlashMLA's README: 640 TFLOP/s on H800, 1,450 on B200
+SPARSE_DECODE_MFU = 0.41  # FlashMLA's README: 410 TFLOP/s on H800
 MAX_DECODES = 4096
 LARGE_HIDDEN = 6144  # SGLang's automatic choice knows DeepSeek V3 and its descendants, not small latent models
 FUSED_QUANTISATION = ("fp8", "nvfp4")  # TensorRT-LLM quantises these activations inside the norm or activation before
@@ -290,7 +293,9 @@ def token_terms_s(d: Deployment, tokens: Floats, *, prompt: NDArray[np.bool_] | 
         if layer.experts is not None:
             parts = expert_parts(d, layer, mine)
             if not d.kernels_only:  # routing, permutation and skew of real prompts, which no kernel table holds
-                slower = np.where(prompt, overhead(d.engine.family, d.engine.version, "prompt_expert_factor"), 1.0)
+                generation = d.gpu.architecture.removesuffix(" Ultra")
+                factor = overhead(d.engine.family, d.engine.version, "prompt_expert_factor", generation)
+                slower = np.where(prompt, factor, 1.0)
                 parts = replace(parts, compute=parts.compute * slower, activations=parts.activations * slower)
             add(parts, count, "expert_compute")
         terms["elementwise_and_launch"] += count * (elementwise_s(d, layer, mine) + norm_exchange_s(d, layer))
@@ -385,6 +390,10 @@ def _add_latent(d: Deployment, mixer: Mixer, count: float, out: dict[str, float]
         out["attention_per_kv_token_s"] += share * per_kv
         out["prefill_pair_s"] += share * pair
         return
+    # The sparse kernels work on latents alone, for whole tiles of heads, however few a rank holds.
+    sparse_heads = max(heads, SPARSE_HEADS)
+    per_kv = max(read, sparse_heads * 2 * dot / (SPARSE_DECODE_MFU * device.peak))
+    pair = sparse_heads * 2 * dot / (SPARSE_PREFILL_MFU * device.peak)
     windows[mixer.indexer_top_k] = windows.get(mixer.indexer_top_k, 0.0) + count
     out["attention_base_s"] += count * INDEXER_FIXED_S
     out["attention_per_kv_token_s"] += share * mixer.indexer_head_dim / (decode.bandwidth * device.bandwidth)
