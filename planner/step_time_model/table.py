@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -410,6 +411,22 @@ def prompt_grid(max_tokens: int) -> Floats:
     )
 
 
+def prompt_launch_s(d: Deployment) -> float:
+    """Launching the kernels of a step with prompt tokens, one by one: its least time. [s]
+
+    Layers of latent attention and of recurrent state consist of more kernels; an engine that does not
+    compile its layers pays for each.
+    """
+    name, version = d.engine.family, d.engine.version
+    usual = overhead(name, version, "prompt_launch_us_per_layer")
+    total = 0.0
+    for layer, count in d.layers:
+        kind = {MixerKind.MLA: "latent_", MixerKind.STATE: "state_"}.get(layer.mixer.kind, "")
+        own = overhead(name, version, f"prompt_launch_us_per_{kind}layer")
+        total += count * (usual if math.isnan(own) else own)
+    return total * 1e-6
+
+
 def build_table(d: Deployment, max_tokens: int) -> StepTimeTable:
     """Add up a deployment's kernels into the table that the simulator reads.
 
@@ -441,8 +458,7 @@ def build_table(d: Deployment, max_tokens: int) -> StepTimeTable:
     mixed = np.maximum.accumulate(both[len(sizes) :] + fixed)
     host: dict[str, float] = {}
     if not d.kernels_only:
-        launch = overhead(name, version, "prompt_launch_us_per_layer") * 1e-6 * d.model.num_layers / stages
-        mixed = np.maximum(mixed, launch) + overhead(name, version, "prompt_step_us") * 1e-6
+        mixed = np.maximum(mixed, prompt_launch_s(d)) + overhead(name, version, "prompt_step_us") * 1e-6
         if not d.engine.cuda_graphs:
             eager = overhead(name, version, "eager_launch_us_per_layer") * 1e-6 * d.model.num_layers / stages
             decode = np.where(decodes > 0, np.maximum(decode, eager), 0.0)
