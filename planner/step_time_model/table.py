@@ -21,7 +21,8 @@ from planner.step_time_model.profile import EfficiencyProfile, device_of, effici
 EXPERT_IMBALANCE = 1.2  # work of the busiest expert-parallel rank over the mean
 BENCHMARK_IMBALANCE = 0.5  # kernel tables route by a power law: the busiest of R ranks has R**0.5 times the mean
 EXCHANGE_FIXED_S = 15e-6  # latency of an all-gather or reduce-scatter between attention ranks
-EXCHANGE_FRACTION = 0.75  # of the link's one-way bandwidth that it reaches
+EXCHANGE_FRACTION = 0.75  # of a PCIe link's one-way bandwidth that it reaches
+EXCHANGE_FRACTION_NVLINK = 0.6  # of NVLink's
 STATE_FIXED_S = 22e-6  # recurrent update of a state layer: convolution, gates, delta rule
 STATE_FRACTION = 0.6
 SAMPLING_S = 25e-6  # logits in fp32 read twice at half the bandwidth, plus the sampler's kernels
@@ -32,6 +33,8 @@ INDEXER_FIXED_S = 45e-6  # sparse attention's indexer: rotation, quantisation, l
 SPARSE_HEADS = 64  # sparse latent attention pads its query heads to this (FlashMLA sparse kernels: 64 or 128)
 SPARSE_PREFILL_MFU = 0.64  # FlashMLA's README: 640 TFLOP/s on H800, 1,450 on B200
 SPARSE_DECODE_MFU = 0.41  # FlashMLA's README: 410 TFLOP/s on H800
+SERVED_EVENNESS = 0.55  # tokens of one answer resemble each other: fewer distinct experts than the kernel tables' routing
+NVLINK_GB_S = 400  # slower links are PCIe
 MAX_DECODES = 4096
 LARGE_HIDDEN = 6144  # SGLang's automatic choice knows DeepSeek V3 and its descendants, not small latent models
 FUSED_QUANTISATION = ("fp8", "nvfp4")  # TensorRT-LLM quantises these activations inside the norm or activation before
@@ -205,6 +208,7 @@ def expert_parts(d: Deployment, layer: Layer, tokens: Floats) -> Parts:
         resident=1 / ranks if spread else 1.0,
         imbalance=(ranks**BENCHMARK_IMBALANCE if d.kernels_only else EXPERT_IMBALANCE) if spread else 1.0,
         matrices=size / (hidden * inner),
+        evenness=kernels.ROUTING_EVENNESS if d.kernels_only else SERVED_EVENNESS,
     )
 
 
@@ -229,7 +233,8 @@ def collectives_s(d: Deployment, layer: Layer, tokens: Floats) -> Floats:
         )
         total = total + calls * kernels.collective_s(*d.profile.all_reduce(d.tp), tokens * hidden * 2)
     if ranks > 1 and layer.experts is not None:
-        rate = EXCHANGE_FRACTION * d.gpu.link_gb_s * 1e9 / 2
+        fraction = EXCHANGE_FRACTION_NVLINK if d.gpu.link_gb_s >= NVLINK_GB_S else EXCHANGE_FRACTION
+        rate = fraction * d.gpu.link_gb_s * 1e9 / 2
         moved = tokens * ranks * hidden * 4 * (ranks - 1) / ranks
         total = total + 2 * EXCHANGE_FIXED_S + moved / rate
     return total
