@@ -143,9 +143,9 @@ def _experts(rows: pd.DataFrame, device: Device, dtype: str) -> Callable[[Any], 
 
 
 def _decode(rows: pd.DataFrame, device: Device, dtype: str) -> Callable[[Any], Floats]:
-    batch, tokens, kv_heads, head_dim = _columns(rows, "batch", "tokens", "kv_heads", "head_dim")
+    batch, tokens, heads, kv_heads, head_dim = _columns(rows, "batch", "tokens", "heads", "kv_heads", "head_dim")
     size = batch * tokens * kv_heads * head_dim * 2 * KV_BYTES[dtype]
-    return lambda p: kernels.decode_attention_s(p, device, batch, size)
+    return lambda p: kernels.decode_attention_s(p, device, batch, size, heads > kv_heads)
 
 
 def _prefill(rows: pd.DataFrame, device: Device, dtype: str) -> Callable[[Any], Floats]:

@@ -89,12 +89,21 @@ class ExpertParameters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeAttentionParameters:
-    """Attention of one new token per sequence over its cache, per layer."""
+    """Attention of one new token per sequence over its cache, per layer.
+
+    `bandwidth` holds where several query heads share a KV head, `bandwidth_single` where each has its own:
+    engines run another kernel there.
+    """
 
     floor_us: float = 12.0
     base_us: float = 11.0
     sequence_us: float = 0.02
     bandwidth: float = 0.9
+    bandwidth_single: float = 0.85
+
+    def reached(self, shared: Any) -> Any:
+        """Fraction of bandwidth, by whether query heads share KV heads."""
+        return np.where(shared, self.bandwidth, self.bandwidth_single)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,9 +270,14 @@ def expert_parts(
     return _bounded(p.fixed_us + p.expert_us * num_experts * resident, memory, compute, activation, 3)
 
 
-def decode_attention_s(p: DecodeAttentionParameters, device: Device, sequences: Floats, kv_bytes: Floats) -> Floats:
-    """Time of decode attention in one layer that reads `kv_bytes` of cache for `sequences` sequences. [s]"""
-    read = kv_bytes / (p.bandwidth * device.bandwidth)
+def decode_attention_s(
+    p: DecodeAttentionParameters, device: Device, sequences: Floats, kv_bytes: Floats, shared: Any = True
+) -> Floats:
+    """Time of decode attention in one layer that reads `kv_bytes` of cache for `sequences` sequences. [s]
+
+    `shared` says whether several query heads share each KV head.
+    """
+    read = kv_bytes / (p.reached(shared) * device.bandwidth)
     return np.maximum(p.floor_us * 1e-6, (p.base_us + p.sequence_us * sequences) * 1e-6 + read)
 
 

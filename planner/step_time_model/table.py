@@ -362,7 +362,8 @@ def _add_attention(d: Deployment, mixer: Mixer, count: float, out: dict[str, flo
     out[f"{kind}_floor_s"] += count * decode.floor_us * 1e-6
     out[f"{kind}_base_s"] += count * decode.base_us * 1e-6
     out[f"{kind}_per_sequence_s"] += share * decode.sequence_us * 1e-6
-    out[f"{kind}_per_kv_token_s"] += share * kv_heads * size * d.kv_bytes / (decode.bandwidth * device.bandwidth)
+    reached = float(decode.reached(mixer.num_heads > mixer.num_kv_heads)) * device.bandwidth
+    out[f"{kind}_per_kv_token_s"] += share * kv_heads * size * d.kv_bytes / reached
     pair = heads * (2 * size + prefill.softmax) / (prefill.compute * device.peak)
     out["fixed"] += count * prefill.fixed_us * 1e-6
     out["prefill_token_s"] += share * 2 * (heads + kv_heads) * size / (prefill.activation * device.bandwidth)
