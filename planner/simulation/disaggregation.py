@@ -120,6 +120,8 @@ def _second_half(requests: Requests, going: Ints, arrival: Floats) -> Requests:
         prefix_group=np.full(len(going), -1, dtype=np.int64),
         prefix_tokens=np.zeros(len(going), dtype=np.int64),
         kv_ready_tokens=prompt,
+        priority=None if requests.priority is None else requests.priority[going],
+        adapter=None if requests.adapter is None else requests.adapter[going],
     )
 
 

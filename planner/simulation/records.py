@@ -37,6 +37,7 @@ class Requests:
     rate_rps: float | None = None  # nominal mean rate of an open loop, where one was set
     kv_ready_tokens: Ints | None = None  # prompt tokens whose KV arrives with the request (disaggregated prefill)
     priority: Ints | None = None  # lower is served first and evicted last; None: all alike
+    adapter: Ints | None = None  # LoRA adapter that the request asks for, -1: the base model; None: base model for all
     notes: tuple[str, ...] = ()  # what a reader should know, such as "was unsorted"
 
     def __post_init__(self) -> None:
@@ -44,6 +45,8 @@ class Requests:
         for name in ("prompt_tokens", "output_tokens", "output_limit_tokens", "prefix_group", "prefix_tokens"):
             if len(getattr(self, name)) != n:
                 raise InvalidInput(name, len(getattr(self, name)), f"{n} entries, one per request")
+        if self.adapter is not None and (len(self.adapter) != n or (n and self.adapter.min() < -1)):
+            raise InvalidInput("adapter", len(self.adapter), f"{n} entries from -1, one per request")
         if n and (np.diff(self.arrival_s) < 0).any():
             raise InvalidInput("arrival_s", "unsorted", "times that never fall")
         if n and (self.prompt_tokens.min() < 0 or self.output_tokens.min() < 1):
