@@ -10,6 +10,7 @@ from planner.hardware import Gpu, Parallelism
 from planner.memory_plan import MemoryPlan
 from planner.model import ModelShape
 from planner.quantization import kv_dtype_names, resolve_scheme
+from planner.sizing.concurrency import TypicalUse
 from planner.sizing.edition import FREE_MEMORY_CHECK, Edition
 from planner.sizing.explain import formulas, remedies
 from planner.sizing.ranks import Demand
@@ -122,6 +123,14 @@ def _planned(demand: Demand, mean_tokens: float, shared_tokens: int, explain: bo
     ahead = demand.engine.num_speculative_tokens  # slots for drafted tokens beyond the sequence's own
     typical = max(1, layout.blocks_in_decode(min(mean_tokens + ahead, demand.max_model_len)))
     shared = min(typical - 1, int(min(shared_tokens, mean_tokens)) // layout.main.block_tokens)  # whole blocks only
+    use = TypicalUse(
+        usable_blocks=usable,
+        typical_blocks=typical,
+        shared_blocks=shared,
+        full_blocks=full,
+        typical_tokens=min(mean_tokens, demand.max_model_len),
+        max_model_len=demand.max_model_len,
+    )
     return MemoryPlan(
         total_bytes=visible_memory_bytes(demand.gpu),
         budget_bytes=rank.budget_bytes,
@@ -142,17 +151,20 @@ def _planned(demand: Demand, mean_tokens: float, shared_tokens: int, explain: bo
         max_num_batched_tokens=resolved.max_num_batched_tokens,
         gpu_memory_utilization=resolved.gpu_memory_utilization,
         max_concurrency=verdict.max_concurrency,
-        typical_concurrency_paged=max(0, usable - shared) / (typical - shared),
-        typical_concurrency_reserved=usable / full,
+        typical_concurrency_paged=use.paged,
+        typical_concurrency_reserved=use.reserved,
         longest_context_tokens=verdict.longest_context_tokens,
         starts=verdict.starts,
         refusal=verdict.refusal,
         outcome=verdict.outcome,
         remedies=remedies(demand, verdict) if explain else (),
-        formulas=formulas(demand, verdict, tokens) if explain else (),
+        formulas=(*formulas(demand, verdict, tokens), *use.formulas()) if explain else (),
         notes=_notes(demand, verdict),
         weights_error=WEIGHTS_ERROR,
         kv_pool_error=KV_POOL_ERROR,
+        block_bytes=layout.block_bytes,
+        logged_kv_blocks=blocks,
+        blocks_per_sequence=verdict.blocks_per_sequence,
         occupied_bytes=0.0 if counts_others_as_own(resolved.edition) else demand.occupied_bytes,
         offloaded_kv_tokens=offloaded_tokens(demand, verdict),
     )
