@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from planner.metrics import ServingMetrics, measure
-from planner.saturation import Replica, meets
+from planner.saturation import Replica, meets, with_windows
 from planner.scenario import Scenario
 from planner.simulation import simulate_fleet
 from planner.simulation.api_server import behind_server
@@ -64,7 +64,9 @@ def operate(
         router=scenario.router,
         seed=scenario.seed,
     )
-    result = behind_server(result, replica.step_time, num_replicas=shown)
+    result = with_windows(
+        behind_server(result, replica.step_time, num_replicas=shown), replica.limits, num_replicas=shown
+    )
     return result, _scaled(measure(result, scenario.service_level), num_replicas / shown)
 
 

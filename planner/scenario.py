@@ -165,6 +165,15 @@ class Scenario:
     num_lora_adapters: int = setting(
         0, "lora", "LoRA adapters", group="advanced", minimum=0, maximum=100_000, help="How many are served. 0 = none."
     )
+    lora_popularity: float = setting(
+        1.0,
+        "lp",
+        "LoRA popularity (Zipf)",
+        group="advanced",
+        minimum=0,
+        maximum=10,
+        help="Adapter k is asked for in proportion to 1 ÷ k to this power. 0 = all alike.",
+    )
     max_loras: int | None = optional_setting(
         "ls",
         "LoRA adapters per batch",
@@ -396,6 +405,8 @@ class Scenario:
             output_tokens=self._lengths("output"),
             shared_prefix_tokens=self.shared_prefix_tokens,
             output_limit_tokens=self.output_limit_tokens,
+            num_lora_adapters=self.num_lora_adapters,
+            lora_popularity=self.lora_popularity,
         )
 
     def _lengths(self, side: str) -> Lengths:

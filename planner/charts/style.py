@@ -24,6 +24,7 @@ COLOUR = {
     "activations": "#d99a1c",
     "cuda_graphs": "#a0714f",
     "runtime": "#8b7fa8",
+    "occupied": "#5d6470",
     "free": "#aab2bd",
     "p50": "#2ba3c9",
     "p95": "#c2488f",

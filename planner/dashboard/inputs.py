@@ -99,6 +99,7 @@ STEPS = {
     "kv_offload_gib": 16.0,
     "max_lora_rank": 8,
     "patience_s": 1.0,
+    "lora_popularity": 0.1,
 }
 PLACEHOLDERS = {  # what an empty field means, by field or group
     "engine": "engine's own",
@@ -130,6 +131,7 @@ def relevant(name: str, s: dict[str, Any]) -> bool:
         "output_spread": s["lengths"] in ("lognormal", "normal"),
         "speculative_acceptance": bool(s["num_speculative_tokens"]),
         "draft_model": bool(s["num_speculative_tokens"]),
+        "lora_popularity": bool(s["num_lora_adapters"]),
         "max_loras": bool(s["num_lora_adapters"]),
         "max_lora_rank": bool(s["num_lora_adapters"]),
         "router": s["arrivals"] in OPEN_LOOP_KINDS,
