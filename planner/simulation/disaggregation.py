@@ -160,6 +160,7 @@ def _together(
         capacity_rps=worst.capacity_rps,
         itl_gap_s=last.itl_gap_s,
         itl_count=last.itl_count,
+        itl_parts=last.itl_parts,
         num_slots=sum(part.num_slots for part in parts),
         timeline=None,
     )

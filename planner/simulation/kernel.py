@@ -22,11 +22,12 @@ from typing import Any
 import numba
 import numpy as np
 
-from planner.simulation.records import ABANDONED, FINISHED, REJECTED
+from planner.simulation.records import ABANDONED, FINISHED, REJECTED, UNFINISHED
 from planner.simulation.state import (
     BINS_PER_OCTAVE,
     BY_BUDGET,
     BY_KV,
+    BY_LORA,
     BY_NOTHING,
     BY_SLOTS,
     CLIP_OUTPUT_TOKENS,
@@ -36,8 +37,10 @@ from planner.simulation.state import (
     HEAD,
     MAX_SAMPLES,
     MIXED,
+    NO_RUN,
     NO_SLOT,
     NUM_BINS,
+    NUM_PARTS,
     NUM_REASONS,
     PARTIAL,
     RATIO_DECAY_STEPS,
@@ -141,10 +144,10 @@ def _gain(rules, steps):
 
 @compiled
 def _gap_bin(gap):
-    """Place of a gap in the tallies: 64 bins per octave."""
+    """Bin of a gap: 64 per octave."""
     fraction, exponent = math.frexp(gap)
     index = ((exponent - 1 - FIRST_OCTAVE) * BINS_PER_OCTAVE) + int((fraction - 0.5) * 2 * BINS_PER_OCTAVE)
-    return NUM_REASONS + min(max(0, index), NUM_BINS - 1)
+    return min(max(0, index), NUM_BINS - 1)
 
 
 @compiled
@@ -191,13 +194,13 @@ def _emit(jobs, slots, calendar, tallies, st):
     newcomers = st.newcomers
     if st.decoding > newcomers:
         _push_gap(calendar, st, gap)
-        tallies[_gap_bin(gap)] += st.decoding - newcomers
+        tallies[st.gaps_from + _gap_bin(gap)] += st.decoding - newcomers
     for k in range(newcomers):
         slot = slots[k].newcomer
         own = st.clock - slots[slot].joined
         job = slots[slot].job
         jobs[job].max_gap = max(jobs[job].max_gap, own)
-        tallies[_gap_bin(own)] += 1
+        tallies[st.gaps_from + _gap_bin(own)] += 1
         slots[slot].entry = st.emissions
         slots[slot].joined = st.clock
     st.newcomers = 0
@@ -239,41 +242,88 @@ def _never_fits(jobs, rules, job):
 
 
 @compiled
-def _head_leaves(jobs, rules, st):
-    """Whether the client at the head of the queue has lost patience; the one that waits longest is there."""
-    job = st.queue_head
-    return job >= 0 and jobs[job].preemptions == 0 and st.clock - jobs[job].arrival > rules.patience_s
+def _oldest(jobs, st, feed, silent):
+    """The earliest request that is still here (`silent`: and has seen no token), -1 if there is none."""
+    k = st.silent_from if silent else st.open_from
+    found = -1
+    while found < 0 and k < st.next:
+        job = feed[k]
+        if jobs[job].status == UNFINISHED and not (silent and jobs[job].first_token >= 0):
+            found = job
+        else:
+            k += 1
+    if silent:
+        st.silent_from = k
+    else:
+        st.open_from = k
+    return found
 
 
 @compiled
-def _take_arrivals(jobs, slots, rules, st, feed):
+def _since(jobs, st, feed, silent):
+    """Arrival of the client that loses patience next; never late when nobody is here."""
+    job = _oldest(jobs, st, feed, silent)
+    return jobs[job].arrival if job >= 0 else np.inf
+
+
+@compiled
+def _leave(jobs, slots, groups, runs, calendar, tallies, rules, times, st, feed):
+    """Let go whose first token or whole answer takes too long. Patience is one for all: who came first goes first."""
+    for silent in (True, False):
+        limit = rules.patience_s if silent else rules.timeout_s
+        while limit < np.inf:
+            job = _oldest(jobs, st, feed, silent)
+            if job < 0 or not st.clock - jobs[job].arrival > limit:
+                break
+            jobs[job].status = ABANDONED
+            if jobs[job].place == 0:
+                _leave_queue(jobs, groups, runs, slots, st, job)
+                st.waiting_area += st.clock - jobs[job].paused if jobs[job].preemptions else limit
+            elif not rules.static:  # a static batch computes the answer all the same
+                _take_out(jobs, slots, groups, runs, calendar, tallies, rules, times, st, jobs[job].place - 1, False)
+            st.done += 1
+            st.blocked = 0
+            _ask_again(jobs, rules, st)
+
+
+@compiled
+def _leave_queue(jobs, groups, runs, slots, st, job):
+    before, at = -1, st.queue_head
+    while at != job:
+        before, at = at, jobs[at].after
+    _take_from_queue(jobs, slots, st, before, job)
+    if jobs[job].own:
+        _settle(jobs, groups, runs, st)
+        _forget_own(jobs, groups, runs, st, job)
+
+
+@compiled
+def _take_arrivals(jobs, slots, groups, runs, calendar, tallies, rules, times, st, feed):
     """Move who has arrived into the queue, or turn them away; let go who has lost patience."""
     now = st.clock
     while True:
-        if _head_leaves(jobs, rules, st):
-            job = _pop_head(jobs, slots, st)
-            jobs[job].status = ABANDONED
-            st.waiting_area += rules.patience_s
-            st.done += 1
-            _ask_again(jobs, rules, st)
-            continue
+        if rules.impatient:
+            _leave(jobs, slots, groups, runs, calendar, tallies, rules, times, st, feed)
         arrival = _next_arrival_s(jobs, rules, st, feed)
         if not arrival <= now:
             break
         job = feed[st.next]
         st.next += 1
+        st.gaps_from = max(st.gaps_from, NUM_REASONS + job * NUM_PARTS // len(jobs) * NUM_BINS)
         if rules.users:
             jobs[job].arrival = arrival
             st.ready_from = (st.ready_from + 1) % rules.users
             st.ready -= 1
         waiting, running = st.waiting, st.running
-        full = waiting - max(0, rules.slots - running) >= rules.max_queued
-        if full or waiting + running >= rules.max_concurrent or _never_fits(jobs, rules, job):
+        full = waiting - max(0, rules.slots - running) >= rules.max_queued or waiting + running >= rules.max_concurrent
+        if full or _never_fits(jobs, rules, job) or (jobs[job].adapter >= 0 and rules.max_loras == 0):
             jobs[job].status = REJECTED
             st.done += 1
             _ask_again(jobs, rules, st)
             continue
         _push_tail(jobs, slots, st, job)
+        if rules.lora:
+            st.blocked = 0  # those before it may be held up by their adapters
     if st.waiting > rules.stop_waiting and 10 * st.waiting > 3 * st.next and st.done >= ENOUGH_DONE:
         st.stopped = STOPPED_BY_LOAD
 
@@ -317,15 +367,18 @@ def _push_head(jobs, slots, st, job):
 
 
 @compiled
-def _pop_head(jobs, slots, st):
-    job = st.queue_head
+def _take_from_queue(jobs, slots, st, before, job):
+    """Unlink a request that stands behind `before` (-1: first)."""
     own = jobs[job].priority
     if slots[own].class_tail == job:
-        slots[own].class_tail = -1
-    st.queue_head = jobs[job].after
+        same = before >= 0 and jobs[before].priority == own
+        slots[own].class_tail = before if same else -1
+    if before < 0:
+        st.queue_head = jobs[job].after
+    else:
+        jobs[before].after = jobs[job].after
     st.waiting -= 1
     st.blocked = 0
-    return job
 
 
 # -- memory ---------------------------------------------------------------------------------------
@@ -348,44 +401,228 @@ def _growth(calendar, rules, st, gain):
 
 
 @compiled
-def _release(jobs, slots, groups, calendar, tallies, rules, times, st, slot, free_before):
-    """Give back what a sequence holds, the `st.ahead` tokens included that were allocated but not yet made."""
+def _release(jobs, slots, groups, runs, calendar, tallies, rules, times, st, slot, keep):
+    """Give back what a sequence holds, the `st.ahead` tokens included that were allocated but not yet made.
+
+    `keep`: it was preempted and may find its own blocks again.
+    """
     job = slots[slot].job
     if rules.static:
         return  # a static batch gives its memory back as a whole
+    length, written = slots[slot].computed, slots[slot].computed
+    decodes = slots[slot].kind == DECODES
+    if decodes:
+        length = slots[slot].offset + st.token_clock
+        written = min(length, jobs[job].prompt + jobs[job].output - 1)
+    if rules.grouped:
+        _publish(jobs, slots, groups, runs, rules, st, slot, written)
     shared = slots[slot].shared
-    if rules.paged and slots[slot].kind == DECODES:
-        length = slots[slot].offset + st.token_clock + st.ahead
-        st.free_blocks += _blocks(rules, length) - shared + rules.fixed_blocks
-    else:
-        st.free_blocks += slots[slot].held
-    group = jobs[job].group
-    if not rules.caching or group < 0:
-        return
+    own = slots[slot].held
+    if rules.paged and decodes:
+        own = _blocks(rules, length + st.ahead) - shared + rules.fixed_blocks
+    kept = 0
+    if keep and rules.caching and rules.paged:
+        jobs[job].prefix = max(jobs[job].prefix, shared * rules.block_size)
+        # SGLang leaves only the prompt in its cache
+        kept = max(0, (min(written, jobs[job].prompt) if rules.retract else written) // rules.block_size - shared)
+    st.free_blocks += own - kept
+    if kept:
+        jobs[job].own = _add_run(jobs, groups, runs, st, -1, job, shared, shared + kept)
     if shared:
-        groups[group].users -= 1
-        st.shared_twice -= shared
-        if groups[group].users == 0:
-            st.free_blocks += groups[group].held
-            st.shared_twice += groups[group].held
-            groups[group].held = 0
-    if groups[group].users == 0:
-        # Least recently used first: whatever was free before is overwritten before this.
-        groups[group].expiry = st.allocated + free_before
+        _release_text(jobs, slots, groups, runs, st, slot, shared)
 
 
 @compiled
-def _cached_tokens(groups, st, group):
-    if groups[group].users == 0 and st.allocated > groups[group].expiry:
-        groups[group].cached = 0
-    return groups[group].cached
+def _release_text(jobs, slots, groups, runs, st, slot, shared):
+    """Drop a sequence's hold on the text of its group; what nobody else holds becomes free, but can be found."""
+    group = jobs[slots[slot].job].group
+    groups[group].users -= 1
+    freed = 0
+    if shared == groups[group].top:
+        groups[group].at_top -= 1
+        if groups[group].at_top == 0:
+            top, count, other = 0, 0, st.run_first
+            if groups[group].users == 0:
+                other = NO_SLOT
+            while other != NO_SLOT:
+                if other != slot and slots[other].shared >= max(1, top) and jobs[slots[other].job].group == group:
+                    count = count + 1 if slots[other].shared == top else 1
+                    top = slots[other].shared
+                other = slots[other].run_after
+            groups[group].top, groups[group].at_top = top, count
+            freed = shared - top
+            _add_run(jobs, groups, runs, st, group, -1, top, shared)
+    st.shared_twice -= shared - freed
+
+
+# -- free blocks, least recently used first -------------------------------------------------------
+#
+# vLLM keeps free blocks in a queue: new blocks are taken from its front, freed ones go to its back (the
+# last of a sequence first), a hit takes them out of its middle. Only blocks that can be found again need
+# a place, so the queue is a list of runs of such blocks, and of counts of others before each; what stands
+# behind the last run is counted nowhere. The blocks taken since are struck off the front when somebody
+# looks. A run is struck off from its end, since that stood before its beginning: what is left of a text
+# in the cache is always its leading blocks.
+
+
+@compiled
+def _settle(jobs, groups, runs, st):
+    """Strike off the front of the queue what has been taken since the last look."""
+    taken = st.allocated - st.settled
+    st.settled = st.allocated
+    while taken > 0 and st.oldest_run != NO_RUN:
+        run = st.oldest_run
+        dead = min(taken, runs[run].dead)
+        lost = min(taken - dead, runs[run].high - runs[run].low)
+        runs[run].dead -= dead
+        runs[run].high -= lost
+        taken -= dead + lost
+        st.queued -= dead + lost
+        if runs[run].job < 0:
+            groups[runs[run].group].cached -= lost
+        if runs[run].high == runs[run].low:
+            _drop_run(jobs, groups, runs, st, run)
+
+
+@compiled
+def _add_run(jobs, groups, runs, st, group, job, low, high):
+    """Free blocks that can be found, at the back of the queue. Returns the number of their run."""
+    _settle(jobs, groups, runs, st)
+    run = st.spare_run
+    if run != NO_RUN:
+        st.spare_run = runs[run].after
+    else:
+        st.last_run += 1
+        run = st.last_run
+    dead = st.free_blocks - st.queued
+    runs[run].low, runs[run].high, runs[run].dead = low, high, dead
+    runs[run].group, runs[run].job = group, job
+    runs[run].before, runs[run].after = st.newest_run, NO_RUN
+    if st.newest_run != NO_RUN:
+        runs[st.newest_run].after = run
+    else:
+        st.oldest_run = run
+    st.newest_run = run
+    runs[run].lower, runs[run].upper = NO_RUN, NO_RUN
+    if job < 0:  # those of a group are linked by their place in its text
+        upper = groups[group].lowest
+        runs[run].upper = upper
+        if upper != NO_RUN:
+            runs[upper].lower = run
+        else:
+            groups[group].highest = run
+        groups[group].lowest = run
+    st.queued += dead + high - low
+    st.free_blocks += high - low
+    return run
+
+
+@compiled
+def _drop_run(jobs, groups, runs, st, run):
+    """Take an empty run out of the queue; the dead blocks before it stay."""
+    before, after = runs[run].before, runs[run].after
+    if after != NO_RUN:
+        runs[after].dead += runs[run].dead
+        runs[after].before = before
+    else:
+        st.queued -= runs[run].dead
+        st.newest_run = before
+    if before != NO_RUN:
+        runs[before].after = after
+    else:
+        st.oldest_run = after
+    if runs[run].job >= 0:
+        jobs[runs[run].job].own = NO_RUN
+    else:
+        group, lower, upper = runs[run].group, runs[run].lower, runs[run].upper
+        if lower != NO_RUN:
+            runs[lower].upper = upper
+        else:
+            groups[group].lowest = upper
+        if upper != NO_RUN:
+            runs[upper].lower = lower
+        else:
+            groups[group].highest = lower
+    runs[run].after = st.spare_run
+    st.spare_run = run
+
+
+@compiled
+def _hit_text(jobs, groups, runs, st, group, shared):
+    """Take the first `shared` blocks of a text out of the queue, as far as they are free."""
+    run = groups[group].lowest
+    while run != NO_RUN and runs[run].low < shared:
+        upper = runs[run].upper
+        end = min(shared, runs[run].high)
+        st.queued -= end - runs[run].low
+        runs[run].low = end
+        if end == runs[run].high:
+            _drop_run(jobs, groups, runs, st, run)
+        run = upper
+
+
+@compiled
+def _hit_own(jobs, groups, runs, st, job):
+    """Take the blocks that a preempted request finds again out of the queue."""
+    run = jobs[job].own
+    st.queued -= runs[run].high - runs[run].low
+    runs[run].low = runs[run].high
+    _drop_run(jobs, groups, runs, st, run)
+
+
+@compiled
+def _forget_own(jobs, groups, runs, st, job):
+    """Nobody will look for the blocks that a preempted request left: they keep their place in the queue."""
+    run = jobs[job].own
+    runs[run].dead += runs[run].high - runs[run].low
+    runs[run].low = runs[run].high
+    _drop_run(jobs, groups, runs, st, run)
+
+
+@compiled
+def _find(jobs, groups, runs, rules, st, job, known):
+    """Blocks that a waiting request finds in the cache: of its group's text, then its own of before."""
+    _settle(jobs, groups, runs, st)
+    group, own, text = jobs[job].group, jobs[job].own, 0
+    if group >= 0:
+        text = min(groups[group].cached, min(jobs[job].prefix, known - 1) // rules.block_size)
+    if own != NO_RUN and runs[own].low <= text < runs[own].high:
+        return runs[own].low, runs[own].high - runs[own].low
+    return text, 0
+
+
+@compiled
+def _publish(jobs, slots, groups, runs, rules, st, slot, tokens):
+    """Let others find the blocks that a sequence has filled, if they go on where its group's text ends."""
+    group = jobs[slots[slot].job].group
+    if group < 0:
+        return
+    shared = slots[slot].shared
+    full = min(tokens // rules.block_size, groups[group].limit)
+    if full <= shared:
+        return
+    _settle(jobs, groups, runs, st)
+    if groups[group].cached != shared:
+        return
+    if shared == 0:
+        groups[group].users += 1
+    slots[slot].shared = full
+    slots[slot].held -= full - shared
+    groups[group].cached = full
+    groups[group].top, groups[group].at_top = full, 1  # it held all of the text, so nobody holds more
+    st.blocked = 0
 
 
 # -- sequences ------------------------------------------------------------------------------------
 
 
 @compiled
-def _unlink_running(slots, st, slot):
+def _unlink_running(jobs, slots, groups, rules, st, slot):
+    job = slots[slot].job
+    jobs[job].place = 0
+    if rules.lora and jobs[job].adapter >= 0:
+        groups[jobs[job].adapter].adapter_users -= 1
+        st.adapters -= groups[jobs[job].adapter].adapter_users == 0
     before, after = slots[slot].run_before, slots[slot].run_after
     if before == NO_SLOT:
         st.run_first = after
@@ -403,7 +640,7 @@ def _unlink_running(slots, st, slot):
 
 
 @compiled
-def _stop_decoding(jobs, slots, groups, calendar, tallies, rules, times, st, slot):
+def _stop_decoding(jobs, slots, groups, runs, calendar, tallies, rules, times, st, slot):
     """Take a sequence out of the decoding set; its place in the calendar of last tokens aside."""
     job = slots[slot].job
     length = slots[slot].offset + st.token_clock
@@ -422,7 +659,7 @@ def _stop_decoding(jobs, slots, groups, calendar, tallies, rules, times, st, slo
 
 
 @compiled
-def _start_decoding(jobs, slots, groups, calendar, tallies, rules, times, st, slot, made):
+def _start_decoding(jobs, slots, groups, runs, calendar, tallies, rules, times, st, slot, made):
     job = slots[slot].job
     length = slots[slot].known
     offset = length - st.token_clock
@@ -456,48 +693,51 @@ def _start_decoding(jobs, slots, groups, calendar, tallies, rules, times, st, sl
 
 
 @compiled
-def _finish(jobs, slots, groups, calendar, tallies, rules, times, st, slot, free_before):
+def _finish(jobs, slots, groups, runs, calendar, tallies, rules, times, st, slot):
     job = slots[slot].job
-    jobs[job].finish = st.clock
-    jobs[job].status = FINISHED
-    st.done += 1
-    group = jobs[job].group
-    if rules.caching and group >= 0:
-        length = jobs[job].prompt + jobs[job].output - 1
-        whole = length // rules.block_size * rules.block_size
-        groups[group].cached = max(_cached_tokens(groups, st, group), whole)
-    _release(jobs, slots, groups, calendar, tallies, rules, times, st, slot, free_before)
-    _unlink_running(slots, st, slot)
-    _ask_again(jobs, rules, st)
+    _release(jobs, slots, groups, runs, calendar, tallies, rules, times, st, slot, False)
+    _unlink_running(jobs, slots, groups, rules, st, slot)
+    if jobs[job].status == UNFINISHED:
+        jobs[job].finish = st.clock
+        jobs[job].status = FINISHED
+        st.done += 1
+        _ask_again(jobs, rules, st)
 
 
 @compiled
-def _finish_due(jobs, slots, groups, calendar, tallies, rules, times, st, gain):
-    """End the sequences whose last token fell into the `gain` tokens just made."""
-    free_before = st.free_blocks
+def _finish_due(jobs, slots, groups, runs, calendar, tallies, rules, times, st, gain):
+    """End the sequences whose last token fell into the `gain` tokens just made, in the order of admission."""
     mask = len(calendar) // 2 - 1
+    count = 0
     for key in range(st.token_clock - gain + 1, st.token_clock + 1):
         slot = calendar[key & mask].due
         calendar[key & mask].due = NO_SLOT
         while slot != NO_SLOT:
-            following = slots[slot].due_after
-            _stop_decoding(jobs, slots, groups, calendar, tallies, rules, times, st, slot)
-            _finish(jobs, slots, groups, calendar, tallies, rules, times, st, slot, free_before)
-            slot = following
+            at = count
+            if rules.grouped:  # the order in which blocks are freed matters
+                while at > 0 and slots[slots[at - 1].ending].turn > slots[slot].turn:
+                    slots[at].ending = slots[at - 1].ending
+                    at -= 1
+            slots[at].ending = slot
+            count += 1
+            slot = slots[slot].due_after
+    for k in range(count):
+        slot = slots[k].ending
+        _stop_decoding(jobs, slots, groups, runs, calendar, tallies, rules, times, st, slot)
+        _finish(jobs, slots, groups, runs, calendar, tallies, rules, times, st, slot)
 
 
 @compiled
-def _preempt(jobs, slots, groups, calendar, tallies, rules, times, st, slot):
-    """Free all blocks of a sequence and queue it again; prompt and answer so far are computed anew."""
+def _take_out(jobs, slots, groups, runs, calendar, tallies, rules, times, st, slot, keep):
+    """Stop a sequence before its end and free its blocks."""
     job = slots[slot].job
-    free_before = st.free_blocks
-    _release(jobs, slots, groups, calendar, tallies, rules, times, st, slot, free_before)
+    _release(jobs, slots, groups, runs, calendar, tallies, rules, times, st, slot, keep)
     if slots[slot].kind == DECODES:
         length = slots[slot].offset + st.token_clock
         jobs[job].made = length - jobs[job].prompt + 1
         fresh = st.emissions == slots[slot].entry
         jobs[job].last_token = slots[slot].joined if fresh else st.last_emission
-        _stop_decoding(jobs, slots, groups, calendar, tallies, rules, times, st, slot)
+        _stop_decoding(jobs, slots, groups, runs, calendar, tallies, rules, times, st, slot)
         before, after = slots[slot].due_before, slots[slot].due_after
         if before == NO_SLOT:
             calendar[slots[slot].key & (len(calendar) // 2 - 1)].due = after
@@ -519,7 +759,14 @@ def _preempt(jobs, slots, groups, calendar, tallies, rules, times, st, slot):
                 slots[kept].partial = slots[k].partial
                 kept += 1
         st.partials = kept
-    _unlink_running(slots, st, slot)
+    _unlink_running(jobs, slots, groups, rules, st, slot)
+
+
+@compiled
+def _preempt(jobs, slots, groups, runs, calendar, tallies, rules, times, st, slot):
+    """Free all blocks of a sequence and queue it again; what it does not find again is computed anew."""
+    job = slots[slot].job
+    _take_out(jobs, slots, groups, runs, calendar, tallies, rules, times, st, slot, True)
     jobs[job].paused = st.clock
     jobs[job].preemptions += 1
     st.preemptions += 1
@@ -551,17 +798,17 @@ def _victim(jobs, slots, rules, st, asking):
 
 
 @compiled
-def _grow(jobs, slots, groups, calendar, tallies, rules, times, st, gain):
+def _grow(jobs, slots, groups, runs, calendar, tallies, rules, times, st, gain):
     """Take the blocks for the next tokens; preempt while they do not fit. True if anyone was."""
     need = _growth(calendar, rules, st, gain)
     none = st.chunks - 1  # NO_SLOT: no prompt asks
     preempted = need > st.free_blocks
     if preempted and rules.retract:
-        _retract(jobs, slots, groups, calendar, tallies, rules, times, st, gain)
+        _retract(jobs, slots, groups, runs, calendar, tallies, rules, times, st, gain)
         need = _growth(calendar, rules, st, gain)
     while need > st.free_blocks:
         slot = _victim(jobs, slots, rules, st, none)
-        _preempt(jobs, slots, groups, calendar, tallies, rules, times, st, slot)
+        _preempt(jobs, slots, groups, runs, calendar, tallies, rules, times, st, slot)
         need = _growth(calendar, rules, st, gain)
     st.free_blocks -= need
     st.allocated += need
@@ -577,7 +824,7 @@ def _made(jobs, slots, st, slot):
 
 
 @compiled
-def _retract(jobs, slots, groups, calendar, tallies, rules, times, st, gain):
+def _retract(jobs, slots, groups, runs, calendar, tallies, rules, times, st, gain):
     """SGLang: evict the fewest output tokens first (ties: longest prompt, then last admitted)."""
     first = True
     st.retracting = 1
@@ -594,7 +841,7 @@ def _retract(jobs, slots, groups, calendar, tallies, rules, times, st, gain):
                     if a < b or (a == b and p >= q):
                         worst = slot
             slot = slots[slot].run_after
-        _preempt(jobs, slots, groups, calendar, tallies, rules, times, st, worst)
+        _preempt(jobs, slots, groups, runs, calendar, tallies, rules, times, st, worst)
     st.retracting = 0
     made, limit, slot = 0, 0, st.run_first
     while slot != NO_SLOT:
@@ -626,7 +873,7 @@ def _add_chunk(slots, st, slot, tokens):
 
 
 @compiled
-def _continue_partials(jobs, slots, groups, calendar, tallies, rules, times, st, budget):
+def _continue_partials(jobs, slots, groups, runs, calendar, tallies, rules, times, st, budget):
     """Go on with prompts that are under way. Returns the budget left and whether anyone was preempted."""
     preempted = False
     k = 0
@@ -642,7 +889,7 @@ def _continue_partials(jobs, slots, groups, calendar, tallies, rules, times, st,
                 evicted = victim == slot
                 if slots[victim].kind == DECODES:
                     budget += rules.tokens_per_decode
-                _preempt(jobs, slots, groups, calendar, tallies, rules, times, st, victim)
+                _preempt(jobs, slots, groups, runs, calendar, tallies, rules, times, st, victim)
                 preempted = True
             if not evicted:
                 st.free_blocks -= need
@@ -651,27 +898,44 @@ def _continue_partials(jobs, slots, groups, calendar, tallies, rules, times, st,
         if evicted:
             continue  # the list has moved up
         _add_chunk(slots, st, slot, tokens)
+        if rules.grouped and rules.at_once:
+            _publish(jobs, slots, groups, runs, rules, st, slot, slots[slot].computed + tokens)
         budget -= tokens
         k += 1
     return budget, preempted
 
 
 @compiled
-def _admit(jobs, slots, groups, calendar, tallies, rules, times, st, budget):
-    """Start the head of the queue if it may start now. Returns the tokens of its first chunk, 0 = not now."""
-    job = st.queue_head
+def _adapter_fits(jobs, groups, rules, st, job):
+    adapter = jobs[job].adapter
+    return adapter < 0 or groups[adapter].adapter_users > 0 or st.adapters < rules.max_loras
+
+
+@compiled
+def _admit(jobs, slots, groups, runs, calendar, tallies, rules, times, st, budget):
+    """Start the head of the queue if it may start now. Returns the tokens of its first chunk, 0 = not now.
+
+    Requests whose adapter has no slot are passed over.
+    """
     if st.running >= rules.slots:
         st.reason, st.blocked = BY_SLOTS, 1
         return 0
+    before, job = -1, st.queue_head
+    if rules.lora:
+        while job >= 0 and not _adapter_fits(jobs, groups, rules, st, job):
+            before, job = job, jobs[job].after
+        if job < 0:
+            st.reason, st.blocked = BY_LORA, 1
+            return 0
     size = rules.block_size
     known = jobs[job].prompt + jobs[job].made
-    group, shared, pinned = jobs[job].group, 0, 0
-    if rules.caching and group >= 0:
-        shared = min(min(jobs[job].prefix, _cached_tokens(groups, st, group)), known - 1) // size
-        pinned = max(0, shared - groups[group].held)
+    group, shared, kept, pinned = jobs[job].group, 0, 0, 0
+    if rules.caching and (group >= 0 or jobs[job].own != NO_RUN):
+        shared, kept = _find(jobs, groups, runs, rules, st, job, known)
+        pinned = kept + (max(0, shared - groups[group].top) if shared else 0)
     # KV that came with the request, from a prefill replica; gone once it has been preempted
     given = 0 if jobs[job].preemptions else jobs[job].given
-    start = max(shared * size, given)
+    start = max((shared + kept) * size, given)
     todo = known - start
     tokens = todo
     if rules.chunked:
@@ -687,7 +951,7 @@ def _admit(jobs, slots, groups, calendar, tallies, rules, times, st, budget):
     else:
         whole = own + _blocks(rules, jobs[job].prompt + jobs[job].limit if rules.reserve_output else rules.max_len)
         first = whole
-    if whole + pinned > st.free_blocks:
+    if whole - kept + pinned > st.free_blocks:
         st.reason, st.blocked = BY_KV, 1
         return 0
     future = min(jobs[job].limit - jobs[job].made, CLIP_OUTPUT_TOKENS)
@@ -697,25 +961,37 @@ def _admit(jobs, slots, groups, calendar, tallies, rules, times, st, budget):
             st.reason, st.blocked = BY_KV, 1
             return 0
         st.reserved_tokens += future
-    _pop_head(jobs, slots, st)
+    _take_from_queue(jobs, slots, st, before, job)
     since = jobs[job].paused if jobs[job].preemptions else jobs[job].arrival
     st.waiting_area += st.clock - since
     if np.isnan(jobs[job].admitted):
         jobs[job].admitted = st.clock
-    _take_slot(slots, groups, rules, st, job, group, known, start, shared, pinned, first)
+    if shared:
+        _hit_text(jobs, groups, runs, st, group, shared)
+        top = groups[group].top
+        groups[group].users += 1
+        groups[group].at_top = 1 if shared > top else groups[group].at_top + (shared == top)
+        groups[group].top = max(top, shared)
+        st.shared_twice += min(top, shared)
+    if kept:
+        _hit_own(jobs, groups, runs, st, job)
+    elif jobs[job].own != NO_RUN:
+        _forget_own(jobs, groups, runs, st, job)
+    st.hit_tokens += (shared + kept) * size
+    st.free_blocks -= first - kept + pinned
+    st.allocated += first - kept
+    _take_slot(jobs, slots, groups, rules, st, job, known, start, shared, first)
     _add_chunk(slots, st, st.run_last, tokens)
+    if rules.grouped and rules.at_once:
+        _publish(jobs, slots, groups, runs, rules, st, st.run_last, start + tokens)
     return tokens
 
 
 @compiled
-def _take_slot(slots, groups, rules, st, job, group, known, start, shared, pinned, first):
-    st.free_blocks -= first + pinned
-    st.allocated += first
-    if shared:
-        groups[group].users += 1
-        groups[group].held += pinned
-        st.shared_twice += shared - pinned
-        st.hit_tokens += shared * rules.block_size
+def _take_slot(jobs, slots, groups, rules, st, job, known, start, shared, first):
+    if rules.lora and jobs[job].adapter >= 0:
+        st.adapters += groups[jobs[job].adapter].adapter_users == 0
+        groups[jobs[job].adapter].adapter_users += 1
     st.free_slots -= 1
     slot = slots[st.free_slots].spare
     slots[slot].job = job
@@ -724,6 +1000,9 @@ def _take_slot(slots, groups, rules, st, job, group, known, start, shared, pinne
     slots[slot].known = known
     slots[slot].held = first
     slots[slot].shared = shared
+    slots[slot].turn = st.turns
+    st.turns += 1
+    jobs[job].place = slot + 1
     st.partial_tokens += start
     slots[st.partials].partial = slot
     st.partials += 1
@@ -738,13 +1017,13 @@ def _take_slot(slots, groups, rules, st, job, group, known, start, shared, pinne
 
 
 @compiled
-def _admit_all(jobs, slots, groups, calendar, tallies, rules, times, st, budget):
+def _admit_all(jobs, slots, groups, runs, calendar, tallies, rules, times, st, budget):
     st.reason = BY_NOTHING
     while st.waiting:
         if budget <= 0 and st.running < rules.slots:
             st.reason = BY_BUDGET
             break
-        tokens = _admit(jobs, slots, groups, calendar, tallies, rules, times, st, budget)
+        tokens = _admit(jobs, slots, groups, runs, calendar, tallies, rules, times, st, budget)
         if tokens == 0:
             break
         budget -= tokens
@@ -820,7 +1099,7 @@ def _sample(tallies, st, tokens, used, written):
 
 
 @compiled
-def _complete_prompt(jobs, slots, groups, calendar, tallies, rules, times, st, slot, free_before):
+def _complete_prompt(jobs, slots, groups, runs, calendar, tallies, rules, times, st, slot):
     """The last chunk of a prompt ran: its sequence emits a token."""
     job = slots[slot].job
     known = slots[slot].known
@@ -831,25 +1110,17 @@ def _complete_prompt(jobs, slots, groups, calendar, tallies, rules, times, st, s
     else:
         gap = st.clock - jobs[job].last_token
         jobs[job].max_gap = max(jobs[job].max_gap, gap)
-        tallies[_gap_bin(gap)] += 1
-    group = jobs[job].group
-    if rules.caching and group >= 0:
-        whole = min(jobs[job].prefix, known - 1) // rules.block_size
-        groups[group].cached = max(_cached_tokens(groups, st, group), whole * rules.block_size)
-        if whole and slots[slot].shared == 0 and groups[group].users == 0:
-            slots[slot].shared = whole  # its own copy becomes the group's
-            slots[slot].held -= whole
-            groups[group].users = 1
-            groups[group].held = whole
-        st.blocked = 0
+        tallies[st.gaps_from + _gap_bin(gap)] += 1
+    if rules.grouped and not rules.at_once:
+        _publish(jobs, slots, groups, runs, rules, st, slot, known)
     if made == jobs[job].output:
-        _finish(jobs, slots, groups, calendar, tallies, rules, times, st, slot, free_before)
+        _finish(jobs, slots, groups, runs, calendar, tallies, rules, times, st, slot)
     else:
-        _start_decoding(jobs, slots, groups, calendar, tallies, rules, times, st, slot, made)
+        _start_decoding(jobs, slots, groups, runs, calendar, tallies, rules, times, st, slot, made)
 
 
 @compiled
-def _schedule(jobs, slots, groups, calendar, tallies, rules, times, st, gain):
+def _schedule(jobs, slots, groups, runs, calendar, tallies, rules, times, st, gain):
     """Decide what the next step holds. Returns how many sequences decode in it; -1: look again.
 
     Prompts go to the list of chunks. A prefill-first engine that may start prompts does only that; if
@@ -862,17 +1133,17 @@ def _schedule(jobs, slots, groups, calendar, tallies, rules, times, st, gain):
     preempted = False
     budget = rules.budget
     if not prompts_only:
-        preempted = st.decoding > 0 and _grow(jobs, slots, groups, calendar, tallies, rules, times, st, gain)
+        preempted = st.decoding > 0 and _grow(jobs, slots, groups, runs, calendar, tallies, rules, times, st, gain)
         budget -= st.decoding * rules.tokens_per_decode
     if prompts_only or not rules.prefill_first:
         if rules.retract:
             _reserve_running(jobs, slots, st)
         st.ahead = 0 if prompts_only else gain
-        budget, also = _continue_partials(jobs, slots, groups, calendar, tallies, rules, times, st, budget)
+        budget, also = _continue_partials(jobs, slots, groups, runs, calendar, tallies, rules, times, st, budget)
         st.ahead = 0
         preempted = preempted or also
         if not preempted and not st.blocked:
-            _admit_all(jobs, slots, groups, calendar, tallies, rules, times, st, budget)
+            _admit_all(jobs, slots, groups, runs, calendar, tallies, rules, times, st, budget)
     if preempted:
         st.reason = BY_KV
     if prompts_only:
@@ -908,14 +1179,13 @@ def _execute(slots, calendar, tallies, tables, rules, times, st, decodes, gain, 
 
 
 @compiled
-def _complete_chunks(jobs, slots, groups, calendar, tallies, rules, times, st):
+def _complete_chunks(jobs, slots, groups, runs, calendar, tallies, rules, times, st):
     """Tokens of the prompts that the step completed; the others stay in the list of partial prompts."""
     st.steps_since_prefill = 0
-    free_before = st.free_blocks
     for k in range(st.chunks):
         slot = slots[k].chunk_slot
-        if slots[slot].computed == slots[slot].known:
-            _complete_prompt(jobs, slots, groups, calendar, tallies, rules, times, st, slot, free_before)
+        if slots[slot].kind == PARTIAL and slots[slot].computed == slots[slot].known:
+            _complete_prompt(jobs, slots, groups, runs, calendar, tallies, rules, times, st, slot)
     kept = 0
     for k in range(st.partials):
         slot = slots[k].partial
@@ -946,6 +1216,8 @@ def _decode_run(jobs, slots, calendar, tallies, tables, rules, times, st, feed, 
     tokens = batch * rules.tokens_per_decode
     mask = len(calendar) // 2 - 1
     made = 0
+    silent_since = _since(jobs, st, feed, True) if rules.patience_s < np.inf else np.inf
+    open_since = _since(jobs, st, feed, False) if rules.timeout_s < np.inf else np.inf
     if not rules.static and not st.blocked:
         st.reason = BY_NOTHING
     while True:
@@ -970,7 +1242,9 @@ def _decode_run(jobs, slots, calendar, tallies, tables, rules, times, st, feed, 
             due = due or calendar[key & mask].due != NO_SLOT
         if due or st.clock >= arrival or st.steps > MAX_STEPS:
             return made
-        if st.waiting and (_head_leaves(jobs, rules, st) or (not st.blocked and _prompts_may_start(rules, st))):
+        if st.clock - silent_since > rules.patience_s or st.clock - open_since > rules.timeout_s:
+            return made
+        if st.waiting and not st.blocked and _prompts_may_start(rules, st):
             return made
 
 
@@ -990,7 +1264,7 @@ def _form_batch(jobs, slots, groups, rules, st, feed):
         job = jobs[job].after
     full = size == rules.slots or job >= 0
     arrival = _next_arrival_s(jobs, rules, st, feed)
-    deadline = jobs[st.queue_head].arrival + rules.timeout_s
+    deadline = jobs[st.queue_head].arrival + rules.batch_timeout_s
     last = arrival == np.inf and st.closed == 1
     if not full and not last and st.clock < deadline:
         return min(arrival, deadline)
@@ -998,12 +1272,14 @@ def _form_batch(jobs, slots, groups, rules, st, feed):
     st.chunks = 0
     st.batch_pad = 0
     for _ in range(size):
-        head = _pop_head(jobs, slots, st)
+        head = st.queue_head
+        _take_from_queue(jobs, slots, st, -1, head)
         st.waiting_area += st.clock - jobs[head].arrival
         jobs[head].admitted = st.clock
         first = _reserved_blocks(jobs, rules, head)
         none = st.batch  # 0 here: no prefix is shared in a static batch
-        _take_slot(slots, groups, rules, st, head, jobs[head].group, jobs[head].prompt, none, none, none, first)
+        st.free_blocks -= first
+        _take_slot(jobs, slots, groups, rules, st, head, jobs[head].prompt, none, none, first)
         st.batch_pad = max(st.batch_pad, jobs[head].prompt)
         _add_chunk(slots, st, st.run_last, jobs[head].prompt)
     st.batch, st.batch_kv = size, size * st.batch_pad
@@ -1027,7 +1303,7 @@ def _decodes_only(rules, st):
 
 
 @compiled_entry
-def advance(jobs, slots, groups, calendar, tallies, tables, rule_records, time_records, counters, feed, until):
+def advance(jobs, slots, groups, runs, calendar, tallies, tables, rule_records, time_records, counters, feed, until):
     """Run one replica until its clock reaches `until` or it has nothing to do before then.
 
     A step that starts before `until` is finished. State stays in the arrays, so that a later call
@@ -1035,7 +1311,7 @@ def advance(jobs, slots, groups, calendar, tallies, tables, rule_records, time_r
     """
     rules, times, st = rule_records[0], time_records[0], counters[0]
     while st.stopped == 0:
-        _take_arrivals(jobs, slots, rules, st, feed)
+        _take_arrivals(jobs, slots, groups, runs, calendar, tallies, rules, times, st, feed)
         if st.running == 0 and st.waiting == 0:
             arrival = _next_arrival_s(jobs, rules, st, feed)
             if arrival >= until:
@@ -1062,7 +1338,7 @@ def advance(jobs, slots, groups, calendar, tallies, tables, rule_records, time_r
             gain = _gain(rules, st.decode_steps)
             decodes = 0
             if pad == 0:
-                decodes = _schedule(jobs, slots, groups, calendar, tallies, rules, times, st, gain)
+                decodes = _schedule(jobs, slots, groups, runs, calendar, tallies, rules, times, st, gain)
             if decodes < 0 and st.blocked:
                 continue
             if decodes <= 0 and st.chunks == 0:
@@ -1072,10 +1348,12 @@ def advance(jobs, slots, groups, calendar, tallies, tables, rule_records, time_r
             if decodes:
                 _decode_step_done(jobs, slots, calendar, tallies, rules, st)
                 made = gain
+        if rules.impatient:
+            _leave(jobs, slots, groups, runs, calendar, tallies, rules, times, st, feed)
         if made:
-            _finish_due(jobs, slots, groups, calendar, tallies, rules, times, st, made)
+            _finish_due(jobs, slots, groups, runs, calendar, tallies, rules, times, st, made)
         if st.chunks:
-            _complete_chunks(jobs, slots, groups, calendar, tallies, rules, times, st)
+            _complete_chunks(jobs, slots, groups, runs, calendar, tallies, rules, times, st)
         if not rules.prefill_first and not rules.static:
             st.last_emission = st.clock
         if rules.static and st.decoding == 0:

@@ -89,7 +89,8 @@ class Timeline:
 class SimulationResult:
     """Per-request records and totals of one simulated replica or service.
 
-    `status` per request: FINISHED, REJECTED, UNFINISHED (the run was cut), ABANDONED (client gone).
+    `status` per request: FINISHED, REJECTED, UNFINISHED (the run was cut), ABANDONED (the client
+    was gone before its first token, or before its last).
     `first_token_s` and `finish_s` are absolute times, NaN where they never came. Averages are over
     simulated time: `mean_running` sequences, `mean_kv_used_fraction` of the pool held (reserved) and
     `mean_kv_written_fraction` of the pool that holds real tokens, `mean_waiting` in the queue.
@@ -122,6 +123,7 @@ class SimulationResult:
     admitted_s: Floats | None = None  # when the engine first took the request up; NaN where it never did
     itl_gap_s: Floats | None = None  # histogram of gaps between emissions: middle of each bin, ...
     itl_count: Floats | None = None  # ... and how many sequences saw such a gap
+    itl_parts: Floats | None = None  # the same by twentieths of the requests, as these began to arrive: one row each
     blocked_s: dict[str, float] = field(default_factory=dict)  # time that requests waited, by what held them
     capacity_rps: float = float("nan")  # completions per second while overloaded or backlogged
     message: str = ""  # the verdict in a sentence
