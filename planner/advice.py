@@ -53,7 +53,9 @@ def findings(
         found.append(api_cheaper(scenario, cost))
     found += [reserved_cache(scenario, memory), cross_node(scenario), decode_only_note(scenario)]
     found += [small_budget(scenario), shared_prompt_kept_apart(scenario), without_effect(scenario)]
-    found += [Finding(kind="estimate", severity="note", text=text) for text in (*memory.notes, *notes)]
+    found += [
+        Finding(kind="estimate", severity="note", text=text[:1].upper() + text[1:]) for text in (*memory.notes, *notes)
+    ]
     kept = [finding for finding in found if finding is not None]
     return tuple(sorted(kept, key=lambda finding: finding.severity != "warning"))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from planner.charts.style import COLOUR, HATCH, Chart, figure, label, layout, legend_below, line_at
+from planner.charts.style import COLOUR, HATCH, Chart, bars, figure, label, layout, legend_below, line_at
 from planner.engine import KvReservation
 from planner.memory_plan import MemoryPlan
 from planner.sizing.verdict import PARTLY_ON_CPU, REFUSED_DIVISION, REFUSED_FREE_MEMORY, REFUSED_STATES
@@ -182,16 +182,13 @@ def weights_by_group(memory: MemoryPlan) -> Chart:
         subtitle="Weights on each GPU by tensor group, GiB",
         figure=figure(
             [
-                {
-                    "type": "bar",
-                    "orientation": "h",
-                    "x": sizes,
-                    "y": names,
-                    "marker": {"color": COLOUR["weights"]},
-                    "text": [f"{size:.2f}" for size in sizes],
-                    "textposition": "auto",
-                    "hovertemplate": "%{y}: %{x:.3f} GiB<extra></extra>",
-                }
+                bars(
+                    names,
+                    sizes,
+                    [f"{size:.2f}" for size in sizes],
+                    "%{x:.3f} GiB",
+                    marker={"color": COLOUR["weights"]},
+                )
             ],
             layout(x="GiB", height=max(180, 46 + 34 * len(rows)), showlegend=False),
         ),
@@ -242,16 +239,13 @@ def concurrency(
         subtitle="Sequences that fit in the KV pool of one replica",
         figure=figure(
             [
-                {
-                    "type": "bar",
-                    "orientation": "h",
-                    "x": values,
-                    "y": names,
-                    "marker": {"color": [COLOUR[colour] for _, _, colour, _ in rows]},
-                    "text": [format_number(value) for value in values],
-                    "textposition": "auto",
-                    "hovertemplate": "%{y}: %{x:.1f}<extra></extra>",
-                }
+                bars(
+                    names,
+                    values,
+                    [format_number(value) for value in values],
+                    "%{x:.1f}",
+                    marker={"color": [COLOUR[colour] for _, _, colour, _ in rows]},
+                )
             ],
             layout(
                 x="sequences at once",

@@ -96,6 +96,21 @@ def time_ticks(low_s: float, high_s: float) -> dict[str, Any]:
     return log_ticks(low_s, high_s, format_duration)
 
 
+def bars(names: list[str], values: list[float], texts: list[str], hover: str, **more: Any) -> dict[str, Any]:
+    """One trace of horizontal bars, each with its figure; `hover` stands after the name, `more` joins the trace."""
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "y": names,
+        "x": values,
+        "text": texts,
+        "textposition": "auto",
+        "textangle": 0,
+        "hovertemplate": "%{y}: " + hover + "<extra></extra>",
+        **more,
+    }
+
+
 def line_at(axis: str, value: float, colour: str, dash: str = "dash") -> dict[str, Any]:
     """A straight line across the whole chart at one value of an axis."""
     other = "y" if axis == "x" else "x"

@@ -21,8 +21,8 @@ def plain(text: object) -> str:
 
 
 def prose(text: str) -> str:
-    """Our own sentences, which may quote users: no math, no links, no HTML, no emphasis."""
-    return re.sub(r"([\\`*_\[\]$<>~]|:(?=[a-z]))", r"\\\1", text)
+    """Our own sentences, which may quote users: no math, no links, no HTML, no emphasis; a % stays by its figure."""
+    return re.sub(r"([\\`*_\[\]$<>~]|:(?=[a-z]))", r"\\\1", text).replace(" %", "\u00a0%")
 
 
 def show(chart: Chart | None, key: str, note: str = "") -> None:
