@@ -134,14 +134,14 @@ def chain(done: Plan) -> tuple[ChainLink, ...]:
             detail=f"one replica of {per_replica} GPU{'s' if per_replica > 1 else ''} holds the weights",
         )
     ]
-    held = metrics.e2e_s.mean * rate / done.num_replicas if done.num_replicas else 0.0
+    held = metrics.e2e_s.mean * rate if math.isfinite(metrics.e2e_s.mean) else 0.0  # NaN: nothing was finished
     fit = fit_in_pool(done)
-    by_kv = held * done.num_replicas / max(fit, 1e-9)
+    by_kv = held / max(fit, 1e-9)
     links.append(
         ChainLink(
             reason="KV cache",
             gpus=math.ceil(max(by_kv, 1e-9)) * per_replica,
-            detail=f"{format_number(held * done.num_replicas)} sequences in flight (rate × time in system), "
+            detail=f"{format_number(held)} sequences in flight (rate × time in system), "
             f"{format_number(fit)} fit on one replica",
         )
     )

@@ -17,7 +17,7 @@ from planner.simulation.workload import draw_requests, with_rate
 
 MAX_SIMULATED_REPLICAS = 16
 SEARCH_LENGTHS = 4  # while the number is still searched for, a fleet shares this many times the requests
-BLIND_ROUTERS = ("round_robin", "random")  # their choice does not depend on the replicas
+BLIND_ROUTERS = ("round_robin", "random", "prefix_affinity")  # their choice does not depend on the replicas
 ALONE_S = 600.0  # between requests that shall not meet
 ALONE_REQUESTS = 500
 ROUTED_REQUESTS = 8_000  # routers that look at the load stop every replica at each arrival

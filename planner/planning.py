@@ -144,6 +144,7 @@ def size(scenario: Scenario, requests: Requests | None = None, *, explain: bool 
         kv_cache_dtype=scenario.kv_cache_dtype,
         mean_sequence_tokens=prompt + output / 2,
         shared_prefix_tokens=shared_tokens(requests, scenario.max_model_len),
+        num_shared_prefixes=max(scenario.num_prefix_groups, len(np.unique(requests.prefix_group))),
         draft_model=scenario.draft_shape,
         occupied_bytes=scenario.occupied_gib * GIB,
         explain=explain,
@@ -203,16 +204,13 @@ def mean_lengths(requests: Requests, max_model_len: int) -> tuple[float, float]:
 
 
 def shared_tokens(requests: Requests, max_model_len: int) -> int:
-    """Tokens that a mean request has in common with all others: held once where prefixes are cached. [tokens]
+    """Tokens that a mean request has in common with others of its group: held once where prefixes are cached. [tokens]
 
-    A prompt shorter than the common one shares only what it has. 0 when there are several groups, since
-    then no part is common to all.
+    A prompt shorter than the common one shares only what it has.
     """
-    group = requests.prefix_group
-    if not len(group) or group[0] < 0 or (group != group[0]).any():
-        return 0
     fits = requests.prompt_tokens < max_model_len
-    return round(float(requests.prefix_tokens[fits if fits.any() else ~fits].mean()))
+    shared = np.where(requests.prefix_group >= 0, requests.prefix_tokens, 0)
+    return round(float(shared[fits if fits.any() else ~fits].mean()))
 
 
 def draw(scenario: Scenario) -> Requests:

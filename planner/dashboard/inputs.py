@@ -72,6 +72,7 @@ STEPS = {
     "kv_offload_gib": 16.0,
     "max_lora_rank": 8,
     "patience_s": 1.0,
+    "timeout_s": 10.0,
     "lora_popularity": 0.1,
 }
 PLACEHOLDERS = {  # what an empty field means, by field or group
@@ -79,6 +80,7 @@ PLACEHOLDERS = {  # what an empty field means, by field or group
     "advanced": "engine's own",
     "prices": "from the price list",
     "patience_s": "waits for ever",
+    "timeout_s": "waits for ever",
     "output_limit_tokens": "up to the context",
 }
 
@@ -104,6 +106,7 @@ def relevant(name: str, s: dict[str, Any]) -> bool:
         "output_spread": s["lengths"] in ("lognormal", "normal"),
         "speculative_acceptance": bool(s["num_speculative_tokens"]),
         "draft_model": bool(s["num_speculative_tokens"]),
+        "num_prefix_groups": bool(s["shared_prefix_tokens"]),
         "lora_popularity": bool(s["num_lora_adapters"]),
         "max_loras": bool(s["num_lora_adapters"]),
         "max_lora_rank": bool(s["num_lora_adapters"]),

@@ -34,6 +34,7 @@ WORDS: dict[str, dict[str, str]] = {
         "random": "Random",
         "least_outstanding": "Fewest unfinished requests",
         "power_of_two": "The lesser of two at random",
+        "prefix_affinity": "A system prompt stays on one replica",
     },
 }
 

@@ -13,7 +13,8 @@ SOURCE = "blocks as the engine's KV cache manager hands them out"
 class TypicalUse:
     """Blocks of a mean sequence of the traffic, and of one that reserves the maximum.
 
-    `shared_blocks` of the `typical_blocks` hold a prompt that all sequences have in common.
+    `shared_blocks` of the `typical_blocks` hold a prompt that sequences have in common: one prompt for all, or
+    one of `num_prompts` that are asked for equally often.
     """
 
     usable_blocks: int
@@ -22,11 +23,28 @@ class TypicalUse:
     full_blocks: int
     typical_tokens: float
     max_model_len: int
+    num_prompts: int = 1
 
     @property
     def paged(self) -> float:
-        """Sequences that fit when each holds what it has written."""
-        return max(0, self.usable_blocks - self.shared_blocks) / (self.typical_blocks - self.shared_blocks)
+        """Sequences that fit when each holds what it has written, common prompts once.
+
+        n sequences hold n × (own blocks) and, of G prompts, the G × (1 − (1 − 1/G)ⁿ) that at least one of them uses.
+        """
+        own = self.typical_blocks - self.shared_blocks
+        if self.num_prompts == 1 or not self.shared_blocks:
+            return max(0, self.usable_blocks - self.shared_blocks) / own
+        low, high = 0.0, self.usable_blocks / own
+        for _ in range(60):
+            middle = (low + high) / 2
+            held = middle * own + self.prompts_in_use(middle) * self.shared_blocks
+            low, high = (middle, high) if held <= self.usable_blocks else (low, middle)
+        return low
+
+    def prompts_in_use(self, sequences: float) -> float:
+        """Different common prompts among so many sequences, on average."""
+        groups = self.num_prompts
+        return groups * (1 - (1 - 1 / groups) ** sequences) if groups > 1 else 1.0
 
     @property
     def reserved(self) -> float:
@@ -41,6 +59,12 @@ class TypicalUse:
             paged = (
                 "(blocks − blocks of the common prompt) ÷ (blocks of a sequence − blocks of the common prompt)",
                 f"({usable:,} − {shared:,}) ÷ ({typical:,} − {shared:,})",
+            )
+        if shared and self.num_prompts > 1:
+            used = self.prompts_in_use(self.paged)
+            paged = (
+                "(blocks − different prompts in use × blocks of one) ÷ (blocks of a sequence − blocks of its prompt)",
+                f"({usable:,} − {used:,.4g} × {shared:,}) ÷ ({typical:,} − {shared:,})",
             )
         tokens, unit = f"{self.typical_tokens:,.0f} tokens", "sequences"
         return (

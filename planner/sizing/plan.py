@@ -34,6 +34,7 @@ def plan_memory(
     kv_cache_dtype: str = "auto",
     mean_sequence_tokens: float | None = None,
     shared_prefix_tokens: int = 0,
+    num_shared_prefixes: int = 1,
     draft_weights_bytes: float = 0.0,
     draft_model: ModelShape | None = None,
     draft_weight_dtype: str = "auto",
@@ -62,7 +63,9 @@ def plan_memory(
         Mean tokens that a running sequence holds, for the concurrency at the traffic's lengths;
         None = max_model_len.
     shared_prefix_tokens : int
-        Leading tokens that all sequences have in common; with prefix caching they are held once.
+        Leading tokens that sequences have in common; with prefix caching they are held once.
+    num_shared_prefixes : int
+        Different such prefixes, asked for equally often.
     draft_weights_bytes : float
         Weights of a separate draft model on each GPU, when its shape is not known.
     draft_model : ModelShape, optional
@@ -86,6 +89,7 @@ def plan_memory(
     """
     require_int("max_model_len", max_model_len, at_most=10**9)
     require_int("shared_prefix_tokens", shared_prefix_tokens, at_least=0)
+    require_int("num_shared_prefixes", num_shared_prefixes)
     require_number("draft_weights_bytes", draft_weights_bytes, at_least=0)
     require_number("occupied_bytes", occupied_bytes, at_least=0)
     if mean_sequence_tokens is not None:
@@ -109,11 +113,13 @@ def plan_memory(
         occupied_bytes=occupied_bytes,
     )
     shared = shared_prefix_tokens if engine.enable_prefix_caching else 0
-    return _planned(demand, mean_sequence_tokens or float(max_model_len), shared, explain)
+    return _planned(demand, mean_sequence_tokens or float(max_model_len), shared, num_shared_prefixes, explain)
 
 
 @lru_cache(maxsize=8192)
-def _planned(demand: Demand, mean_tokens: float, shared_tokens: int, explain: bool) -> MemoryPlan:
+def _planned(
+    demand: Demand, mean_tokens: float, shared_tokens: int, num_shared_prefixes: int, explain: bool
+) -> MemoryPlan:
     verdict = judge(demand)
     rank, resolved, layout = verdict.rank, verdict.resolved, verdict.rank.layout
     blocks = verdict.num_blocks if verdict.outcome != REFUSED_DIVISION else 0
@@ -130,6 +136,7 @@ def _planned(demand: Demand, mean_tokens: float, shared_tokens: int, explain: bo
         full_blocks=full,
         typical_tokens=min(mean_tokens, demand.max_model_len),
         max_model_len=demand.max_model_len,
+        num_prompts=num_shared_prefixes,
     )
     return MemoryPlan(
         total_bytes=visible_memory_bytes(demand.gpu),
