@@ -377,3 +377,46 @@ def test_two_batches_in_flight() -> None:
 )  # fmt: skip
 def test_batch_by_device_and_version(gpu: str, version: str, expected: int) -> None:
     assert plan(LLAMA, get_gpu(gpu), version=version).max_num_batched_tokens == expected
+
+
+# SGLang server arguments: swa_full_tokens_ratio 0.8 (gpt-oss: 18 full and 18 windowed layers), mamba_full_memory_ratio
+# 0.9 (Qwen3-Next: 12 full layers of 2 heads of 256).
+@pytest.mark.parametrize(
+    ("model", "block_bytes"),
+    [
+        ("openai/gpt-oss-120b", 18 * 1.8 * 8 * 2 * 64 * 2),
+        ("Qwen/Qwen3-Next-80B-A3B-Instruct", 12 * 2 * 2 * 256 * 2 * 1.9),
+        ("google/gemma-3-27b-it", 62 * 16 * 2 * 128 * 2),
+    ],
+)
+def test_pools_of_sglang(model: str, block_bytes: float) -> None:
+    made = plan(model, get_gpu("B300"), family="sglang", name="sglang", version="0.5", block_size=1)
+    assert made.block_bytes == pytest.approx(block_bytes)
+    assert made.kv_tokens == int(made.kv_pool_bytes // made.block_bytes)
+
+
+# Every family: whole blocks of the plan fill the pool but for less than one of them.
+@pytest.mark.parametrize(
+    "model",
+    ["openai/gpt-oss-20b", "google/gemma-3-27b-it", "Qwen/Qwen3.5-27B", "ai21labs/AI21-Jamba-Mini-1.6",
+     "deepseek-ai/DeepSeek-V2-Lite", "ibm-granite/granite-4.0-h-small", "LiquidAI/LFM2-8B-A1B",
+     "meta-llama/Llama-3.2-11B-Vision-Instruct", "google/gemma-3n-E4B-it", "state-spaces/mamba-2.8b-hf",
+     "nvidia/NVIDIA-Nemotron-Nano-9B-v2"],
+)  # fmt: skip
+def test_whole_blocks_fill_the_pool(model: str) -> None:
+    for version in ("0.8.5", "0.19.0", "0.28.0"):
+        made = plan(model, get_gpu("H200 SXM"), version=version, max_num_seqs=64)
+        blocks = made.logged_kv_blocks
+        assert blocks > 0
+        assert blocks * made.block_bytes <= made.kv_pool_bytes < (blocks + 1) * made.block_bytes
+        formula = next(item for item in made.formulas if item.name == "kv_blocks")
+        assert formula.value == blocks
+
+
+# Granite-4.0-H-Small: 4 attention layers × 8 heads × (128 + 128) × 2 B a token; a state of 128 heads × 64 × 128.
+def test_hybrid_of_granite() -> None:
+    made = plan("ibm-granite/granite-4.0-h-small", get_gpu("H200 SXM"), version="0.19.0", max_num_seqs=64)
+    assert made.kv_bytes_per_token == 4 * 8 * 256 * 2
+    state = next(x.mixer for x in get_model("ibm-granite/granite-4.0-h-small").layer_kinds if x.mixer.state_elements)
+    assert state.state_elements == 128 * 64 * 128
+    assert state.conv_elements == (128 * 64 + 2 * 128) * 3

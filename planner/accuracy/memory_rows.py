@@ -321,6 +321,7 @@ def gpu_of(name: str, memory: str) -> tuple[Gpu, bool]:
         return min((gpu_of(part, memory) for part in parts), key=lambda found: found[0].memory_gib)
     visible = _visible_gib(memory) or _visible_gib_in_name(name)
     gpu, known = _catalog_gpu(name), True
+    memory = memory or _slice_of(name) or ("" if gpu else _sheet_memory(name))
     if gpu is None:
         marketing = re.search(r"(\d+)", memory) or re.search(r"(\d+) ?GB", name)
         size = visible or (float(marketing[1]) if marketing else 80.0)
@@ -332,11 +333,35 @@ def gpu_of(name: str, memory: str) -> tuple[Gpu, bool]:
         listed = (visible * GIB + DRIVER_RESERVE_BYTES) / (1 - DRIVER_RESERVE_SHARE) / GIB
         listed = visible if gpu.vendor.upper() != "NVIDIA" else listed
         return dataclasses.replace(gpu, memory_gib=listed), True
-    stated = re.match(r"\s*~?(\d+)\s*(?:GB)?\s*$", memory)
+    stated = re.match(r"\s*~?(\d+)\s*(?:GB)?\s*$", memory or _size_in(name))
     if stated and abs(int(stated[1]) / gpu.memory_gb - 1) > 0.12:
         gib = float(stated[1])
         return dataclasses.replace(gpu, memory_gb=gib, memory_gib=gib), True
     return gpu, known
+
+
+def _slice_of(name: str) -> str:
+    """Memory of a part of a GPU: a MIG slice "3g.40gb", or a vGPU profile "A100D-40C"."""
+    found = re.search(r"\b\d+g\.(\d+)gb", name, re.IGNORECASE) or re.search(r"\b[A-Z]+\d+[A-Z]*-(\d+)[CQAB]\b", name)
+    return f"{found[1]} GB" if found else ""
+
+
+def _size_in(name: str) -> str:
+    found = re.search(r"\b(\d+) ?GB\b", name)
+    return found[1] if found else ""
+
+
+@cache
+def _sheets() -> tuple[tuple[re.Pattern[str], str], ...]:
+    file = Path(__file__).parent.parent / "catalog" / "device_memory.csv"
+    with file.open(encoding="utf-8", newline="") as stream:
+        return tuple((re.compile(row["pattern"], re.IGNORECASE), row["memory_gb"]) for row in csv.DictReader(stream))
+
+
+def _sheet_memory(name: str) -> str:
+    """Memory of a device that the GPU catalog lacks, from its data sheet; "" when it is not known."""
+    stated = _size_in(name)
+    return stated or next((f"{size} GB" for pattern, size in _sheets() if pattern.search(name)), "")
 
 
 def gpu_class_in(notes: str) -> str:

@@ -24,6 +24,7 @@ MIXER_OF_LAYER_TYPE = {
     "sliding_attention": MixerKind.SLIDING,
     "chunked_attention": MixerKind.CHUNKED,
     "linear_attention": MixerKind.STATE,
+    "deepseek_sparse_attention": MixerKind.FULL,  # the latent's mixer says the rest
 }
 
 

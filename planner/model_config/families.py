@@ -206,6 +206,7 @@ SAME_AS: dict[str, str] = {
     "solar_open": "llama",
     "iquestcoder": "llama",
     "mistral_large_3": "deepseek_v3",
+    "mimo_v2_flash": "mimo_v2",
     "glm4v_moe": "glm4_moe",
 }
 
@@ -225,6 +226,7 @@ OWN_BUILDER = (
     "lfm2_moe",
     "minimax",
     "mllama",
+    "mimo_v2",
 )
 
 #: fields that show a kind of attention or state which a Llama-like estimate would get wrong

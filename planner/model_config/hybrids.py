@@ -1,4 +1,4 @@
-"""Layers of the families whose blocks differ from one another: Llama 4, Nemotron, Falcon-H1, DeepSeek-V4."""
+"""Layers of the families whose blocks differ from one another: Llama 4, Nemotron, Falcon-H1, DeepSeek-V4, MiMo-V2."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from planner.model_config.blocks import (
     replicated_linear,
     router_linear,
 )
-from planner.model_config.decoder import Heads, moe_flags, read_heads
+from planner.model_config.decoder import Heads, feed_forward, moe_flags, read_heads
+from planner.model_config.families import Family
 from planner.model_config.fields import MAX_LAYERS, Fields
 from planner.model_config.mixers import full_mixer, mamba2_mixer
 from planner.model_config.states import (
@@ -46,6 +47,7 @@ def hybrid_layers(fields: Fields, model_type: str) -> list[Layer]:
         "lfm2_moe": lfm2_layers,
         "minimax": lightning_layers,
         "mllama": mllama_layers,
+        "mimo_v2": mimo_v2_layers,
     }
     return builders[model_type](fields)
 
@@ -81,6 +83,40 @@ def llama4_layers(fields: Fields) -> list[Layer]:
             linears += mlp_linears(hidden, fields.integer("intermediate_size_mlp", width))
         layers.append(Layer(mixer=mixer, linears=linears, experts=experts, norm_parameters=2 * hidden))
     return layers
+
+
+def mimo_v2_layers(fields: Fields) -> list[Layer]:
+    """MiMo-V2: windows with sinks and full layers differ in heads and widths; values are narrower than keys."""
+    num_layers = fields.integer("num_hidden_layers", at_most=MAX_LAYERS)
+    pattern = fields.integers("hybrid_layer_pattern")
+    if pattern is None or len(pattern) != num_layers:
+        raise InvalidInput("hybrid_layer_pattern", pattern, f"{num_layers} entries, 1 = window")
+    hidden, moe = fields.integer("hidden_size"), moe_flags(fields, num_layers)
+    family = Family(routing_bias=True)
+    made: dict[tuple[int, bool], Layer] = {}
+    for key in sorted(set(zip(pattern, moe, strict=True))):
+        slides, routed = key
+        mixer = _mimo_mixer(fields, bool(slides))
+        sinks = fields.flag(f"add_{'swa' if slides else 'full'}_attention_sink_bias", bool(slides))
+        experts, feed, small = feed_forward(fields, family, routed)
+        wide = gqa_linears(hidden, mixer.num_heads, mixer.num_kv_heads, mixer.head_dim)
+        narrow = gqa_linears(hidden, mixer.num_heads, mixer.num_kv_heads, mixer.value_head_dim)
+        small += 2 * hidden + (mixer.num_heads if sinks else 0)
+        made[key] = Layer(mixer=mixer, linears=wide[:2] + narrow[2:] + feed, experts=experts, norm_parameters=small)
+    return [made[key] for key in zip(pattern, moe, strict=True)]
+
+
+def _mimo_mixer(fields: Fields, slides: bool) -> Mixer:
+    prefix = "swa_" if slides else ""
+    heads = fields.integer(f"{prefix}num_attention_heads", fields.integer("num_attention_heads"))
+    return Mixer(
+        kind=MixerKind.SLIDING if slides else MixerKind.FULL,
+        num_heads=heads,
+        num_kv_heads=fields.integer(f"{prefix}num_key_value_heads", fields.integer("num_key_value_heads", heads)),
+        head_dim=fields.integer(f"{prefix}head_dim", fields.integer("head_dim")),
+        value_head_dim=fields.integer(f"{prefix}v_head_dim", fields.integer("v_head_dim")),
+        window_tokens=fields.integer("sliding_window", 128) if slides else None,
+    )
 
 
 def mllama_layers(fields: Fields) -> list[Layer]:

@@ -23,6 +23,8 @@ UNCOMPRESSED_HEAD_DIM = 256  # keys of 192 padded, when heads were cached in ful
 V0_MLA_MULTIPLE = 128  # V0 pads the latent of 576 elements to 640
 GROUP_SLACK = 1.25  # groups take the larger size when sizes differ by less than this
 BLOCK_ALIGNMENT = 16
+SGLANG_WINDOW_SHARE = 0.8  # tokens of the windows' pool per token of the full layers'
+SGLANG_STATE_SHARE = 0.9  # memory of the states' pool per memory of the cache
 
 
 def entry_bytes(mixer: Mixer, tensor_parallel_size: int, bits: float, edition: Edition, dtype: str) -> float:
@@ -83,6 +85,7 @@ def build_layout(
     num_speculative_tokens: int,
     state_checkpoints: int = 0,
     draft_mixer: Mixer | None = None,
+    splits_windows: bool = False,
 ) -> KvLayout:
     """Cut the cache of a stage into groups and blocks.
 
@@ -106,6 +109,8 @@ def build_layout(
         State pages kept per sequence for prefix reuse.
     draft_mixer : Mixer, optional
         One more layer when drafting with multi-token prediction.
+    splits_windows : bool
+        SGLang has a pool of its own for the windows of this model.
 
     Returns
     -------
@@ -129,6 +134,8 @@ def build_layout(
         entry[0] += count
         entry[2] += count * per_token
         entry[1] = entry[2] / entry[0]
+    if edition.family == "sglang" and not any(mixer.kv_compression > 1 for mixer, _ in entries):
+        return _sglang_layout(counts, states, block_size, context_parallel, splits_windows)
     growing = sum(total for (kind, _), (_, _, total) in counts.items() if kind is not MixerKind.STATE)
     if any(mixer.kv_compression > 1 for mixer, _ in entries):
         growing = counts[(MixerKind.FULL, 0)][2]
@@ -141,6 +148,32 @@ def build_layout(
         )
     pages = 1 + num_speculative_tokens + state_checkpoints
     return _hybrid_layout(counts, states, growing, block_size, pages, context_parallel)
+
+
+def _sglang_layout(
+    counts: dict[tuple[MixerKind, int], list[float]],
+    states: float,
+    block_size: int,
+    context_parallel: int,
+    splits_windows: bool,
+) -> KvLayout:
+    """SGLang: one slot per token for every layer; windows and states have pools in a fixed proportion to it.
+
+    swa_full_tokens_ratio 0.8 for the models that it splits, mamba_full_memory_ratio 0.9 (server arguments).
+    """
+    windowed = (MixerKind.SLIDING, MixerKind.CHUNKED)
+    total = sum(
+        size * (SGLANG_WINDOW_SHARE if splits_windows and kind in windowed else 1.0)
+        for (kind, _), (_, _, size) in counts.items()
+    )
+    growing = sum(size for (kind, _), (_, _, size) in counts.items() if kind not in (*windowed, MixerKind.STATE))
+    group = KvGroup(kind=MixerKind.FULL, num_groups=1, block_tokens=block_size)
+    return KvLayout(
+        groups=(group,),
+        block_bytes=max(1.0, total * block_size * (1 + SGLANG_STATE_SHARE if states else 1)),
+        bytes_per_token=growing if splits_windows else total,
+        context_parallel=context_parallel,
+    )
 
 
 def _hybrid_layout(

@@ -29,6 +29,7 @@ from planner.units import GIB
 SGLANG_CONTEXT_BYTES = 0.5 * GIB  # taken before SGLang looks at free memory
 LLAMACPP_HEADROOM_BYTES = 0.5 * GIB  # CUDA context and the estimator's reserve
 TRTLLM_RESERVED_SHARE = 0.015
+SGLANG_SPLITS_WINDOWS = ("gpt_oss", "llama4", "llama4_text", "mimo_v2")  # model_config.py is_hybrid_swa_model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,6 +223,7 @@ def all_ranks(demand: Demand, resolved: Resolved | None = None) -> tuple[Rank, .
             num_speculative_tokens=engine.num_speculative_tokens,
             state_checkpoints=int(engine.cache_state_prefixes),
             draft_mixer=draft_mixer(model) if drafting and stage.is_last else None,
+            splits_windows=model.model_type in SGLANG_SPLITS_WINDOWS,
         )
         weights = stage.weights_bytes
         activation = activation_bytes(
