@@ -65,9 +65,9 @@ SLOT = _dtype(
 )
 # One per prefix group: leading blocks of its text in the cache, how many anyone will ask for (`limit`),
 # running sequences that hold some, the most that one of them holds (`top`) and how many hold that many,
-# its first and last run of free blocks. `adapter_users` has nothing to do with the group: running
-# sequences by LoRA adapter.
-GROUP = _dtype(ints="cached limit users top at_top lowest highest adapter_users")
+# its first and last run of free blocks. `adapter_users` and `adapter_waiting` have nothing to do with
+# the group: running and waiting requests by LoRA adapter.
+GROUP = _dtype(ints="cached limit users top at_top lowest highest adapter_users adapter_waiting")
 # Runs of free blocks that can still be found: blocks `low` to `high` of a group's text, or of a preempted
 # request. `dead` blocks, which nobody will look for, stand before the run in the queue of free blocks.
 RUN = _dtype(ints="low high dead group job before after lower upper")
@@ -93,7 +93,7 @@ STATE = _dtype(
     "partials queue_head waiting fed next closed done done_before_step steps decode_steps peak_running "
     "prefill_tokens hit_tokens decode_tokens preemptions run_first run_last free_slots blocked reason stack_from "
     "stack_to batch batch_kv batch_pad steps_since_prefill allocated shared_twice newcomers chunks sample_stride "
-    "samples next_sample ready_from ready ahead retracting stopped adapters turns oldest_run newest_run last_run "
+    "samples next_sample ready_from ready ahead retracting stopped adapters fitting turns oldest_run newest_run last_run "
     "spare_run settled queued silent_from open_from gaps_from",
 )
 ROWS_AT_ONCE = 4096

@@ -222,7 +222,8 @@ class Reference:
             else:
                 sequence.queued_at = sequence.arrival
                 self.enqueue(sequence, in_front=False)
-                self.is_full = self.is_full and not self.lora
+                if self.lora and self.adapter_fits(sequence):
+                    self.is_full = False
 
     def leave(self) -> None:
         """Clients whose first token or whole answer takes too long are gone; their blocks are freed."""
@@ -475,11 +476,11 @@ class Reference:
 
     def first_with_adapter(self) -> Sequence | None:
         """The first in the queue whose adapter runs already or may be added; those before it are passed over."""
+        return next(filter(self.adapter_fits, self.waiting), None)
+
+    def adapter_fits(self, s: Sequence) -> bool:
         active = {s.adapter for s in self.running if s.adapter >= 0}
-        for s in self.waiting:
-            if s.adapter < 0 or s.adapter in active or len(active) < self.e.max_loras:
-                return s
-        return None
+        return s.adapter < 0 or s.adapter in active or len(active) < self.e.max_loras
 
     def admit_all(self, budget: int, chunks: list[tuple[Sequence, int]], reserved: list[float]) -> None:
         # What held the head back first counts until something is freed.

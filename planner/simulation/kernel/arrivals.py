@@ -8,7 +8,15 @@ import numpy as np
 
 from planner.simulation.kernel.blocks import forget_own, settle
 from planner.simulation.kernel.compiling import ENOUGH_DONE, STOPPED_BY_LOAD, compiled
-from planner.simulation.kernel.queue import ask_again, never_fits, next_arrival_s, push_tail, take_from_queue
+from planner.simulation.kernel.queue import (
+    adapter_fits,
+    ask_again,
+    count_waiting,
+    never_fits,
+    next_arrival_s,
+    push_tail,
+    take_from_queue,
+)
 from planner.simulation.kernel.sequences import take_out
 from planner.simulation.records import ABANDONED, REJECTED, UNFINISHED
 from planner.simulation.state import NUM_BINS, NUM_PARTS, NUM_REASONS
@@ -51,6 +59,8 @@ def let_go(jobs, slots, groups, runs, calendar, tallies, rules, times, st, feed)
             jobs[job].status = ABANDONED
             if jobs[job].place == 0:
                 leave_queue(jobs, groups, runs, slots, st, job)
+                if rules.lora:
+                    count_waiting(jobs, groups, st, job, -1)
                 st.waiting_area += st.clock - jobs[job].paused if jobs[job].preemptions else limit
             elif not rules.static:  # a static batch computes the answer all the same
                 take_out(jobs, slots, groups, runs, calendar, tallies, rules, times, st, jobs[job].place - 1, False)
@@ -97,6 +107,8 @@ def take_arrivals(jobs, slots, groups, runs, calendar, tallies, rules, times, st
             continue
         push_tail(jobs, slots, st, job)
         if rules.lora:
-            st.blocked = 0  # those before it may be held up by their adapters
+            count_waiting(jobs, groups, st, job, 1)
+            if adapter_fits(jobs, groups, rules, st, job):
+                st.blocked = 0  # those before it may be held up by their adapters
     if st.waiting > rules.stop_waiting and 10 * st.waiting > 3 * st.next and st.done >= ENOUGH_DONE:
         st.stopped = STOPPED_BY_LOAD

@@ -83,6 +83,23 @@ def push_head(jobs, slots, st, job):
 
 
 @compiled
+def adapter_fits(jobs, groups, rules, st, job):
+    """Whether a request's adapter runs already or may be added."""
+    adapter = jobs[job].adapter
+    return adapter < 0 or groups[adapter].adapter_users > 0 or st.adapters < rules.max_loras
+
+
+@compiled
+def count_waiting(jobs, groups, st, job, change):
+    """Count who joins (1) or leaves (-1) the queue by adapter; `st.fitting` need no new one: theirs runs, or none."""
+    adapter = jobs[job].adapter
+    if adapter >= 0:
+        groups[adapter].adapter_waiting += change
+    if adapter < 0 or groups[adapter].adapter_users > 0:
+        st.fitting += change
+
+
+@compiled
 def take_from_queue(jobs, slots, st, before, job):
     """Unlink a request that stands behind `before` (-1: first)."""
     own = jobs[job].priority

@@ -8,7 +8,7 @@ import numpy as np
 
 from planner.simulation.kernel.blocks import blocks_for, find_cached, forget_own, hit_own, hit_text, publish
 from planner.simulation.kernel.compiling import compiled
-from planner.simulation.kernel.queue import take_from_queue
+from planner.simulation.kernel.queue import adapter_fits, count_waiting, take_from_queue
 from planner.simulation.kernel.sequences import choose_victim, grow_all, preempt, tokens_made
 from planner.simulation.state import (
     BY_BUDGET,
@@ -77,13 +77,6 @@ def continue_partials(jobs, slots, groups, runs, calendar, tallies, rules, times
 
 
 @compiled
-def adapter_fits(jobs, groups, rules, st, job):
-    """Whether a request's adapter runs already or may be added."""
-    adapter = jobs[job].adapter
-    return adapter < 0 or groups[adapter].adapter_users > 0 or st.adapters < rules.max_loras
-
-
-@compiled
 def admit_first(jobs, slots, groups, runs, calendar, tallies, rules, times, st, budget):
     """Start the head of the queue if it may start now. Returns the tokens of its first chunk, 0 = not now.
 
@@ -94,6 +87,8 @@ def admit_first(jobs, slots, groups, runs, calendar, tallies, rules, times, st, 
         return 0
     before, job = -1, st.queue_head
     if rules.lora:
+        if st.fitting == 0 and st.adapters >= rules.max_loras:
+            job = -1
         while job >= 0 and not adapter_fits(jobs, groups, rules, st, job):
             before, job = job, jobs[job].after
         if job < 0:
@@ -134,6 +129,8 @@ def admit_first(jobs, slots, groups, runs, calendar, tallies, rules, times, st, 
             return 0
         st.reserved_tokens += future
     take_from_queue(jobs, slots, st, before, job)
+    if rules.lora:
+        count_waiting(jobs, groups, st, job, -1)
     since = jobs[job].paused if jobs[job].preemptions else jobs[job].arrival
     st.waiting_area += st.clock - since
     if np.isnan(jobs[job].admitted):
@@ -162,9 +159,12 @@ def admit_first(jobs, slots, groups, runs, calendar, tallies, rules, times, st, 
 @compiled
 def take_slot(jobs, slots, groups, rules, st, job, known, start, shared, first):
     """Give a request a slot, behind all running sequences; its prompt is under way."""
-    if rules.lora and jobs[job].adapter >= 0:
-        st.adapters += groups[jobs[job].adapter].adapter_users == 0
-        groups[jobs[job].adapter].adapter_users += 1
+    adapter = jobs[job].adapter
+    if rules.lora and adapter >= 0:
+        if groups[adapter].adapter_users == 0:
+            st.adapters += 1
+            st.fitting += groups[adapter].adapter_waiting
+        groups[adapter].adapter_users += 1
     st.free_slots -= 1
     slot = slots[st.free_slots].spare
     slots[slot].job = job

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from planner.simulation.kernel.blocks import blocks_to_grow, release_blocks
 from planner.simulation.kernel.compiling import compiled
-from planner.simulation.kernel.queue import ask_again, push_head, push_tail
+from planner.simulation.kernel.queue import ask_again, count_waiting, push_head, push_tail
 from planner.simulation.kernel.timing import longest_gap
 from planner.simulation.records import FINISHED, UNFINISHED
 from planner.simulation.state import DECODES, NO_SLOT, RETRACT_STEPS
@@ -17,9 +17,12 @@ def unlink_running(jobs, slots, groups, rules, st, slot):
     """Take a sequence out of the list of running ones and free its slot and its adapter."""
     job = slots[slot].job
     jobs[job].place = 0
-    if rules.lora and jobs[job].adapter >= 0:
-        groups[jobs[job].adapter].adapter_users -= 1
-        st.adapters -= groups[jobs[job].adapter].adapter_users == 0
+    adapter = jobs[job].adapter
+    if rules.lora and adapter >= 0:
+        groups[adapter].adapter_users -= 1
+        if groups[adapter].adapter_users == 0:
+            st.adapters -= 1
+            st.fitting -= groups[adapter].adapter_waiting
     before, after = slots[slot].run_before, slots[slot].run_after
     if before == NO_SLOT:
         st.run_first = after
@@ -173,6 +176,8 @@ def preempt(jobs, slots, groups, runs, calendar, tallies, rules, times, st, slot
         push_tail(jobs, slots, st, job)
     else:
         push_head(jobs, slots, st, job)
+    if rules.lora:
+        count_waiting(jobs, groups, st, job, 1)
 
 
 @compiled
