@@ -49,11 +49,19 @@ def findings(
     ]
     if metrics is not None:
         found += [average_hides_tail(metrics), rejects(metrics), abandons(scenario, metrics), preempts(metrics)]
+        found.append(lora_slots(scenario, metrics))
     if cost is not None:
         found.append(api_cheaper(scenario, cost))
     found += [reserved_cache(scenario, memory), cross_node(scenario), decode_only_note(scenario)]
-    found += [small_budget(scenario), shared_prompt_kept_apart(scenario), without_effect(scenario)]
-    found += [Finding(kind="estimate", severity="note", text=text) for text in (*memory.notes, *notes)]
+    found += [
+        small_budget(scenario),
+        one_prompt_one_replica(scenario),
+        shared_prompt_kept_apart(scenario),
+        without_effect(scenario),
+    ]
+    found += [
+        Finding(kind="estimate", severity="note", text=text[:1].upper() + text[1:]) for text in (*memory.notes, *notes)
+    ]
     kept = [finding for finding in found if finding is not None]
     return tuple(sorted(kept, key=lambda finding: finding.severity != "warning"))
 
@@ -149,16 +157,18 @@ def rejects(metrics: ServingMetrics) -> Finding | None:
 
 
 def abandons(scenario: Scenario, metrics: ServingMetrics) -> Finding | None:
-    """Clients leave before their turn."""
+    """Clients leave before their answer is there."""
     if metrics.num_abandoned == 0:
         return None
     share = metrics.num_abandoned / max(1, metrics.num_requests)
+    limits = [("the first token", scenario.patience_s), ("the whole answer", scenario.timeout_s)]
+    after = " or ".join(f"{format_duration(limit)} without {what}" for what, limit in limits if limit is not None)
     return Finding(
         kind="abandoned",
         severity="warning",
-        field="patience_s",
-        text=f"{format_percent(share)} of clients leave after {format_duration(scenario.patience_s or 0.0)} without "
-        "their turn. They count as missing the target, and lighten the load for the others.",
+        field="patience_s" if scenario.patience_s is not None else "timeout_s",
+        text=f"{format_percent(share)} of clients leave after {after}. They count as missing the target, and lighten "
+        "the load for the others.",
     )
 
 
@@ -215,6 +225,20 @@ def decode_only_note(scenario: Scenario) -> Finding | None:
     )
 
 
+def one_prompt_one_replica(scenario: Scenario) -> Finding | None:
+    """Prefix affinity with fewer prompts than replicas leaves replicas idle."""
+    if scenario.router != "prefix_affinity" or not scenario.shared_prefix_tokens or scenario.num_prefix_groups >= 8:
+        return None
+    few = scenario.num_prefix_groups
+    return Finding(
+        kind="few_prefixes",
+        severity="warning",
+        field="router",
+        text=f"With prefix affinity, {few} system prompt{'s' if few > 1 else ''} can keep at most {few} "
+        f"replica{'s' if few > 1 else ''} busy; the others stay idle.",
+    )
+
+
 def small_budget(scenario: Scenario) -> Finding | None:
     """A token budget below the number of sequences, which vLLM refuses."""
     budget, seqs = scenario.max_num_batched_tokens, scenario.max_num_seqs
@@ -242,6 +266,20 @@ def shared_prompt_kept_apart(scenario: Scenario) -> Finding | None:
     )
 
 
+def lora_slots(scenario: Scenario, metrics: ServingMetrics) -> Finding | None:
+    """Requests wait for an adapter's slot."""
+    slots = scenario.engine_settings.max_loras
+    if not scenario.num_lora_adapters or metrics.binding != "lora slots":
+        return None
+    return Finding(
+        kind="lora_slots",
+        severity="warning",
+        field="max_loras",
+        text=f"{scenario.num_lora_adapters:,} LoRA adapters share {slots:,} slot{'s' if slots > 1 else ''} on each "
+        "replica: a request waits until its adapter may enter. More adapters per batch would end that, for memory.",
+    )
+
+
 def without_effect(scenario: Scenario) -> Finding | None:
     """Settings that do nothing beside the others."""
     idle = []
@@ -253,6 +291,8 @@ def without_effect(scenario: Scenario) -> Finding | None:
         idle.append("KV offload (prefix caching is off)")
     if scenario.router != "round_robin" and not scenario.is_open_loop:
         idle.append("the router (the users are dealt out evenly)")
+    if scenario.router == "prefix_affinity" and not scenario.shared_prefix_tokens:
+        idle.append("prefix affinity (no system prompt is shared; requests go round)")
     if not idle:
         return None
     return Finding(kind="without_effect", severity="note", text=f"Without effect as set: {', '.join(idle)}.")

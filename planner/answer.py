@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from planner.advice import Finding
 from planner.confidence import Band
 from planner.cost import CostPlan
-from planner.engine import EngineSettings
+from planner.engine import Batching, EngineSettings, KvReservation
 from planner.hardware import Gpu
 from planner.memory_plan import MemoryPlan
 from planner.metrics import ServingMetrics
@@ -17,8 +17,16 @@ from planner.policies import PolicyOutcome
 from planner.saturation import LoadCurve
 from planner.scenario import Scenario
 from planner.simulation.records import SimulationResult
+from planner.sizing.verdict import (
+    OOM,
+    PARTLY_ON_CPU,
+    REFUSED_FREE_MEMORY,
+    REFUSED_LENGTH,
+    REFUSED_NO_BLOCKS,
+    REFUSED_STATES,
+)
 from planner.step_time import StepTimeTable
-from planner.units import format_duration, format_number, format_percent, format_usd
+from planner.units import GIB, format_duration, format_number, format_percent, format_usd
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +74,48 @@ class Plan:
     slo_probability: float
 
 
+def fit_in_pool(done: Plan) -> float:
+    """Sequences of this traffic that the KV pool of one replica holds, as this engine reserves it.
+
+    Paged: what a sequence has written on average. With the output limit reserved: prompt + limit, in whole
+    blocks. With the model's limit reserved, or in static batches: the maximum for each.
+    """
+    memory, engine = done.memory, done.engine
+    if engine.kv_reservation is KvReservation.MODEL_LIMIT:
+        return memory.typical_concurrency_reserved
+    if engine.kv_reservation is KvReservation.OUTPUT_LIMIT:
+        limit = done.scenario.output_limit_tokens or memory.max_model_len
+        tokens = min(done.mean_prompt_tokens + limit, memory.max_model_len)
+        return memory.num_kv_blocks / (math.ceil(tokens / memory.block_size) + memory.fixed_blocks_per_sequence)
+    return memory.typical_concurrency_paged
+
+
+def run_at_once(done: Plan) -> float:
+    """Sequences of this traffic that one replica runs at once: what the pool holds, or the scheduler's limit."""
+    if done.engine.batching is Batching.SINGLE:
+        return min(1.0, fit_in_pool(done))
+    return min(fit_in_pool(done), float(done.memory.max_num_seqs))
+
+
+def refusal_in_short(memory: MemoryPlan) -> str:
+    """Why the engine does not start, in a few words; `memory.refusal` has the engine's own."""
+    gpu, weights = memory.total_bytes / GIB, memory.weights_bytes / GIB
+    longest = memory.longest_context_tokens
+    return {
+        OOM: f"{weights:.1f} GiB of weights do not fit into {gpu:.1f} GiB",
+        REFUSED_NO_BLOCKS: f"weights and runtime leave no room for the KV cache ({-memory.kv_pool_bytes / GIB:.1f} GiB "
+        "short)"
+        if memory.kv_pool_bytes < 0
+        else "weights and runtime leave no room for the KV cache",
+        REFUSED_LENGTH: f"the KV cache left over holds one sequence of {longest:,} tokens, not of "
+        f"{memory.max_model_len:,}",
+        REFUSED_STATES: f"{memory.max_num_seqs:,} sequences need a state each, and there is room for "
+        f"{memory.logged_kv_blocks:,}",
+        PARTLY_ON_CPU: f"{-memory.free_bytes / GIB:.1f} GiB too much, so that part of it runs on the CPU",
+        REFUSED_FREE_MEMORY: f"other processes hold {memory.occupied_bytes / GIB:.1f} of its {gpu:.1f} GiB",
+    }.get(memory.outcome, memory.refusal.rstrip("."))
+
+
 def chain(done: Plan) -> tuple[ChainLink, ...]:
     """Explain the GPU count: what each reason alone would need, and which one decides.
 
@@ -84,14 +134,15 @@ def chain(done: Plan) -> tuple[ChainLink, ...]:
             detail=f"one replica of {per_replica} GPU{'s' if per_replica > 1 else ''} holds the weights",
         )
     ]
-    held = metrics.e2e_s.mean * rate / done.num_replicas if done.num_replicas else 0.0
-    by_kv = held * done.num_replicas / max(done.memory.typical_concurrency_paged, 1e-9)
+    held = metrics.e2e_s.mean * rate if math.isfinite(metrics.e2e_s.mean) else 0.0  # NaN: nothing was finished
+    fit = fit_in_pool(done)
+    by_kv = held / max(fit, 1e-9)
     links.append(
         ChainLink(
             reason="KV cache",
             gpus=math.ceil(max(by_kv, 1e-9)) * per_replica,
-            detail=f"{format_number(held * done.num_replicas)} sequences in flight (rate × time in system), "
-            f"{format_number(done.memory.typical_concurrency_paged)} fit on one replica",
+            detail=f"{format_number(held)} sequences in flight (rate × time in system), "
+            f"{format_number(fit)} fit on one replica",
         )
     )
     by_work = rate / curve.capacity_rps if curve.capacity_rps else math.inf
@@ -137,7 +188,8 @@ def headline(done: Plan) -> str:
     if not done.fits:
         cure = f"; {' or '.join(memory.remedies[:2])} would do" if memory.remedies else ""
         gpus = scenario.parallelism.gpus_per_replica
-        return f"{model} does not start on {gpus} × {done.gpu.name}: {memory.refusal.rstrip('.')}{cure}."
+        verb = "does not fit wholly on" if memory.outcome == PARTLY_ON_CPU else "does not start on"
+        return f"{model} {verb} {gpus} × {done.gpu.name}: {refusal_in_short(memory)}{cure}."
     assert done.metrics is not None
     assert done.cost is not None
     who = f"{scenario.users:,} users ({format_number(scenario.peak_rate_rps)} req/s at peak)"

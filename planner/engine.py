@@ -76,9 +76,10 @@ class EngineSettings:
     max_concurrent_requests: int | None = None  # waiting and running together; beyond it: rejected (TGI)
     waiting_served_ratio: float = 0.0  # TGI: prompts pause decoding once waiting / running reaches this, ...
     max_waiting_steps: int = 0  # ... or after this many decode steps; 0 with ratio 0: prompts never wait
-    patience_s: float | None = None  # a client leaves when it waits longer for its turn; None: never
     moe_runner_backend: str = "auto"  # SGLang: which kernels run the experts (flashinfer_trtllm on Blackwell)
-    max_loras: int = 0
+    patience_s: float | None = None  # a client leaves when its first token takes longer; None: never
+    timeout_s: float | None = None  # a client leaves when its whole answer takes longer; None: never
+    max_loras: int = 0  # distinct adapters in one step; 0: LoRA is off, requests for an adapter are rejected
     max_lora_rank: int = 16
     cache_state_prefixes: bool = False  # hybrids keep a state checkpoint per sequence for prefix reuse
     kv_offload_gib: float = 0.0  # CPU memory that keeps evicted KV blocks, over all ranks of a replica
@@ -108,6 +109,8 @@ class EngineSettings:
         require_int("max_waiting_steps", self.max_waiting_steps, at_least=0)
         if self.patience_s is not None:
             require_number("patience_s", self.patience_s, above=0)
+        if self.timeout_s is not None:
+            require_number("timeout_s", self.timeout_s, above=0)
         require_int("max_loras", self.max_loras, at_least=0, at_most=4096)
         require_int("max_lora_rank", self.max_lora_rank, at_most=4096)
         require_number("kv_offload_gib", self.kv_offload_gib, at_least=0)

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from planner.metrics import ServingMetrics, measure
-from planner.saturation import Replica, meets
+from planner.saturation import Replica, meets, with_windows
 from planner.scenario import Scenario
 from planner.simulation import simulate_fleet
 from planner.simulation.api_server import behind_server
@@ -17,7 +17,7 @@ from planner.simulation.workload import draw_requests, with_rate
 
 MAX_SIMULATED_REPLICAS = 16
 SEARCH_LENGTHS = 4  # while the number is still searched for, a fleet shares this many times the requests
-BLIND_ROUTERS = ("round_robin", "random")  # their choice does not depend on the replicas
+BLIND_ROUTERS = ("round_robin", "random", "prefix_affinity")  # their choice does not depend on the replicas
 ALONE_S = 600.0  # between requests that shall not meet
 ALONE_REQUESTS = 500
 ROUTED_REQUESTS = 8_000  # routers that look at the load stop every replica at each arrival
@@ -64,7 +64,9 @@ def operate(
         router=scenario.router,
         seed=scenario.seed,
     )
-    result = behind_server(result, replica.step_time, num_replicas=shown)
+    result = with_windows(
+        behind_server(result, replica.step_time, num_replicas=shown), replica.limits, num_replicas=shown
+    )
     return result, _scaled(measure(result, scenario.service_level), num_replicas / shown)
 
 

@@ -63,6 +63,9 @@ class MemoryPlan:
     notes: tuple[str, ...] = ()  # estimates and assumptions, visibly marked
     weights_error: float = 0.0  # relative half-width of the band on weights
     kv_pool_error: float = 0.0
+    block_bytes: float = 0.0  # of one KV block on one GPU
+    logged_kv_blocks: int = 0  # as the log prints them: with the null block that no sequence may use
+    blocks_per_sequence: int = 0  # of a sequence of max_model_len, as the start-up check counts them
     occupied_bytes: float = 0.0  # held by other processes, where it is not counted as the runtime's
     offloaded_kv_tokens: int = 0  # more tokens that CPU offload keeps for reuse; running sequences cannot use it
 

@@ -102,7 +102,8 @@ def measure(result: SimulationResult, service_level: ServiceLevel, *, warmup_fra
         Targets that a good request meets, all of them.
     warmup_fraction : float, default 0.1
         First share of the requests, by arrival, left out of latencies and attainment while the
-        service fills. Nothing is left out when all arrive at once.
+        service fills; from the pooled gaps between tokens those are left out that fell before the
+        next twentieth of the requests began to arrive. Nothing is when all arrive at once.
 
     Returns
     -------
@@ -132,7 +133,7 @@ def measure(result: SimulationResult, service_level: ServiceLevel, *, warmup_fra
     return ServingMetrics(
         ttft_s=distribution(ttft),
         tpot_s=distribution(tpot),
-        itl_s=pooled(result.itl_gap_s, result.itl_count),
+        itl_s=pooled(result.itl_gap_s, _gaps_after(result, skip)),
         max_itl_s=distribution(result.max_itl_s[done][several]),
         e2e_s=distribution(e2e),
         wait_s=distribution(wait),
@@ -239,6 +240,15 @@ def pooled(gap_s: Floats | None, count: Floats | None) -> Distribution:
         count=int(total),
         quantiles=tuple(grid.tolist()),
     )
+
+
+def _gaps_after(result: SimulationResult, skip: int) -> Floats | None:
+    """Gaps by bin once the requests after the first `skip` had begun to arrive."""
+    if result.itl_parts is None or skip == 0:
+        return result.itl_count
+    parts = len(result.itl_parts)
+    after: Floats = result.itl_parts[math.ceil(skip * parts / len(result.arrival_s)) :].sum(axis=0)
+    return after if after.any() else result.itl_count
 
 
 def _good(ttft: Floats, e2e: Floats, output: Ints, level: ServiceLevel) -> Mask:

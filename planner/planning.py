@@ -133,7 +133,7 @@ def size(scenario: Scenario, requests: Requests | None = None, *, explain: bool 
     """
     model, gpu = scenario.model_shape, scenario.gpu_spec
     requests = draw(scenario) if requests is None else requests
-    prompt, output = mean_lengths(requests)
+    prompt, output = mean_lengths(requests, scenario.max_model_len)
     memory = plan_memory(
         model,
         gpu,
@@ -143,7 +143,8 @@ def size(scenario: Scenario, requests: Requests | None = None, *, explain: bool 
         weight_dtype=scenario.weight_dtype,
         kv_cache_dtype=scenario.kv_cache_dtype,
         mean_sequence_tokens=prompt + output / 2,
-        shared_prefix_tokens=shared_tokens(requests),
+        shared_prefix_tokens=shared_tokens(requests, scenario.max_model_len),
+        num_shared_prefixes=max(scenario.num_prefix_groups, len(np.unique(requests.prefix_group))),
         draft_model=scenario.draft_shape,
         occupied_bytes=scenario.occupied_gib * GIB,
         explain=explain,
@@ -195,21 +196,21 @@ def size(scenario: Scenario, requests: Requests | None = None, *, explain: bool 
     return sized if memory.starts else dataclasses.replace(sized, headline=headline(sized))
 
 
-def mean_lengths(requests: Requests) -> tuple[float, float]:
-    """Mean prompt and output tokens of the requests, after clipping to the context. [tokens]"""
-    return float(requests.prompt_tokens.mean()), float(requests.output_tokens.mean())
+def mean_lengths(requests: Requests, max_model_len: int) -> tuple[float, float]:
+    """Mean prompt and output tokens of the requests that the context admits; of all, if it admits none. [tokens]"""
+    fits = requests.prompt_tokens < max_model_len
+    kept = fits if fits.any() else ~fits
+    return float(requests.prompt_tokens[kept].mean()), float(requests.output_tokens[kept].mean())
 
 
-def shared_tokens(requests: Requests) -> int:
-    """Tokens that a mean request has in common with all others: held once where prefixes are cached. [tokens]
+def shared_tokens(requests: Requests, max_model_len: int) -> int:
+    """Tokens that a mean request has in common with others of its group: held once where prefixes are cached. [tokens]
 
-    A prompt shorter than the common one shares only what it has. 0 when there are several groups, since
-    then no part is common to all.
+    A prompt shorter than the common one shares only what it has.
     """
-    group = requests.prefix_group
-    if not len(group) or group[0] < 0 or (group != group[0]).any():
-        return 0
-    return round(float(requests.prefix_tokens.mean()))
+    fits = requests.prompt_tokens < max_model_len
+    shared = np.where(requests.prefix_group >= 0, requests.prefix_tokens, 0)
+    return round(float(shared[fits if fits.any() else ~fits].mean()))
 
 
 def draw(scenario: Scenario) -> Requests:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 from planner.catalog.engine_catalog import get_engine
@@ -50,7 +51,7 @@ def compare_policies(
     Parameters
     ----------
     replica : Replica
-        Capacity and step time; its own engine only lends version and family.
+        Capacity, step time and LoRA slots; the scheduler is the preset's.
     requests : Requests
         The workload at its offered rate.
     level : ServiceLevel
@@ -70,7 +71,10 @@ def compare_policies(
     mean_tokens = float(requests.prompt_tokens.mean() + requests.output_tokens.mean())
 
     def lane(name: str) -> PolicyOutcome:
-        alone = Replica(engine=get_engine(name), limits=replica.limits, step_time=replica.step_time)
+        engine = get_engine(name)
+        if replica.engine.max_loras:  # or every request for an adapter would be turned away
+            engine = dataclasses.replace(engine, max_loras=replica.engine.max_loras)
+        alone = Replica(engine=engine, limits=replica.limits, step_time=replica.step_time)
         top = capacity_rps(alone, requests)
         result = alone.run(requests, timeline=timeline)
         tokens_per_s = top * mean_tokens

@@ -1,4 +1,4 @@
-"""Weight and KV-cache quantisation: bits per element, what stays 16-bit, which units compute.
+"""Weight and KV-cache quantisation: bits per element and what stays 16-bit.
 
 A scheme applies to the large matrices. Embedding, head, norms, router and vision tower stay in the
 model's 16-bit type unless the scheme covers the whole file (GGUF) or the checkpoint says otherwise.
@@ -12,7 +12,6 @@ from functools import lru_cache
 from pathlib import Path
 
 from planner.errors import InvalidInput
-from planner.hardware import Gpu
 from planner.model import Linear, ModelShape, TensorGroup
 
 _FILE = Path(__file__).parent / "catalog" / "quantization.csv"
@@ -76,7 +75,6 @@ class QuantizationScheme:
     bits_per_weight: float
     kept_groups: frozenset[str]
     covers_all: bool  # embedding and head too, as GGUF files do
-    compute: str  # tensor-core type when the GPU has it: bf16, fp8, int8, fp4
     source: str
 
     @property
@@ -95,7 +93,6 @@ def _schemes() -> dict[str, QuantizationScheme]:
                 bits_per_weight=float(row["bits_per_weight"]),
                 kept_groups=frozenset(filter(None, row["kept_groups"].split("|"))),
                 covers_all=row["covers_all"] == "yes",
-                compute=row["compute"],
                 source=row["source"],
             )
             for row in csv.DictReader(stream)
@@ -123,7 +120,7 @@ def scheme(name: str) -> QuantizationScheme:
     Returns
     -------
     QuantizationScheme
-        Bits per weight, what it leaves alone, how it computes.
+        Bits per weight, what it leaves alone.
 
     Raises
     ------
@@ -231,30 +228,6 @@ def weight_bytes_by_group(model: ModelShape, weight_dtype: str = "auto") -> dict
         When there is no such scheme.
     """
     return dict(_bytes_by_group(model, weight_dtype))
-
-
-def compute_dtype(weight_dtype: str, gpu: Gpu, model: ModelShape | None = None) -> str:
-    """Type in which the large matrices are multiplied on this GPU.
-
-    Parameters
-    ----------
-    weight_dtype : str
-        A scheme; "auto" needs `model`.
-    gpu : Gpu
-        Decides whether the narrow type has tensor cores; without them weights are widened to bf16.
-    model : ModelShape, optional
-        What "auto" refers to.
-
-    Returns
-    -------
-    str
-        bf16, fp8, int8 or fp4.
-    """
-    chosen = resolve_scheme(model, weight_dtype) if model is not None else None
-    if chosen is None:
-        chosen = scheme("bf16" if weight_dtype == "auto" else weight_dtype)
-    rates = {"fp8": gpu.fp8_tflops, "int8": gpu.int8_tops, "fp4": gpu.fp4_tflops}
-    return chosen.compute if rates.get(chosen.compute) else "bf16"
 
 
 def kv_bits(kv_cache_dtype: str, model: ModelShape | None = None, weight_dtype: str = "auto") -> float:

@@ -40,10 +40,13 @@ def memory_rows(done: Plan) -> tuple[tuple[str, str], ...]:
         ("Activations", memory.activation_bytes),
         ("CUDA graphs", memory.cuda_graph_bytes),
         ("Runtime", memory.non_torch_bytes),
+        ("Other processes", memory.occupied_bytes),
         ("Free", memory.free_bytes),
         ("Total", memory.total_bytes),
     )
-    return tuple((name, f"{size / GIB:.2f} GiB") for name, size in parts)
+    return tuple(
+        (name, f"{size / GIB:.2f} GiB") for name, size in parts if name != "Other processes" or memory.occupied_bytes
+    )
 
 
 def policy_rows(done: Plan) -> tuple[tuple[str, ...], ...]:

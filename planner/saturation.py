@@ -75,7 +75,19 @@ class Replica:
     def run(self, requests: Requests, *, timeline: bool = False) -> SimulationResult:
         """Serve the requests on this replica."""
         result = simulate(requests, self.engine, self.limits, self.step_time, timeline=timeline)
-        return behind_server(result, self.step_time)
+        return with_windows(behind_server(result, self.step_time), self.limits)
+
+
+def with_windows(result: SimulationResult, limits: Limits, *, num_replicas: int = 1) -> SimulationResult:
+    """Count the blocks of windows and states as written: each running sequence fills its own.
+
+    The simulator counts a token once, in the blocks of the layers that grow with the sequence.
+    """
+    if not limits.fixed_blocks_per_sequence or not limits.num_kv_blocks:
+        return result
+    fixed = result.mean_running / num_replicas * limits.fixed_blocks_per_sequence / limits.num_kv_blocks
+    written = min(result.mean_kv_used_fraction, result.mean_kv_written_fraction + fixed)
+    return dataclasses.replace(result, mean_kv_written_fraction=written)
 
 
 def at_once(requests: Requests) -> Requests:

@@ -10,8 +10,11 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
+from planner.advanced import ROUTERS as ROUTERS
+from planner.advanced import AdvancedEngine
 from planner.catalog.engine_catalog import engine_names, get_engine
 from planner.catalog.gpu_catalog import get_gpu
 from planner.catalog.length_catalog import length_quantiles, length_set_names
@@ -33,13 +36,15 @@ DEMAND_KINDS = ("users", "rate", "daily")
 LENGTH_KINDS = ("lognormal", "constant", "normal", "trace")
 OPEN_LOOP_KINDS = ("poisson", "bursty")  # arrivals with a rate of their own, whatever the service does
 ARRIVAL_KINDS = (*OPEN_LOOP_KINDS, "once", "closed")
-CHUNKED_PREFILL_KINDS = ("auto", "on", "off")
-ROUTERS = ("round_robin", "random", "least_outstanding", "power_of_two")
+# settings that the engine takes over under their own name where the user says something
+TAKEN_OVER = (
+    *("gpu_memory_utilization", "max_num_seqs", "max_num_batched_tokens", "block_size", "patience_s", "timeout_s"),
+)
 MAX_LORAS = {"sglang": 8}  # adapters of one batch where the user says nothing; vLLM and the others: 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scenario:
+class Scenario(AdvancedEngine):
     """All inputs of a plan. Construction validates each field and the combination.
 
     Raises
@@ -105,94 +110,6 @@ class Scenario:
         "mbt", "Max batched tokens", kind="count", group="engine", minimum=1, maximum=1_000_000
     )
     enable_prefix_caching: bool = setting(True, "pc", "Prefix caching", group="engine")
-    # -- engine, for those who tune it
-    chunked_prefill: str = setting(
-        "auto", "cp", "Chunked prefill", group="advanced", choices=CHUNKED_PREFILL_KINDS, help="auto = as the engine."
-    )
-    long_prefill_token_threshold: int = setting(
-        0,
-        "lpt",
-        "Long-prefill threshold",
-        unit="tokens",
-        group="advanced",
-        minimum=0,
-        maximum=1_000_000,
-        help="Most tokens of one prompt in one step; 0 = no limit of its own.",
-    )
-    block_size: int | None = optional_setting(
-        "bs",
-        "KV block size",
-        kind="count",
-        unit="tokens",
-        group="advanced",
-        minimum=1,
-        maximum=1024,
-        help="Tokens of one block of the paged KV cache.",
-    )
-    kv_offload_gib: float = setting(
-        0.0,
-        "off",
-        "KV offload to CPU memory",
-        unit="GiB",
-        group="advanced",
-        minimum=0,
-        maximum=100_000,
-        help="Over all GPUs of a replica. Keeps evicted prefixes for reuse.",
-    )
-    occupied_gib: float = setting(
-        0.0,
-        "occ",
-        "GPU memory held by others",
-        unit="GiB",
-        group="advanced",
-        minimum=0,
-        maximum=10_000,
-        help="On each GPU, before the engine starts.",
-    )
-    num_speculative_tokens: int = setting(
-        0, "spec", "Speculative tokens", group="advanced", minimum=0, maximum=32, help="0 = off."
-    )
-    speculative_acceptance: float = setting(
-        0.7, "acc", "Acceptance per drafted token", group="advanced", minimum=0, maximum=1
-    )
-    draft_model: str = setting(
-        "",
-        "dm",
-        "Draft model",
-        group="advanced",
-        help="Catalog id. Empty = the model's own multi-token-prediction layers, or no memory of its own.",
-    )
-    num_lora_adapters: int = setting(
-        0, "lora", "LoRA adapters", group="advanced", minimum=0, maximum=100_000, help="How many are served. 0 = none."
-    )
-    max_loras: int | None = optional_setting(
-        "ls",
-        "LoRA adapters per batch",
-        kind="count",
-        group="advanced",
-        minimum=1,
-        maximum=4096,
-        help="GPU slots (max_loras); each is allocated in full.",
-    )
-    max_lora_rank: int = setting(16, "lr", "LoRA rank", group="advanced", minimum=1, maximum=4096)
-    patience_s: float | None = optional_setting(
-        "pat",
-        "Client patience",
-        kind="number",
-        unit="s",
-        group="advanced",
-        minimum=0.001,
-        maximum=100_000,
-        help="A client leaves when it waits longer for its turn. Empty = never.",
-    )
-    router: str = setting(
-        "round_robin",
-        "rt",
-        "Router over replicas",
-        group="advanced",
-        choices=ROUTERS,
-        help="How requests are dealt out to the replicas.",
-    )
     # -- traffic
     demand: str = setting("users", "d", "Traffic given as", group="traffic", choices=DEMAND_KINDS)
     users: int = setting(500, "u", "Users", group="traffic", minimum=1, maximum=100_000_000)
@@ -230,6 +147,15 @@ class Scenario:
     output_spread: float = setting(1.0, "os", "Output, spread ÷ mean", group="traffic", minimum=0, maximum=10)
     shared_prefix_tokens: int = setting(
         0, "sp", "Shared system prompt", unit="tokens", group="traffic", minimum=0, maximum=10_000_000
+    )
+    num_prefix_groups: int = setting(
+        1,
+        "pg",
+        "Different system prompts",
+        group="traffic",
+        minimum=1,
+        maximum=100_000,
+        help="Of that length, each asked for equally often.",
     )
     output_limit_tokens: int | None = optional_setting(
         "max",
@@ -334,7 +260,7 @@ class Scenario:
         """The engine preset with the user's own settings on top."""
         preset = get_engine(self.engine)
         own: dict[str, Any] = {}
-        for name in ("gpu_memory_utilization", "max_num_seqs", "max_num_batched_tokens", "block_size", "patience_s"):
+        for name in TAKEN_OVER:
             if getattr(self, name) is not None:
                 own[name] = getattr(self, name)
         for name in ("long_prefill_token_threshold", "kv_offload_gib"):
@@ -395,7 +321,10 @@ class Scenario:
             prompt_tokens=self._lengths("prompt"),
             output_tokens=self._lengths("output"),
             shared_prefix_tokens=self.shared_prefix_tokens,
+            num_prefix_groups=self.num_prefix_groups,
             output_limit_tokens=self.output_limit_tokens,
+            num_lora_adapters=self.num_lora_adapters,
+            lora_popularity=self.lora_popularity,
         )
 
     def _lengths(self, side: str) -> Lengths:
@@ -425,8 +354,16 @@ class Scenario:
 
 
 def fields_by_name() -> dict[str, dataclasses.Field[Any]]:
-    """All fields of the Scenario with their metadata, in order."""
-    return {item.name: item for item in dataclasses.fields(Scenario)}
+    """All fields of the Scenario with their metadata, in the order of the form."""
+    return dict(_fields_in_order())
+
+
+@lru_cache(maxsize=1)
+def _fields_in_order() -> tuple[tuple[str, dataclasses.Field[Any]], ...]:
+    advanced = {item.name: item for item in dataclasses.fields(AdvancedEngine)}
+    own = {item.name: item for item in dataclasses.fields(Scenario) if item.name not in advanced}
+    place = 1 + max(index for index, item in enumerate(own.values()) if item.metadata["group"] == "engine")
+    return (*list(own.items())[:place], *advanced.items(), *list(own.items())[place:])
 
 
 def _check_names(scenario: Scenario) -> None:

@@ -85,7 +85,11 @@ class Arrivals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """Requests offered to the whole service at its peak."""
+    """Requests offered to the whole service at its peak.
+
+    With LoRA adapters every request names one of them; adapter k of n is asked for in proportion to
+    1 / k^`lora_popularity` (Zipf). Popularity of adapters is rarely published: 1.0 is an assumption.
+    """
 
     arrivals: Arrivals
     prompt_tokens: Lengths
@@ -93,12 +97,16 @@ class Traffic:
     shared_prefix_tokens: int = 0  # leading prompt tokens that all requests have in common
     num_prefix_groups: int = 1  # distinct shared prefixes
     output_limit_tokens: int | None = None  # max_tokens that clients send; None = the model's limit
+    num_lora_adapters: int = 0  # adapters that requests ask for; 0: all want the base model
+    lora_popularity: float = 1.0  # Zipf exponent of the adapters' popularity; 0: all alike
 
     def __post_init__(self) -> None:
         require_int("shared_prefix_tokens", self.shared_prefix_tokens, at_least=0)
         require_int("num_prefix_groups", self.num_prefix_groups)
         if self.output_limit_tokens is not None:
             require_int("output_limit_tokens", self.output_limit_tokens)
+        require_int("num_lora_adapters", self.num_lora_adapters, at_least=0, at_most=1_000_000)
+        require_number("lora_popularity", self.lora_popularity, at_least=0, at_most=10)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -248,3 +248,74 @@ def test_longest_context_is_predicted_for_every_row() -> None:
 )
 def test_version_by_date(version: str, date: str, expected: str) -> None:
     assert version_of({"version": version, "date": date}, "vllm") == expected
+
+
+# Devices that the GPU catalog lacks, and parts of devices; memory as data sheets and profiles say.
+@pytest.mark.parametrize(
+    ("name", "memory", "listed_gib"),
+    [
+        ("H100 MIG 3g.40gb", "", 40),
+        ("A100 MIG 2g.20gb", "", 20),
+        ("GRID A100D-40C", "", 40),
+        ("NVIDIA L40S-24Q", "", 24),
+        ("Tesla P40", "", 24),
+        ("Quadro RTX 8000", "", 48),
+        ("RTX 4070 Ti Super 16GB", "", 16),
+        ("RTX 2080 Ti 22GB", "", 22),
+        ("Ascend 910C", "", 64),
+        ("Jetson AGX Thor", "", 128),
+        ("NVIDIA H20-3e", "", 140.4),
+        ("NVIDIA H200 NVL", "", 140.4),
+    ],
+)
+def test_devices_and_parts_of_them(name: str, memory: str, listed_gib: float) -> None:
+    gpu, known = gpu_of(name, memory)
+    assert known
+    assert gpu.memory_gib == pytest.approx(listed_gib, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("published", "key"),
+    [
+        ("casperhansen/mixtral-instruct-awq", "mistralai/Mixtral-8x7B-Instruct-v0.1"),
+        ("Qwen3-Next-80B", "Qwen/Qwen3-Next-80B-A3B-Instruct"),
+        ("01-ai/Yi-34B-Chat-4bits", "01-ai/Yi-34B"),
+        ("lmsys/vicuna-13b-v1.3", "lmsys/vicuna-13b-v1.5"),
+        ("QuantTrio/Qwen3-235B-A22B-Instruct-2507-AWQ", "Qwen/Qwen3-235B-A22B"),
+        ("cyankiwi/GLM-4.5-Air-AWQ-4bit", "zai-org/GLM-4.5-Air"),
+        ("hugging-quants/Meta-Llama-3.1-405B-Instruct-AWQ-INT4", "meta-llama/Llama-3.1-405B-Instruct"),
+        ("EleutherAI/pythia-12b", "EleutherAI/pythia-12b"),
+        ("NousResearch/Nous-Hermes-2-Mixtral-8x7B-DPO", "mistralai/Mixtral-8x7B-Instruct-v0.1"),
+    ],
+)
+def test_names_of_community_checkpoints(published: str, key: str) -> None:
+    found = find_model_key(published)
+    assert found is not None
+    assert get_model(found).num_parameters == pytest.approx(get_model(key).num_parameters, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("Qwen/Qwen2.5-72B-Instruct-GPTQ-Int8", "gptq_int8"),
+        ("Qwen/Qwen2.5-72B-Instruct-GPTQ-Int4", "gptq_int4"),
+        ("unsloth/DeepSeek-R1-0528-GGUF UD-IQ1_S", "gguf_iq1_s"),
+        ("bartowski/Qwen2.5-32B-GGUF IQ2_XS", "gguf_iq2_xs"),
+        ("bartowski/Qwen2.5-32B-GGUF IQ3_M", "gguf_iq3_m"),
+        ("RedHatAI/Qwen2.5-7B-quantized.w8a16", "gptq_int8"),
+    ],
+)
+def test_more_schemes_in_names(name: str, expected: str) -> None:
+    assert weight_dtype_of({"weight_quant": "", "model": name}, get_model("Qwen/Qwen2.5-7B-Instruct")) == expected
+
+
+# vllm #25350: the same flags but the length; 10.55 GiB at 100,000 tokens, 5.59 GiB at 221,000, where it refuses.
+def test_row_without_a_gpu_is_sized_by_what_its_budget_held() -> None:
+    row = {"id": "a", "engine": "vllm", "version": "0.10.x", "model": "Qwen3-30B-A3B FP8", "kv_cache_dtype": "fp8",
+           "max_model_len": "221000", "weights_gib_per_gpu": "29.09", "available_kv_gib": "5.59",
+           "notes": "available KV shrank 10.55->5.59 GiB when max_model_len grew"}  # fmt: skip
+    assert read_case(row).gpu.memory_gb == 48
+    assert not read_case(row).engine.enable_chunked_prefill
+    predicted, _ = predict(pd.DataFrame([row, row | {"id": "b", "max_model_len": "100000", "notes": ""}]))
+    assert list(predicted.pred_outcome) == ["refused_max_len_exceeds_kv", "started"]
+    assert pd.isna(predicted.pred_available_kv_gib[0])

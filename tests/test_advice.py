@@ -30,6 +30,16 @@ def kinds(**changes):
             {"shared_prefix_tokens": 400, "enable_prefix_caching": False},
             {"shared_prefix_tokens": 400},
         ),
+        (
+            "lora_slots",
+            {"num_lora_adapters": 50, "max_loras": 1, "num_replicas": 1},
+            {"num_lora_adapters": 50, "max_loras": 50},
+        ),
+        (
+            "few_prefixes",
+            {"router": "prefix_affinity", "shared_prefix_tokens": 400},
+            {"router": "prefix_affinity", "shared_prefix_tokens": 400, "num_prefix_groups": 60},
+        ),
         ("without_effect", {"max_loras": 4}, {"max_loras": 4, "num_lora_adapters": 9}),
     ],
 )

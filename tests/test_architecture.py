@@ -10,7 +10,7 @@ LAYERS = [
     {"units", "errors"},
     {"model", "hardware", "engine", "traffic"},
     {"model_config", "quantization", "catalog"},
-    {"settings", "entered", "contradictions", "scenario"},
+    {"settings", "advanced", "entered", "contradictions", "scenario"},
     {"share", "presets"},
     {"simulation.records", "memory_plan"},
     {"sizing"},

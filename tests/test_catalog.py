@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from planner.catalog.model_catalog import find_model_id, get_model, model_facts, model_names
+from planner.catalog.model_catalog import find_model_id, get_model, model_names
 from planner.errors import InvalidInput
 from planner.model import MixerKind
 
@@ -15,6 +15,7 @@ STORED_BESIDE = {
     "meta-llama/Llama-2-7b-hf": 32 * 64,
     "meta-llama/Llama-2-13b-hf": 40 * 64,
     "meta-llama/Llama-2-70b-hf": 80 * 64,
+    "Qwen/Qwen1.5-0.5B-Chat": 151_936 * 1024,
     "Qwen/Qwen3-0.6B": 151_936 * 1024,
     "Qwen/Qwen3-1.7B": 151_936 * 2048,
     "tiiuae/falcon-7b": 65_024 * 4544,
@@ -26,13 +27,13 @@ STORED_BESIDE = {
 
 
 def with_exact_total() -> list[str]:
-    names = [name for name in model_names() if model_facts(name)["published_parameters"]]
+    names = [name for name in model_names() if get_model(name).published_parameters]
     return [name for name in names if not get_model(name).estimated_fields]
 
 
 @pytest.mark.parametrize("name", with_exact_total())
 def test_published_total_is_met_within_a_thousandth(name: str) -> None:
-    model, total = get_model(name), model_facts(name)["published_parameters"]
+    model, total = get_model(name), get_model(name).published_parameters
     beside = STORED_BESIDE.get(name, 0)
     candidates = [
         model.num_parameters + beside + extra
@@ -58,7 +59,7 @@ def test_catalog_covers_the_planned_breadth() -> None:
 
 
 def test_every_model_has_a_source() -> None:
-    assert all(model_facts(name)["source"] and model_facts(name)["config_source"] for name in model_names())
+    assert all(get_model(name).source for name in model_names())
 
 
 @pytest.mark.parametrize(
@@ -102,3 +103,16 @@ def test_layer_numbers_are_those_of_the_model_cards() -> None:
     assert get_model("nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-BF16").num_layers == 88
     attention = [x for x in get_model("nvidia/Nemotron-H-8B-Reasoning-128K").layers if x.mixer.kind is MixerKind.FULL]
     assert len(attention) == 4
+
+
+def test_hub_models_are_found_by_id_and_ending_and_sum_exactly() -> None:
+    for written in ("utter-project/EuroLLM-22B-Instruct-2512", "eurollm-22b-instruct-2512"):
+        model = get_model(written)
+        assert model.num_parameters == model.published_parameters == 22_637_328_384
+    assert "utter-project/EuroLLM-22B-Instruct-2512" not in model_names()
+
+
+def test_towers_of_the_catalog_complete_the_published_total() -> None:
+    model = get_model("openbmb/MiniCPM-V-2_6")
+    assert model.num_parameters + model.vision_parameters == model.published_parameters == 8_099_175_152
+    assert model.estimated_fields == ()

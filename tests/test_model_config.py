@@ -174,7 +174,8 @@ def test_text_and_dict_are_the_same_model() -> None:
         ({"text_config": [1]}, "text_config"),
         ({"model_type": ["llama"]}, "model_type"),
         ({"model_type": "unheard_of", "kv_lora_rank": 512}, "model_type"),
-        ({"model_type": "mllama"}, "model_type"),
+        ({"model_type": "minimax", "attn_type_list": [0, 1]}, "attn_type_list"),
+        ({"model_type": "lfm2", "layer_types": ["conv"]}, "layer_types"),
         ({"is_encoder_decoder": True}, "model_type"),
     ],
 )
@@ -261,3 +262,57 @@ def test_any_value_gives_a_model_or_a_refusal(change: dict[str, object]) -> None
     except InvalidInput:
         return
     assert model.num_parameters > 0
+
+
+# Hub totals of families with states, short convolutions, cross-attention or embeddings of their own per layer.
+@pytest.mark.parametrize(
+    ("name", "total", "expected"),
+    [
+        ("ibm-granite/granite-4.0-h-small", 32_207_337_984, {MixerKind.FULL: 4, MixerKind.STATE: 36}),
+        ("ibm-granite/granite-4.0-h-tiny", 6_939_037_248, {MixerKind.FULL: 4, MixerKind.STATE: 36}),
+        ("ai21labs/AI21-Jamba-Mini-1.6", 51_570_323_328, {MixerKind.FULL: 4, MixerKind.STATE: 28}),
+        ("ai21labs/AI21-Jamba-Large-1.6", 398_555_145_696, {MixerKind.FULL: 9, MixerKind.STATE: 63}),
+        ("state-spaces/mamba-2.8b-hf", 2_768_345_600, {MixerKind.STATE: 64}),
+        ("tiiuae/falcon-mamba-7b", 7_272_665_088, {MixerKind.STATE: 64}),
+        ("LiquidAI/LFM2-1.2B", 1_170_340_608, {MixerKind.FULL: 6, MixerKind.STATE: 10}),
+        ("LiquidAI/LFM2-24B-A2B", 23_843_661_440, {MixerKind.FULL: 10, MixerKind.STATE: 30}),
+        ("MiniMaxAI/MiniMax-M1-40k", 456_089_655_296, {MixerKind.FULL: 10, MixerKind.STATE: 70}),
+        ("tiiuae/Falcon-H1-1.5B-Instruct", 1_554_863_488, {MixerKind.FULL: 24, MixerKind.STATE: 24}),
+        ("meta-llama/Llama-3.2-90B-Vision-Instruct", 88_593_355_323, {MixerKind.FULL: 80, MixerKind.STATE: 20}),
+        ("google/gemma-3n-E4B-it", 7_849_978_192, {MixerKind.FULL: 7, MixerKind.SLIDING: 28}),
+        ("google/gemma-4-E2B-it", 5_123_178_051, {MixerKind.FULL: 7, MixerKind.SLIDING: 28}),
+        ("Qwen/Qwen2-VL-2B-Instruct", 2_208_985_600, {MixerKind.FULL: 28}),
+        ("arcee-ai/Trinity-Mini", 26_123_974_400, {MixerKind.FULL: 8, MixerKind.SLIDING: 24}),
+    ],
+)
+def test_further_families(name: str, total: int, expected: dict[MixerKind, int]) -> None:
+    model = get_model(name)
+    assert model.num_parameters + model.vision_parameters == total
+    assert kinds(name) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "total"),
+    [
+        ("tencent/Hunyuan-A13B-Instruct", 80_393_183_232),
+        ("baidu/ERNIE-4.5-300B-A47B-Base-PT", 299_484_163_264),
+        ("rednote-hilab/dots.llm1.inst", 142_774_381_696),
+        ("inclusionAI/Ling-1T", 999_705_328_640),
+        ("arcee-ai/AFM-4.5B", 4_619_189_760),
+        ("Qwen/Qwen-72B", 72_287_920_128),
+        ("utter-project/EuroLLM-22B-Instruct-2512", 22_637_328_384),
+    ],
+)
+def test_totals_of_more_families(name: str, total: int) -> None:
+    assert get_model(name).num_parameters == total
+
+
+def test_last_layers_of_gemma_3n_reuse_the_cache_of_others() -> None:
+    layers = get_model("google/gemma-3n-E4B-it").layers
+    assert [layer.mixer.reuses_kv_of_another_layer for layer in layers] == [False] * 20 + [True] * 15
+
+
+def test_cross_attention_caches_one_image() -> None:
+    layers = get_model("meta-llama/Llama-3.2-11B-Vision-Instruct").layers
+    assert [index for index, layer in enumerate(layers) if layer.mixer.window_tokens] == [3, 8, 13, 18, 23, 28, 33, 38]
+    assert layers[3].mixer.window_tokens == 6404

@@ -152,7 +152,7 @@ def test_a_gpu_without_measurements_says_so():
     # The L4 has no kernel table: its efficiency is inherited, and the plan must not hide that.
     def told(gpu):
         notes = [item.text for item in plan(SMALL.replace(users=20, gpu=gpu)).findings if item.kind == "estimate"]
-        return any("no kernel measurement" in text for text in notes)
+        return any("no kernel measurement" in text.lower() for text in notes)
 
     assert not told("H100 SXM")
     assert told("L4")
@@ -205,6 +205,35 @@ def test_a_common_prompt_is_held_once():
     assert common.typical_concurrency_paged == pytest.approx((common.num_kv_blocks - 32) / 37)
     apart = size(SMALL.replace(**constant, shared_prefix_tokens=512, enable_prefix_caching=False)).memory
     assert apart.typical_concurrency_paged == alone.typical_concurrency_paged
+
+
+def test_several_common_prompts_are_each_held_once():
+    # As above with 10 prompts asked for equally often: n sequences hold 37 n blocks of their own and, of the 10
+    # prompts of 32 blocks, the 10 × (1 − 0.9ⁿ) that at least one of them uses; with hundreds of sequences, all 10.
+    constant = {"lengths": "constant", "prompt_mean_tokens": 1000.0, "output_mean_tokens": 200.0}
+    memory = size(SMALL.replace(**constant, shared_prefix_tokens=512, num_prefix_groups=10)).memory
+    assert memory.typical_concurrency_paged == pytest.approx((memory.num_kv_blocks - 10 * 32) / 37, rel=1e-6)
+    # With as many prompts as there could be sequences, hardly any two share: 69 blocks each, less a little.
+    many = size(SMALL.replace(**constant, shared_prefix_tokens=512, num_prefix_groups=100_000)).memory
+    apart = size(SMALL.replace(**constant)).memory
+    assert many.typical_concurrency_paged == pytest.approx(apart.typical_concurrency_paged, rel=0.02)
+
+
+def test_lora_requests_share_the_slots():
+    few = plan(SMALL.replace(num_replicas=1, num_lora_adapters=50, max_loras=1))
+    enough = plan(SMALL.replace(num_replicas=1, num_lora_adapters=50, max_loras=50))
+    none = plan(SMALL.replace(num_replicas=1))
+    assert few.metrics.ttft_s.p95 > 2 * enough.metrics.ttft_s.p95
+    assert enough.metrics.ttft_s.p95 == pytest.approx(none.metrics.ttft_s.p95, rel=0.2)
+    assert enough.metrics.num_rejected == none.metrics.num_rejected
+    # The batching lab serves the same requests: its presets know no LoRA, yet turn none away.
+    assert all(item.metrics.num_rejected == none.metrics.num_rejected for item in enough.policies)
+
+
+def test_a_client_timeout_cuts_long_answers():
+    done = plan(SMALL.replace(num_replicas=1, timeout_s=2.0))
+    assert done.metrics.num_abandoned > 0
+    assert done.metrics.e2e_s.p99 <= 2.0 + 1e-6
 
 
 def test_memory_of_other_processes_is_not_free():

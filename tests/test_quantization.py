@@ -2,12 +2,10 @@
 
 import pytest
 
-from planner.catalog.gpu_catalog import get_gpu
 from planner.catalog.model_catalog import get_model, model_names
 from planner.errors import InvalidInput
 from planner.model import TensorGroup
 from planner.quantization import (
-    compute_dtype,
     kv_bits,
     kv_dtype_names,
     scheme,
@@ -97,22 +95,6 @@ def test_no_scheme_exceeds_fp32_or_vanishes(dtype: str) -> None:
         total = sum(weight_bytes_by_group(model, dtype).values())
         parameters = model.num_parameters + model.vision_parameters
         assert 0.25 * parameters < total <= 4.01 * parameters
-
-
-@pytest.mark.parametrize(
-    ("dtype", "gpu", "expected"),
-    [
-        ("fp8", "H100 SXM", "fp8"),
-        ("fp8", "A100 SXM 80GB", "bf16"),
-        ("int8", "A100 SXM 80GB", "int8"),
-        ("awq_int4", "H100 SXM", "bf16"),
-        ("nvfp4", "B200", "fp4"),
-        ("nvfp4", "H100 SXM", "bf16"),
-        ("auto", "H100 SXM", "bf16"),
-    ],
-)
-def test_compute_type_needs_the_units(dtype: str, gpu: str, expected: str) -> None:
-    assert compute_dtype(dtype, get_gpu(gpu)) == expected
 
 
 def test_kv_bits() -> None:

@@ -16,7 +16,8 @@ from planner.quantization import weight_bytes_by_group
 from planner.sizing import kv_bytes_for, plan_memory
 from planner.sizing.defaults import ollama_context_tokens
 from planner.sizing.edition import Edition
-from planner.sizing.kv_layout import entry_bytes
+from planner.sizing.kv_groups import KvLayout
+from planner.sizing.kv_layout import build_layout, entry_bytes
 from planner.sizing.runtime import visible_memory_bytes
 from planner.units import GIB, MIB
 
@@ -316,3 +317,106 @@ def test_bad_settings_name_their_field(settings: dict[str, object], field: str) 
     with pytest.raises(InvalidInput) as caught:
         EngineSettings(**settings)  # type: ignore[arg-type]
     assert caught.value.field == field
+
+
+# DeepSeek-V4-Flash in vLLM 0.22: 37.93 GiB hold 2,497,693 tokens, 9.76 sequences of 256,000 (groups and page sizes as
+# kv_cache_utils.py makes them); from v0.23 on a block is packed into 1,039,680 bytes.
+def v4_layout(version: tuple[int, int], family: str = "vllm", speculative: int = 0) -> KvLayout:
+    return build_layout(
+        get_model("deepseek-ai/DeepSeek-V4-Flash").layer_counts(), tensor_parallel_size=8, context_parallel=1,
+        kv_cache_dtype="fp8", fp32=False, edition=Edition(family, version), block_size=16,
+        num_speculative_tokens=speculative,
+    )  # fmt: skip
+
+
+def test_deepseek_v4_pool_of_a_log() -> None:
+    layout = v4_layout((0, 22))
+    blocks = 38_724
+    assert layout.block_bytes * blocks / GIB == pytest.approx(37.93, abs=0.005)
+    counted = layout.counted_blocks(256_000, 8192)
+    assert counted == 3969
+    assert int(blocks / counted * 256_000) == 2_497_693
+
+
+def test_deepseek_v4_blocks_are_packed_later() -> None:
+    assert v4_layout((0, 23)).block_bytes == 1_039_680
+    assert v4_layout((0, 22)).block_bytes == 22 * (37_440 + 8640 + 1728)
+
+
+# The check of vLLM 0.22: 30,000 tokens need 6.66 GiB with 16,384 tokens in flight; 131,072 need 1.34 GiB with 2,048.
+@pytest.mark.parametrize(("length", "in_flight", "gib"), [(30_000, 16_384, 6.66), (131_072, 2048, 1.34)])
+def test_deepseek_v4_needs(length: int, in_flight: int, gib: float) -> None:
+    layout = v4_layout((0, 22))
+    assert layout.blocks_at_peak(length, in_flight) * layout.block_bytes / GIB == pytest.approx(gib, abs=0.005)
+
+
+# SGLang pool_configurator.py: V4-Pro with its 62 entries (one of them the draft layer's window) takes 23,749.84 B.
+def test_deepseek_v4_in_sglang() -> None:
+    layout = build_layout(
+        get_model("deepseek-ai/DeepSeek-V4-Pro").layer_counts(), tensor_parallel_size=8, context_parallel=1,
+        kv_cache_dtype="auto", fp32=False, edition=Edition("sglang", (0, 5)), block_size=1, num_speculative_tokens=0,
+    )  # fmt: skip
+    assert layout.bytes_per_token + 0.1 * 584 == pytest.approx(23_749.84, abs=0.01)
+    assert layout.main.block_tokens == 256
+
+
+# vLLM #47728 (v0.26): windows keep the tokens of both batches that async scheduling overlaps; gemma-3-27b has 6 groups
+# of windows of 1,024 and one full group.
+def test_two_batches_in_flight() -> None:
+    earlier, later = (plan("google/gemma-3-27b-it", version=v, length=131_072) for v in ("0.25.0", "0.26.0"))
+    held = {v: 8192 + 6 * (math.ceil((1023 + tokens) / 16) + 1) for v, tokens in (("a", 8192), ("b", 16_384))}
+    assert (earlier.num_kv_blocks + 1) / earlier.max_concurrency == pytest.approx(held["a"])
+    assert (later.num_kv_blocks + 1) / later.max_concurrency == pytest.approx(held["b"])
+
+
+# vLLM #51726 (v0.28): 16,384 tokens on devices of 160 GiB and more; #12369: at first by name, H100 and H200.
+@pytest.mark.parametrize(
+    ("gpu", "version", "expected"),
+    [("B200", "0.27.1", 8192), ("B200", "0.28.0", 16_384), ("H200 SXM", "0.28.0", 8192), ("MI300X", "0.8.5", 2048),
+     ("H100 SXM", "0.8.5", 8192), ("A100 SXM 80GB", "0.28.0", 2048), ("L40S", "0.19.0", 2048)],
+)  # fmt: skip
+def test_batch_by_device_and_version(gpu: str, version: str, expected: int) -> None:
+    assert plan(LLAMA, get_gpu(gpu), version=version).max_num_batched_tokens == expected
+
+
+# SGLang server arguments: swa_full_tokens_ratio 0.8 (gpt-oss: 18 full and 18 windowed layers), mamba_full_memory_ratio
+# 0.9 (Qwen3-Next: 12 full layers of 2 heads of 256).
+@pytest.mark.parametrize(
+    ("model", "block_bytes"),
+    [
+        ("openai/gpt-oss-120b", 18 * 1.8 * 8 * 2 * 64 * 2),
+        ("Qwen/Qwen3-Next-80B-A3B-Instruct", 12 * 2 * 2 * 256 * 2 * 1.9),
+        ("google/gemma-3-27b-it", 62 * 16 * 2 * 128 * 2),
+    ],
+)
+def test_pools_of_sglang(model: str, block_bytes: float) -> None:
+    made = plan(model, get_gpu("B300"), family="sglang", name="sglang", version="0.5", block_size=1)
+    assert made.block_bytes == pytest.approx(block_bytes)
+    assert made.kv_tokens == int(made.kv_pool_bytes // made.block_bytes)
+
+
+# Every family: whole blocks of the plan fill the pool but for less than one of them.
+@pytest.mark.parametrize(
+    "model",
+    ["openai/gpt-oss-20b", "google/gemma-3-27b-it", "Qwen/Qwen3.5-27B", "ai21labs/AI21-Jamba-Mini-1.6",
+     "deepseek-ai/DeepSeek-V2-Lite", "ibm-granite/granite-4.0-h-small", "LiquidAI/LFM2-8B-A1B",
+     "meta-llama/Llama-3.2-11B-Vision-Instruct", "google/gemma-3n-E4B-it", "state-spaces/mamba-2.8b-hf",
+     "nvidia/NVIDIA-Nemotron-Nano-9B-v2"],
+)  # fmt: skip
+def test_whole_blocks_fill_the_pool(model: str) -> None:
+    for version in ("0.8.5", "0.19.0", "0.28.0"):
+        made = plan(model, get_gpu("H200 SXM"), version=version, max_num_seqs=64)
+        blocks = made.logged_kv_blocks
+        assert blocks > 0
+        assert blocks * made.block_bytes <= made.kv_pool_bytes < (blocks + 1) * made.block_bytes
+        formula = next(item for item in made.formulas if item.name == "kv_blocks")
+        assert formula.value == blocks
+
+
+# Granite-4.0-H-Small: 4 attention layers × 8 heads × (128 + 128) × 2 B a token; a state of 128 heads × 64 × 128.
+def test_hybrid_of_granite() -> None:
+    made = plan("ibm-granite/granite-4.0-h-small", get_gpu("H200 SXM"), version="0.19.0", max_num_seqs=64)
+    assert made.kv_bytes_per_token == 4 * 8 * 256 * 2
+    state = next(x.mixer for x in get_model("ibm-granite/granite-4.0-h-small").layer_kinds if x.mixer.state_elements)
+    assert state.state_elements == 128 * 64 * 128
+    assert state.conv_elements == (128 * 64 + 2 * 128) * 3

@@ -25,6 +25,10 @@ CLASSES: tuple[tuple[str, str], ...] = (
     (r"gemma3:(\d+b)", "google/gemma-3-{}-it"),
     (r"48-layer moe class", "Qwen/Qwen3-30B-A3B"),
     (r"mistral-7b", "mistralai/Mistral-7B-Instruct-v0.3"),
+    (r"mixtral(?!.*8x22)", "mistralai/Mixtral-8x7B-Instruct-v0.1"),
+    (r"vicuna-(7|13)b", "lmsys/vicuna-{}b-v1.5"),
+    (r"llama-guard-3-8b", "meta-llama/Llama-3.1-8B-Instruct"),
+    (r"internvl2_5-78b", "OpenGVLab/InternVL3-78B"),
 )
 #: tags of Ollama's library that name another checkpoint than they seem to
 TAGS: tuple[tuple[str, str], ...] = (
@@ -49,7 +53,15 @@ QUANTIZATIONS: tuple[tuple[str, str], ...] = (
     (r"iq4[_-]?xs", "gguf_iq4_xs"),
     (r"iq4[_-]?nl", "gguf_iq4_nl"),
     (r"iq3[_-]?xxs", "gguf_iq3_xxs"),
+    (r"iq3[_-]?xs", "gguf_iq3_xs"),
+    (r"iq3[_-]?s", "gguf_iq3_s"),
+    (r"iq3[_-]?m", "gguf_iq3_m"),
     (r"iq2[_-]?xxs", "gguf_iq2_xxs"),
+    (r"iq2[_-]?xs", "gguf_iq2_xs"),
+    (r"iq2[_-]?s", "gguf_iq2_s"),
+    (r"iq2[_-]?m", "gguf_iq2_m"),
+    (r"iq1[_-]?s", "gguf_iq1_s"),
+    (r"iq1[_-]?m", "gguf_iq1_m"),
     (r"(?<![a-z])q8[_-]?0", "gguf_q8_0"),
     (r"(?<![a-z])q6[_-]?k", "gguf_q6_k"),
     (r"(?<![a-z])q5[_-]?k[_-]?s", "gguf_q5_k_s"),
@@ -63,8 +75,8 @@ QUANTIZATIONS: tuple[tuple[str, str], ...] = (
     (r"(?<![a-z])q2[_-]?k", "gguf_q2_k"),
     (r"gguf.*\b[bf]+16|[bf]+16.*gguf", "gguf_f16"),
     (r"(?<![a-z])q4[_-]?k|gguf|ollama", "gguf_q4_k_m"),
+    (r"gptq.{0,3}(int)?8(?![.\d])|gptq.*\bint8\b|w8a16|awq.{0,3}8 ?bit", "gptq_int8"),
     (r"w8a8|int8 w8a8|w8a8-int8|\bint8\b", "int8"),
-    (r"gptq[-_ ]?(int)?8(?![.\d])|w8a16", "gptq_int8"),
     (r"w4a16", "int4_g128"),
     (r"awq", "awq_int4"),
     (r"gptq|autoround|auto-round|int4|4.?bit", "gptq_int4"),
@@ -151,7 +163,7 @@ def find_model_key(name: str) -> str | None:
     contained = _longest_contained(plain) or _longest_contained(name)
     if contained is not None:
         return contained
-    return _by_pattern(name, CLASSES)
+    return _by_pattern(name, CLASSES) or _only_continuation(plain)
 
 
 def _by_pattern(name: str, table: tuple[tuple[str, str], ...]) -> str | None:
@@ -164,7 +176,7 @@ def _by_pattern(name: str, table: tuple[tuple[str, str], ...]) -> str | None:
 
 def _without_quantization(text: str) -> str:
     text = text.split("/")[-1]
-    noise = r"[-_ .]?(fp8([-_](dynamic|block|static))?|nvfp4|mxfp4|w\d+a\d+|quantized|awq|gptq|int\d|\d ?bit|gguf|"
+    noise = r"[-_ .]?(fp8([-_](dynamic|block|static))?|nvfp4|mxfp4|w\d+a\d+|quantized|awq|gptq|int\d|\d ?bits?|gguf|"
     noise += r"autoround|q\d[_-]?(k[_-]?[sml]|k|0)?|ud|resharded|bnb|bf16|unsloth)(?![a-z0-9])"
     before = None
     while before != text:
@@ -189,6 +201,13 @@ def _longest_contained(name: str) -> str | None:
         if len(short) >= 6 and at >= 0 and not text[at + len(short) : at + len(short) + 1].isdigit():
             return _reduced_names()[short]
     return None
+
+
+def _only_continuation(name: str) -> str | None:
+    """Catalog model whose short name begins with the published one, when all that do have one size."""
+    text = re.sub(r"[^a-z0-9.]", "", _without_quantization(name).lower())
+    fits = [key for short, key in _reduced_names().items() if len(text) >= 6 and short.startswith(text)]
+    return fits[0] if len({get_model(key).num_parameters for key in fits}) == 1 else None
 
 
 def _by_cache_per_token(name: str) -> str | None:

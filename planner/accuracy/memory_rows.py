@@ -28,6 +28,11 @@ FAMILY_OF_ENGINE = (("sglang", "sglang"), ("llama.cpp", "llamacpp"), ("ollama", 
                     ("tgi", "tgi"), ("vllm", "vllm"))  # fmt: skip
 #: GPUs that a row may mean when it names none, the smallest first
 ASSUMED_GPUS = ("H100 SXM", "H200 SXM", "B200")
+#: sizes of device that a row may mean when it prints what its budget held
+DEVICE_CLASSES = ("RTX 4080", "RTX 4090", "RTX 5090", "A100 SXM 40GB", "RTX 6000 Ada", *ASSUMED_GPUS)
+RUNTIME_SHARE = 0.03  # of the budget: the least that activations and buffers take beside weights and pool
+#: a pool that shrinks with the length: prompts are profiled whole, so they are not chunked
+WHOLE_PROMPTS = re.compile(r"KV shrank\b.*\bwhen max_model_len grew|no[-_]enable[-_]chunked[-_]prefill")
 WITHOUT_VISION = re.compile(r"no vision|language[-_]model[-_]only|limit[-_]mm[-_]per[-_]prompt\S*\Wimage\W{1,3}0\b")
 FREE_AFTER_WEIGHTS = 0.1  # share of the budget that the assumed GPU must leave beside the weights
 
@@ -75,7 +80,7 @@ def read_case(row: dict[str, str]) -> MemoryCase:
     engine, parallelism = engine_of(row, notes), parallelism_of(row)
     weight_dtype = weight_dtype_of(row, model)
     if not known:
-        gpu = assumed_gpu(model, weight_dtype, parallelism)
+        gpu = device_of_budget(row, engine) or assumed_gpu(model, weight_dtype, parallelism)
     if weight_dtype == "auto" and not row.get("weight_quant") and known and engine.family == "vllm":
         share = engine.gpu_memory_utilization or 0.9
         weight_dtype = narrowest_needed(model, gpu, parallelism, share)
@@ -110,6 +115,7 @@ def engine_of(row: dict[str, str], notes: str) -> EngineSettings:
         max_num_batched_tokens=first_integer(row.get("max_num_batched_tokens", ""))
         or flag_integer(notes, "max[-_]num[-_]batched[-_]tokens|chunked[-_]prefill[-_]size"),
         block_size=block_size_of(row, family, notes),
+        enable_chunked_prefill=not WHOLE_PROMPTS.search(notes),
         cuda_graphs=not ("true" in row.get("enforce_eager", "").lower() or "enforce-eager" in notes),
         num_speculative_tokens=speculative_tokens(notes),
         cache_state_prefixes=bool(re.search(r"(?<!no )prefix caching|enable[-_]prefix[-_]caching(?!=False)", notes)),
@@ -176,6 +182,24 @@ def assumed_gpu(model: ModelShape, weight_dtype: str, parallelism: Parallelism) 
         if weights < (1 - FREE_AFTER_WEIGHTS) * 0.9 * visible_memory_bytes(gpu):
             return gpu
     return get_gpu(ASSUMED_GPUS[-1])
+
+
+def device_of_budget(row: dict[str, str], engine: EngineSettings) -> Gpu | None:
+    """Smallest usual device whose budget holds the weights and the pool that a row prints; None without both.
+
+    A row that names no device still says its size so; nothing that is predicted is taken from it.
+    """
+    printed = [_gib_at_start(row.get(name, "")) for name in ("weights_gib_per_gpu", "available_kv_gib")]
+    if engine.family != "vllm" or not all(printed):
+        return None
+    needed = sum(size for size in printed if size) * GIB / (1 - RUNTIME_SHARE)
+    share = engine.gpu_memory_utilization or 0.9
+    return next((gpu for gpu in map(get_gpu, DEVICE_CLASSES) if needed <= share * visible_memory_bytes(gpu)), None)
+
+
+def _gib_at_start(text: str) -> float | None:
+    found = re.match(r"\d+(\.\d+)?$", text.strip())
+    return float(found[0]) if found else None
 
 
 def narrowest_needed(model: ModelShape, gpu: Gpu, parallelism: Parallelism, share: float) -> str:
@@ -297,6 +321,7 @@ def gpu_of(name: str, memory: str) -> tuple[Gpu, bool]:
         return min((gpu_of(part, memory) for part in parts), key=lambda found: found[0].memory_gib)
     visible = _visible_gib(memory) or _visible_gib_in_name(name)
     gpu, known = _catalog_gpu(name), True
+    memory = memory or _slice_of(name) or ("" if gpu else _sheet_memory(name))
     if gpu is None:
         marketing = re.search(r"(\d+)", memory) or re.search(r"(\d+) ?GB", name)
         size = visible or (float(marketing[1]) if marketing else 80.0)
@@ -308,11 +333,35 @@ def gpu_of(name: str, memory: str) -> tuple[Gpu, bool]:
         listed = (visible * GIB + DRIVER_RESERVE_BYTES) / (1 - DRIVER_RESERVE_SHARE) / GIB
         listed = visible if gpu.vendor.upper() != "NVIDIA" else listed
         return dataclasses.replace(gpu, memory_gib=listed), True
-    stated = re.match(r"\s*~?(\d+)\s*(?:GB)?\s*$", memory)
+    stated = re.match(r"\s*~?(\d+)\s*(?:GB)?\s*$", memory or _size_in(name))
     if stated and abs(int(stated[1]) / gpu.memory_gb - 1) > 0.12:
         gib = float(stated[1])
         return dataclasses.replace(gpu, memory_gb=gib, memory_gib=gib), True
     return gpu, known
+
+
+def _slice_of(name: str) -> str:
+    """Memory of a part of a GPU: a MIG slice "3g.40gb", or a vGPU profile "A100D-40C"."""
+    found = re.search(r"\b\d+g\.(\d+)gb", name, re.IGNORECASE) or re.search(r"\b[A-Z]+\d+[A-Z]*-(\d+)[CQAB]\b", name)
+    return f"{found[1]} GB" if found else ""
+
+
+def _size_in(name: str) -> str:
+    found = re.search(r"\b(\d+) ?GB\b", name)
+    return found[1] if found else ""
+
+
+@cache
+def _sheets() -> tuple[tuple[re.Pattern[str], str], ...]:
+    file = Path(__file__).parent.parent / "catalog" / "device_memory.csv"
+    with file.open(encoding="utf-8", newline="") as stream:
+        return tuple((re.compile(row["pattern"], re.IGNORECASE), row["memory_gb"]) for row in csv.DictReader(stream))
+
+
+def _sheet_memory(name: str) -> str:
+    """Memory of a device that the GPU catalog lacks, from its data sheet; "" when it is not known."""
+    stated = _size_in(name)
+    return stated or next((f"{size} GB" for pattern, size in _sheets() if pattern.search(name)), "")
 
 
 def gpu_class_in(notes: str) -> str:

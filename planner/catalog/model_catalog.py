@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import difflib
 import json
+from dataclasses import fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -11,8 +13,31 @@ from typing import Any
 from planner.errors import InvalidInput
 from planner.model import ModelShape
 from planner.model_config import model_from_config
+from planner.model_config.vision import ESTIMATED_TOWER
 
 _FILE = Path(__file__).with_name("models.json")
+_HUB_FILE = _FILE.with_name("hub_models.csv")
+HUB_SOURCE = "figures and total of the hub, as PyPI llmfit 1.1.17 embeds them (hf_models.json, MIT licence)"
+HUB_NUMBERS = (
+    "num_hidden_layers",
+    "hidden_size",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "head_dim",
+    "intermediate_size",
+    "vocab_size",
+    "max_position_embeddings",
+    "num_experts",
+    "num_experts_per_tok",
+    "moe_intermediate_size",
+)
+
+
+@lru_cache(maxsize=1)
+def _hub() -> dict[str, dict[str, str]]:
+    """Further models by id: the most downloaded of the hub whose figures give the published total exactly."""
+    with _HUB_FILE.open(encoding="utf-8", newline="") as stream:
+        return {row["id"]: row for row in csv.DictReader(stream)}
 
 
 @lru_cache(maxsize=1)
@@ -46,6 +71,8 @@ def find_model_id(name: str) -> str | None:
     if not wanted:
         return None
     fits = [key for key in entries if key.lower() == wanted or key.lower().split("/")[-1] == wanted]
+    fits = fits or [key for key in _hub() if key.lower() == wanted]
+    fits = fits or [key for key in _hub() if key.lower().split("/")[-1] == wanted]
     if not fits:
         fits = [key for key in entries if key.lower().endswith(wanted)]
     return fits[0] if len(fits) == 1 else None
@@ -73,11 +100,38 @@ def get_model(name: str) -> ModelShape:
     key = find_model_id(name) if isinstance(name, str) else None
     if key is None:
         raise InvalidInput("model", name, _suggestion(str(name)))
+    if key not in _entries():
+        row = _hub()[key]
+        shape = model_from_config(_hub_config(row), key)
+        return _replaced(shape, published_parameters=int(row["parameters"]), source=HUB_SOURCE)
     entry = _entries()[key]
     shape = model_from_config(entry["config"], key)
-    fields = {field: getattr(shape, field) for field in shape.__dataclass_fields__ if field != "num_layers"}
-    fields |= {"published_parameters": entry.get("published_parameters"), "source": entry.get("config_source", "")}
-    return ModelShape(**fields)
+    published = entry.get("published_parameters")
+    shape = _replaced(shape, published_parameters=published, source=entry.get("config_source", ""))
+    return _with_measured_tower(shape)
+
+
+def _replaced(shape: ModelShape, **changes: Any) -> ModelShape:
+    values = {item.name: getattr(shape, item.name) for item in fields(shape) if item.init}
+    return ModelShape(**(values | changes))
+
+
+def _with_measured_tower(shape: ModelShape) -> ModelShape:
+    """The tower as the published total less the language model, where the config gives too little of it."""
+    others = tuple(note for note in shape.estimated_fields if not note.startswith(ESTIMATED_TOWER))
+    if shape.published_parameters is None or len(others) == len(shape.estimated_fields):
+        return shape
+    tower = shape.published_parameters - shape.num_parameters
+    return _replaced(shape, vision_parameters=tower, estimated_fields=others) if tower > 0 else shape
+
+
+def _hub_config(row: dict[str, str]) -> dict[str, Any]:
+    config: dict[str, Any] = {name: int(row[name]) for name in HUB_NUMBERS if row[name]}
+    return config | {
+        "model_type": row["model_type"],
+        "tie_word_embeddings": row["tied"] == "yes",
+        "attention_bias": row["attention_bias"] == "yes",
+    }
 
 
 def _suggestion(name: str) -> str:
@@ -85,27 +139,3 @@ def _suggestion(name: str) -> str:
     near = difflib.get_close_matches(name.strip().lower()[:200], list(lower), n=4, cutoff=0.5)
     names = list(dict.fromkeys(lower[key] for key in near)) or list(_entries())[:3]
     return f"a catalog model, such as {', '.join(names)}; or paste its config.json"
-
-
-def model_facts(name: str) -> dict[str, Any]:
-    """What the catalog knows of a model beside its shape.
-
-    Parameters
-    ----------
-    name : str
-        As for `get_model`.
-
-    Returns
-    -------
-    dict
-        id, licence, source, config_source, published_parameters, published_source, note.
-
-    Raises
-    ------
-    InvalidInput
-        When the catalog has no such model.
-    """
-    key = find_model_id(name) if isinstance(name, str) else None
-    if key is None:
-        raise InvalidInput("model", name, _suggestion(str(name)))
-    return {field: value for field, value in _entries()[key].items() if field != "config"}

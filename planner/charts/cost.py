@@ -8,7 +8,7 @@ import numpy as np
 
 from planner.answer import ChainLink
 from planner.charts.policies import in_sentence
-from planner.charts.style import COLOUR, Chart, figure, label, layout, line_at, log_ticks
+from planner.charts.style import COLOUR, Chart, bars, figure, label, layout, line_at, log_ticks
 from planner.cost import CostPlan
 from planner.units import format_number, format_usd
 
@@ -25,16 +25,13 @@ def gpu_chain(links: tuple[ChainLink, ...], num_gpus: int) -> Chart:
         subtitle="GPUs that each reason alone would need",
         figure=figure(
             [
-                {
-                    "type": "bar",
-                    "orientation": "h",
-                    "x": values,
-                    "y": [link.reason for link in links],
-                    "text": [format_number(link.gpus) for link in links],
-                    "textposition": "auto",
-                    "marker": {"color": [COLOUR["here"] if link is decisive else COLOUR["neutral"] for link in links]},
-                    "hovertemplate": "%{y}: %{text} GPUs<extra></extra>",
-                }
+                bars(
+                    [link.reason for link in links],
+                    values,
+                    [format_number(link.gpus) for link in links],
+                    "%{text} GPUs",
+                    marker={"color": [COLOUR["here"] if link is decisive else COLOUR["neutral"] for link in links]},
+                )
             ],
             layout(
                 x="GPUs",

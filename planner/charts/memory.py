@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from planner.charts.style import COLOUR, HATCH, Chart, figure, label, layout, legend_below
+from planner.charts.style import COLOUR, HATCH, Chart, bars, figure, label, layout, legend_below, line_at
+from planner.engine import KvReservation
 from planner.memory_plan import MemoryPlan
+from planner.sizing.verdict import PARTLY_ON_CPU, REFUSED_DIVISION, REFUSED_FREE_MEMORY, REFUSED_STATES
 from planner.units import GIB, format_number, format_percent
 
 GROUP_TITLES = {
@@ -18,8 +20,10 @@ GROUP_TITLES = {
     "router": "Routers",
     "state": "State layers",
     "norm": "Norms",
-    "vision": "Vision encoder",
+    "vision": "Vision or audio encoder",
     "mtp": "Draft (MTP) layers",
+    "lora": "LoRA slots",
+    "draft": "Draft model",
     "rope_cache": "Rotary tables",
 }
 
@@ -53,6 +57,7 @@ def parts(
         ("activations", "Activations", memory.activation_bytes),
         ("cuda_graphs", "CUDA graphs", memory.cuda_graph_bytes),
         ("runtime", "Runtime", memory.non_torch_bytes),
+        ("occupied", "Other processes", memory.occupied_bytes),
         ("free", "Free", max(0.0, memory.free_bytes)),
     ]
     return found
@@ -61,16 +66,35 @@ def parts(
 def memory_finding(memory: MemoryPlan, held_fraction: float | None = None) -> str:
     """What the memory bar shows, in a sentence."""
     if not memory.starts:
-        need = memory.weights_bytes + memory.activation_bytes + memory.non_torch_bytes
-        if memory.kv_pool_bytes <= 0 and need > memory.budget_bytes:
-            return f"Weights and runtime alone need {format_number((need - memory.budget_bytes) / GIB)} GiB too much"
-        return f"The KV cache left over holds {memory.kv_tokens:,} tokens, too few to start"
+        return _refused_finding(memory)
     weights, pool = memory.weights_bytes / memory.total_bytes, memory.kv_pool_bytes / memory.total_bytes
     if held_fraction is not None and held_fraction > 0.9:
         return "The KV cache is full at the peak: memory limits this GPU"
     if weights > pool:
         return f"Weights take {format_percent(weights)} of the GPU, the KV cache {format_percent(pool)}"
     return f"The KV cache gets {format_percent(pool)} of the GPU, weights take {format_percent(weights)}"
+
+
+def _refused_finding(memory: MemoryPlan) -> str:
+    need = memory.weights_bytes + memory.activation_bytes + memory.non_torch_bytes + max(0.0, memory.kv_pool_bytes)
+    if memory.outcome == PARTLY_ON_CPU:
+        return (
+            f"{need / GIB:.1f} GiB are needed, {memory.budget_bytes / GIB:.1f} GiB are there: the rest goes to the CPU"
+        )
+    if memory.outcome == REFUSED_STATES:
+        return (
+            f"{memory.logged_kv_blocks:,} states fit into what is left, {memory.max_num_seqs:,} sequences are allowed"
+        )
+    if memory.outcome == REFUSED_FREE_MEMORY:
+        return f"Other processes hold {memory.occupied_bytes / GIB:.1f} GiB of what the engine wants"
+    if memory.outcome == REFUSED_DIVISION:
+        return "The engine refuses this split before it takes any memory"
+    if memory.kv_pool_bytes < 0:
+        return f"Weights and runtime alone need {format_number(-memory.kv_pool_bytes / GIB)} GiB too much"
+    return (
+        f"The KV cache left over holds {memory.longest_context_tokens:,} tokens, too few for a sequence of "
+        f"{memory.max_model_len:,}"
+    )
 
 
 def memory_bar(
@@ -158,16 +182,13 @@ def weights_by_group(memory: MemoryPlan) -> Chart:
         subtitle="Weights on each GPU by tensor group, GiB",
         figure=figure(
             [
-                {
-                    "type": "bar",
-                    "orientation": "h",
-                    "x": sizes,
-                    "y": names,
-                    "marker": {"color": COLOUR["weights"]},
-                    "text": [f"{size:.2f}" for size in sizes],
-                    "textposition": "auto",
-                    "hovertemplate": "%{y}: %{x:.3f} GiB<extra></extra>",
-                }
+                bars(
+                    names,
+                    sizes,
+                    [f"{size:.2f}" for size in sizes],
+                    "%{x:.3f} GiB",
+                    marker={"color": COLOUR["weights"]},
+                )
             ],
             layout(x="GiB", height=max(180, 46 + 34 * len(rows)), showlegend=False),
         ),
@@ -175,28 +196,76 @@ def weights_by_group(memory: MemoryPlan) -> Chart:
     )
 
 
-def concurrency(memory: MemoryPlan) -> Chart:
-    """Sequences that run at once: at full length, reserved and paged at the traffic's lengths."""
-    names = ["At full context", "Traffic, each reserving the maximum", "Traffic, paged"]
-    values = [memory.max_concurrency, memory.typical_concurrency_reserved, memory.typical_concurrency_paged]
+def concurrency(
+    memory: MemoryPlan, reservation: KvReservation = KvReservation.PAGED, own: float | None = None
+) -> Chart | None:
+    """Sequences that fit at once: at full length, reserved and paged at the traffic's lengths.
+
+    Parameters
+    ----------
+    memory : MemoryPlan
+        The pool.
+    reservation : KvReservation
+        What this engine does; its bar says so.
+    own : float, optional
+        Sequences that fit when each reserves its prompt and answer limit, for engines that do.
+
+    Returns
+    -------
+    Chart or None
+        None when nothing fits.
+    """
+    if memory.num_kv_blocks <= 0:
+        return None
+    rows = [
+        ("At full context", memory.max_concurrency, "neutral", None),
+        ("Traffic, reserving the maximum", memory.typical_concurrency_reserved, "kv_reserved", "reserve_max"),
+        ("Traffic, paged", memory.typical_concurrency_paged, "kv_used", "paged"),
+    ]
+    if reservation is KvReservation.OUTPUT_LIMIT and own is not None:
+        rows.insert(2, ("Traffic, reserving the answer limit", own, "kv_unused", "reserve_output"))
+    names = [f"{name}<br>(this engine)" if kind == reservation.value else name for name, _, _, kind in rows]
+    values = [value for _, value, _, _ in rows]
     ratio = memory.typical_concurrency_paged / max(memory.typical_concurrency_reserved, 1e-9)
+    title = (
+        f"Paging holds {format_number(ratio, 2)} times as many of these requests as reserving"
+        if ratio > 1.05
+        else "Paging and reserving hold equally many of these requests"
+    )
+    limit = memory.max_num_seqs
+    shown = limit < 1.3 * max(values)
     return Chart(
-        title=f"Paging runs {format_number(ratio, 2)} times as many of these requests at once as reserving",
+        title=title,
         subtitle="Sequences that fit in the KV pool of one replica",
         figure=figure(
             [
-                {
-                    "type": "bar",
-                    "orientation": "h",
-                    "x": values,
-                    "y": names,
-                    "marker": {"color": [COLOUR["neutral"], COLOUR["kv_reserved"], COLOUR["kv_used"]]},
-                    "text": [format_number(value) for value in values],
-                    "textposition": "auto",
-                    "hovertemplate": "%{y}: %{x:.1f}<extra></extra>",
-                }
+                bars(
+                    names,
+                    values,
+                    [format_number(value) for value in values],
+                    "%{x:.1f}",
+                    marker={"color": [COLOUR[colour] for _, _, colour, _ in rows]},
+                )
             ],
-            layout(x="sequences at once", height=190, showlegend=False),
+            layout(
+                x="sequences at once",
+                height=80 + 44 * len(rows),
+                showlegend=False,
+                xaxis={"range": [0, 1.05 * max(*values, limit if shown else 0.0)]},
+                shapes=[line_at("x", limit, COLOUR["here"], "dash")] if shown else [],
+                annotations=[
+                    label(
+                        f"scheduler's limit {limit:,}",
+                        limit,
+                        1.0,
+                        COLOUR["here"],
+                        yref="paper",
+                        xanchor="right" if limit > 0.5 * max(values) else "left",
+                    )
+                ]
+                if shown
+                else [],
+            ),
         ),
-        alt="; ".join(f"{n}: {format_number(v)} sequences" for n, v in zip(names, values, strict=True)),
+        alt="; ".join(f"{name}: {format_number(value)} sequences" for name, value, _, _ in rows),
     )

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from planner.charts.style import COLOUR, HATCH, POLICY_COLOUR, Chart, figure, layout, legend_below, time_ticks
+from planner.charts.style import (
+    COLOUR,
+    HATCH,
+    POLICY_COLOUR,
+    Chart,
+    Figure,
+    bars,
+    figure,
+    layout,
+    legend_below,
+    time_ticks,
+)
 from planner.policies import PolicyOutcome
 from planner.units import format_duration, format_number, format_percent
 
@@ -19,17 +31,17 @@ def in_sentence(title: str) -> str:
 def _bars(
     outcomes: tuple[PolicyOutcome, ...], values: list[float], texts: list[str], hover: str, **more: Any
 ) -> dict[str, Any]:
-    return {
-        "type": "bar",
-        "orientation": "h",
-        "y": [SHORT.get(item.name, item.title) for item in outcomes],
-        "textangle": 0,
-        "x": values,
-        "text": texts,
-        "textposition": "auto",
-        "hovertemplate": "%{y}: " + hover + "<extra></extra>",
-        **more,
-    }
+    return bars([SHORT.get(item.name, item.title) for item in outcomes], values, texts, hover, **more)
+
+
+def _one_bar_each(
+    outcomes: tuple[PolicyOutcome, ...], values: list[float], hover: str, axis: str, height: int = 230
+) -> Figure:
+    """One bar for each policy, in its colour."""
+    colours = [POLICY_COLOUR.get(item.name, COLOUR["neutral"]) for item in outcomes]
+    shown = [value if math.isfinite(value) else 0.0 for value in values]
+    trace = _bars(outcomes, shown, [format_number(value) for value in values], hover, marker={"color": colours})
+    return figure([trace], layout(x=axis, height=height, showlegend=False, yaxis={"autorange": "reversed"}))
 
 
 def throughput_finding(outcomes: tuple[PolicyOutcome, ...]) -> str:
@@ -47,18 +59,7 @@ def throughput(outcomes: tuple[PolicyOutcome, ...], *, height: int = 240) -> Cha
     return Chart(
         title=throughput_finding(outcomes),
         subtitle="Tokens per second of one replica while the queue never empties, prompt and output",
-        figure=figure(
-            [
-                _bars(
-                    outcomes,
-                    values,
-                    [format_number(value) for value in values],
-                    "%{x:,.0f} tokens/s",
-                    marker={"color": [POLICY_COLOUR.get(item.name, COLOUR["neutral"]) for item in outcomes]},
-                )
-            ],
-            layout(x="tokens per second", height=height, showlegend=False, yaxis={"autorange": "reversed"}),
-        ),
+        figure=_one_bar_each(outcomes, values, "%{x:,.0f} tokens/s", "tokens per second", height),
         alt="; ".join(f"{item.title}: {item.capacity_tokens_per_s:,.0f} tokens per second" for item in outcomes),
     )
 
@@ -70,18 +71,7 @@ def slots(outcomes: tuple[PolicyOutcome, ...], max_num_seqs: int) -> Chart:
     return Chart(
         title=f"{outcomes[most].title} keeps {format_number(values[most])} sequences running, most of all",
         subtitle=f"Mean sequences running at once at the offered rate (at most {max_num_seqs:,} slots)",
-        figure=figure(
-            [
-                _bars(
-                    outcomes,
-                    values,
-                    [format_number(value) for value in values],
-                    "%{x:.1f} running",
-                    marker={"color": [POLICY_COLOUR.get(item.name, COLOUR["neutral"]) for item in outcomes]},
-                )
-            ],
-            layout(x="sequences running", height=230, showlegend=False, yaxis={"autorange": "reversed"}),
-        ),
+        figure=_one_bar_each(outcomes, values, "%{x:.1f} running", "sequences running"),
         alt="; ".join(f"{item.title}: {v:.1f} running" for item, v in zip(outcomes, values, strict=True)),
     )
 
@@ -171,7 +161,6 @@ def waits(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
 def cost(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
     """USD per million tokens of each policy at full load."""
     values = [item.usd_per_million_tokens_at_capacity for item in outcomes]
-    shown = [value if value != float("inf") else 0.0 for value in values]
     ratio = values[0] / values[-1] if values[-1] and values[0] != float("inf") else 0.0
     return Chart(
         title=f"{outcomes[0].title} costs {format_number(ratio, 2)}× as much per token as "
@@ -179,18 +168,7 @@ def cost(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
         if ratio
         else "Price of a token under each policy",
         subtitle="USD per million tokens of one replica at full load",
-        figure=figure(
-            [
-                _bars(
-                    outcomes,
-                    shown,
-                    [format_number(value) for value in values],
-                    "%{x:.3g} USD per million tokens",
-                    marker={"color": [POLICY_COLOUR.get(item.name, COLOUR["neutral"]) for item in outcomes]},
-                )
-            ],
-            layout(x="USD per million tokens", height=230, showlegend=False, yaxis={"autorange": "reversed"}),
-        ),
+        figure=_one_bar_each(outcomes, values, "%{x:.3g} USD per million tokens", "USD per million tokens"),
         alt="; ".join(f"{item.title}: {format_number(v)} USD" for item, v in zip(outcomes, values, strict=True)),
     )
 

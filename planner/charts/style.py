@@ -24,6 +24,7 @@ COLOUR = {
     "activations": "#d99a1c",
     "cuda_graphs": "#a0714f",
     "runtime": "#8b7fa8",
+    "occupied": "#5d6470",
     "free": "#aab2bd",
     "p50": "#2ba3c9",
     "p95": "#c2488f",
@@ -93,6 +94,21 @@ def log_ticks(low: float, high: float, write: Callable[[float], str]) -> dict[st
 def time_ticks(low_s: float, high_s: float) -> dict[str, Any]:
     """Ticks of a logarithmic time axis in the unit that a person would use."""
     return log_ticks(low_s, high_s, format_duration)
+
+
+def bars(names: list[str], values: list[float], texts: list[str], hover: str, **more: Any) -> dict[str, Any]:
+    """One trace of horizontal bars, each with its figure; `hover` stands after the name, `more` joins the trace."""
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "y": names,
+        "x": values,
+        "text": texts,
+        "textposition": "auto",
+        "textangle": 0,
+        "hovertemplate": "%{y}: " + hover + "<extra></extra>",
+        **more,
+    }
 
 
 def line_at(axis: str, value: float, colour: str, dash: str = "dash") -> dict[str, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from planner.answer import Plan
+from planner.answer import Plan, fit_in_pool, run_at_once
 from planner.charts.policies import in_sentence
 from planner.confidence import Band
 from planner.saturation import LoadPoint
@@ -177,9 +177,11 @@ def memory_sentence(plan: Plan) -> str:
     m = plan.memory
     if not m.starts:
         return plan.headline
+    held, running = fit_in_pool(plan), run_at_once(plan)
+    limited = f"; the scheduler runs at most {format_number(running)}" if running < 0.995 * held else ""
     return (
-        f"{m.kv_tokens:,} tokens of KV cache on each replica: {format_number(m.max_concurrency)} sequences of "
-        f"{m.max_model_len:,} tokens, or {format_number(m.typical_concurrency_paged)} of this traffic, at once"
+        f"{m.kv_tokens:,} tokens of KV cache on each replica: room for {format_number(m.max_concurrency)} sequences "
+        f"of {m.max_model_len:,} tokens, or {format_number(held)} of this traffic{limited}"
     )
 
 

@@ -9,11 +9,12 @@ import streamlit as st
 
 from planner.catalog.engine_catalog import engine_names
 from planner.catalog.gpu_catalog import get_gpu, gpu_names
-from planner.catalog.length_catalog import LENGTH_SET_TITLES, length_set_names
+from planner.catalog.length_catalog import length_set_names
 from planner.catalog.model_catalog import model_names
 from planner.dashboard import urlstate
 from planner.dashboard.config_text import fetch_from_hub, pruned
 from planner.dashboard.widgets import plain, prose
+from planner.dashboard.words import WORDS, field_label, short
 from planner.errors import InvalidInput
 from planner.presets import preset, preset_names
 from planner.quantization import kv_dtype_names, weight_dtype_names
@@ -39,34 +40,6 @@ OPTIONS: dict[str, Callable[[], tuple[str, ...]]] = {
     "kv_cache_dtype": kv_dtype_names,
     "length_trace": length_set_names,
     "draft_model": lambda: ("", *model_names()),
-}
-WORDS = {
-    "model": {CUSTOM: "Enter the shape by hand", CONFIG: "From a config.json"},
-    "gpu": {CUSTOM: "Enter a GPU by hand"},
-    "weight_dtype": {"auto": "as published"},
-    "kv_cache_dtype": {"auto": "16 bit, as the model"},
-    "demand": {"users": "Users × requests per hour", "rate": "Requests per second", "daily": "Requests per day"},
-    "arrivals": {
-        "poisson": "Poisson, independent users",
-        "bursty": "Bursty",
-        "once": "All at once",
-        "closed": "Closed loop of N users",
-    },
-    "lengths": {
-        "trace": "As in a real trace",
-        "lognormal": "Lognormal: mean and spread",
-        "normal": "Normal: mean and spread",
-        "constant": "Constant",
-    },
-    "length_trace": LENGTH_SET_TITLES,
-    "chunked_prefill": {"auto": "as the engine", "on": "on", "off": "off"},
-    "draft_model": {"": "none: own layers where the model has them"},
-    "router": {
-        "round_robin": "Round robin",
-        "random": "Random",
-        "least_outstanding": "Fewest unfinished requests",
-        "power_of_two": "The lesser of two at random",
-    },
 }
 STEPS = {
     "ttft_target_s": 0.1,
@@ -99,12 +72,15 @@ STEPS = {
     "kv_offload_gib": 16.0,
     "max_lora_rank": 8,
     "patience_s": 1.0,
+    "timeout_s": 10.0,
+    "lora_popularity": 0.1,
 }
 PLACEHOLDERS = {  # what an empty field means, by field or group
     "engine": "engine's own",
     "advanced": "engine's own",
     "prices": "from the price list",
     "patience_s": "waits for ever",
+    "timeout_s": "waits for ever",
     "output_limit_tokens": "up to the context",
 }
 
@@ -130,6 +106,8 @@ def relevant(name: str, s: dict[str, Any]) -> bool:
         "output_spread": s["lengths"] in ("lognormal", "normal"),
         "speculative_acceptance": bool(s["num_speculative_tokens"]),
         "draft_model": bool(s["num_speculative_tokens"]),
+        "num_prefix_groups": bool(s["shared_prefix_tokens"]),
+        "lora_popularity": bool(s["num_lora_adapters"]),
         "max_loras": bool(s["num_lora_adapters"]),
         "max_lora_rank": bool(s["num_lora_adapters"]),
         "router": s["arrivals"] in OPEN_LOOP_KINDS,
@@ -187,7 +165,7 @@ def _nested(group: str, held: dict[str, Any], errors: dict[str, str]) -> None:
 
 def _field(name: str, meta: Any, error: str | None) -> None:
     """Draw one field as the widget that its declaration asks for."""
-    label = meta["label"] + (f" ({meta['unit']})" if meta["unit"] else "")
+    label = field_label(name)
     about = meta["help"] or None
     key, state = urlstate.key(name), st.session_state
     common: dict[str, Any] = {"key": key, "help": about, "persist_state": "session"}
@@ -196,7 +174,7 @@ def _field(name: str, meta: Any, error: str | None) -> None:
         if state[key] not in choices:
             choices.insert(0, state[key])
         words = WORDS.get(name, {})
-        st.selectbox(label, choices, format_func=lambda value: words.get(value, _short(value)), **common)
+        st.selectbox(label, choices, format_func=lambda value: words.get(value, short(value)), **common)
     elif meta["kind"] == "flag":
         st.checkbox(label, **common)
     elif meta["kind"] == "text":
@@ -231,10 +209,6 @@ def _number(name: str, label: str, meta: Any, common: dict[str, Any]) -> None:
         **start,
         **common,
     )
-
-
-def _short(value: str) -> str:
-    return value.rsplit("/", 1)[-1]
 
 
 def _start_from() -> None:
@@ -322,7 +296,7 @@ def summary(group: str, s: Scenario) -> str:
         f" · PP {s.pipeline_parallel_size}" if s.pipeline_parallel_size > 1 else ""
     )
     lines = {
-        "model": f"{_short(s.model_shape.name)} · {WORDS['weight_dtype'].get(s.weight_dtype, s.weight_dtype)} · "
+        "model": f"{short(s.model_shape.name)} · {WORDS['weight_dtype'].get(s.weight_dtype, s.weight_dtype)} · "
         f"{s.max_model_len:,} tokens",
         "hardware": f"{s.gpu} · {split}{replicas}",
         "advanced": ", ".join(_tuned(s)) or "as the engine",

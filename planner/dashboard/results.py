@@ -16,8 +16,7 @@ from planner.policies import PolicyOutcome
 from planner.scenario import Scenario
 from planner.search import Change, Search, recommend, what_would_change
 from planner.simulation.records import FINISHED, SimulationResult
-from planner.sizing import kv_bytes_for
-from planner.units import GIB, KIB, MIB, format_gib, format_number
+from planner.units import format_number
 
 MISTAKES = {
     "one_at_a_time": "Benchmarking with one request at a time",
@@ -54,51 +53,6 @@ def current_plan() -> Plan:
 def serving_replicas(done: Plan) -> int:
     """Replicas that share the load."""
     return serving(done)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
-    """A sum that must come out, in words, and whether it does."""
-
-    text: str
-    holds: bool
-
-
-def pool_identity(done: Plan) -> Identity:
-    """Tokens × bytes per token against the pool: equal up to the blocks that the engine keeps back.
-
-    With windows or states a token has no single size; then sequences × bytes per sequence must fit the pool.
-    """
-    memory, s = done.memory, done.scenario
-    pool = max(0.0, memory.kv_pool_bytes)
-    tokens = memory.num_kv_blocks * memory.block_size
-    if tokens <= 0 or memory.kv_tokens <= 0:
-        return Identity(text="No pool is left, so there are no tokens: 0 × anything = 0.", holds=memory.kv_tokens <= 0)
-    product = tokens * memory.kv_bytes_per_token
-    block = memory.block_size * memory.kv_bytes_per_token
-    if abs(pool - product) <= 2.01 * block:
-        return Identity(
-            text=f"{memory.num_kv_blocks:,} blocks × {memory.block_size} = {tokens:,} tokens × "
-            f"{memory.kv_bytes_per_token / KIB:,.4g} KiB = {product / GIB:,.3f} GiB of a pool of "
-            f"{pool / GIB:,.3f} GiB; the remaining {(pool - product) / MIB:,.1f} MiB are the engine's null block and "
-            "less than one block.",
-            holds=product <= pool * (1 + 1e-9),
-        )
-    each = kv_bytes_for(
-        done.model,
-        memory.max_model_len,
-        kv_cache_dtype=s.kv_cache_dtype,
-        tensor_parallel_size=s.tensor_parallel_size,
-        weight_dtype=s.weight_dtype,
-    )
-    used = memory.max_concurrency * each / s.pipeline_parallel_size
-    return Identity(
-        text=f"Windows, states or uneven stages: a token has no single size. {memory.max_concurrency:,.2f} sequences "
-        f"of {memory.max_model_len:,} tokens × {format_gib(each / s.pipeline_parallel_size, 4)} = {used / GIB:,.3f} "
-        f"of {pool / GIB:,.3f} GiB of pool; the rest is what blocks, groups and window slack round up. The engine logs "
-        f"{memory.kv_tokens:,} tokens.",
-        holds=used <= pool * 1.001 or s.pipeline_parallel_size > 1,
-    )
 
 
 def latency_samples(result: SimulationResult) -> dict[str, NDArray[np.float64]]:

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlencode, urlsplit, urlunsplit
 
 import streamlit as st
 
+from planner.dashboard.headlines import PAGES
 from planner.dashboard.results import plan_for
+from planner.dashboard.urlstate import OTHER
 from planner.dashboard.widgets import prose
 from planner.report import plan_html
 from planner.scenario import Scenario
 from planner.share import to_json, to_query
 
 
-def answer(sentence: str) -> None:
-    """What the page says first, and beside it the link that carries the scenario."""
+def answer(sentence: str, other: str = "") -> None:
+    """What the page says first, and beside it the link that carries the scenario (and the one it is compared with)."""
     said, shared = st.columns([6, 1], vertical_alignment="top")
     with said:
         st.subheader(prose(sentence), anchor=False)
     with shared:
-        share(st.session_state["_scenario"])
+        share(st.session_state["_scenario"], other)
 
 
-def link(scenario: Scenario, page_url: str | None) -> str:
+def link(scenario: Scenario, page_url: str | None, other: str = "") -> str:
     """The address that opens this scenario on this page; the query alone when the page's address is unknown."""
-    query = to_query(scenario)
+    query = to_query(scenario) + (f"&{urlencode({OTHER: other})}" if other else "")
     try:
         parts = urlsplit(page_url or "")
     except ValueError:
@@ -34,13 +36,14 @@ def link(scenario: Scenario, page_url: str | None) -> str:
     return urlunsplit((parts.scheme, parts.netloc, parts.path or "/", query, ""))
 
 
-def share(scenario: Scenario) -> None:
+def share(scenario: Scenario, other: str = "") -> None:
     """The link that carries the scenario, and the same as a file."""
     with st.popover("Share", icon=":material/link:", width="stretch"):
         st.markdown("This link opens the same scenario, seed and result:")
-        st.code(link(scenario, st.context.url), language=None, wrap_lines=True)
+        st.code(link(scenario, st.context.url, other), language=None, wrap_lines=True)
         st.caption("It carries the inputs in clear text; put no secrets into the plan's name.")
         st.text_input("Name of this plan", key="s_title", persist_state="session")
+        st.page_link(PAGES / "compare.py", label="Compare with another plan", icon=":material/compare_arrows:")
         with st.container(horizontal=True):
             st.download_button(
                 "Report to print",

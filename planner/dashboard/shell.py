@@ -26,6 +26,7 @@ TITLES = {
     "batching": "Batching lab",
     "fleet": "Fleet & cost",
     "find": "Find",
+    "compare": "Compare",
     "accuracy": "Accuracy",
     "seed": "Seed article",
     "method": "Method",
@@ -64,7 +65,7 @@ def run() -> None:
         ],
         position="top",
     )
-    urlstate.save(scenario)
+    urlstate.save(scenario, with_other=page.url_path == "compare")
     sidebar(scenario, errors)
     _above(scenario, errors)
     try:

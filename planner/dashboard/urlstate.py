@@ -15,12 +15,13 @@ import streamlit as st
 
 from planner.errors import InvalidInput
 from planner.scenario import CONFIG, Scenario, fields_by_name
-from planner.share import from_params, to_params
+from planner.share import from_params, from_query, to_params, to_query
 
 PREFIX = "s_"
 ECHO_S = 1.0  # how long our own write to the address bar may take to come back
 HISTORY = 50
 CONTEXT_MINIMUM = 16
+OTHER = "vs"  # link name of the plan that this one is compared with: its query, whole
 # When an error names no widget (a derived value), the change most likely behind it.
 BLAME = ("model_config", "model", "gpu", "engine", "tensor_parallel_size", "pipeline_parallel_size")
 
@@ -118,6 +119,8 @@ def _clamp_context(before: Scenario, changes: dict[str, Any], error: InvalidInpu
 def load() -> None:
     """Take the link over into the widgets when it is newer than they are. First call of a run."""
     state, query = st.session_state, st.query_params.to_dict()
+    if "_other" not in state:
+        state["_other"], state["_other_problems"] = "", ()
     if "_saved" not in state:
         take = True
     else:
@@ -125,7 +128,9 @@ def load() -> None:
         echo = time.monotonic() - state["_history"].get(tuple(query.items()), -9.0) < ECHO_S
         take = moved and not echo and values() == state["_values"]
     if take:
-        decoded = from_params(query)
+        decoded = from_params({name: text for name, text in query.items() if name != OTHER})
+        if OTHER in query:
+            compare_with(query[OTHER])
         state["_saved"], state["_problems"], state["_url"] = decoded.scenario, decoded.problems, query
         state.setdefault("_history", {})
     before = saved()
@@ -136,9 +141,18 @@ def load() -> None:
         state["_values"] = values()
 
 
-def save(scenario: Scenario) -> None:
-    """Write the scenario into the address bar and remember it. Last call of a run."""
+def compare_with(text: str) -> None:
+    """Take a link as the plan that this one is compared with; an empty one ends the comparison."""
+    decoded = from_query(text) if text.strip() else None
+    st.session_state["_other"] = to_query(decoded.scenario) if decoded else ""
+    st.session_state["_other_problems"] = decoded.problems if decoded else ()
+
+
+def save(scenario: Scenario, *, with_other: bool = False) -> None:
+    """Write the scenario into the address bar and remember it; beside it, on the page that compares, the other."""
     state, query = st.session_state, to_params(scenario)
+    if with_other and state["_other"]:
+        query[OTHER] = state["_other"]
     if st.query_params.to_dict() != query:
         st.query_params.from_dict(query)
     if scenario != saved():

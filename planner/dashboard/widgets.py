@@ -8,7 +8,8 @@ from collections.abc import Iterable
 import streamlit as st
 
 from planner.charts import Chart
-from planner.memory_plan import Formula
+from planner.memory_plan import Formula, MemoryPlan
+from planner.sizing.verdict import PARTLY_ON_CPU
 from planner.units import GIB, format_number
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+\-.!|~$<>:&])")
@@ -20,12 +21,12 @@ def plain(text: object) -> str:
 
 
 def prose(text: str) -> str:
-    """Our own sentences, which may quote users: no math, no links, no HTML, no emphasis."""
-    return re.sub(r"([\\`*_\[\]$<>~]|:(?=[a-z]))", r"\\\1", text)
+    """Our own sentences, which may quote users: no math, no links, no HTML, no emphasis; a % stays by its figure."""
+    return re.sub(r"([\\`*_\[\]$<>~]|:(?=[a-z]))", r"\\\1", text).replace(" %", "\u00a0%")
 
 
-def show(chart: Chart | None, key: str) -> None:
-    """Draw a chart in a card under its finding."""
+def show(chart: Chart | None, key: str, note: str = "") -> None:
+    """Draw a chart in a card under its finding, with a note below it if there is one."""
     if chart is None:
         return
     with st.container(border=True, height="stretch"):
@@ -34,25 +35,42 @@ def show(chart: Chart | None, key: str) -> None:
         st.plotly_chart(
             chart.figure, key=key, alt=chart.alt, config={"displayModeBar": False, "responsive": True}, width="stretch"
         )
+        if note:
+            st.caption(prose(note))
 
 
 FORMULA_TITLES = {
-    "weights": "Weights",
+    "total": "Memory of the GPU",
     "budget": "The engine's budget",
+    "weights": "Weights",
     "activation": "Activation peak",
     "non_torch": "Runtime (non-torch)",
     "cuda_graphs": "CUDA graphs",
+    "occupied": "Other processes",
     "kv_pool": "KV pool",
+    "free": "Free",
+    "kv_used": "KV used at peak",
+    "kv_held": "KV held at peak",
     "kv_bytes_per_token": "KV cache of one token",
+    "block_bytes": "One KV block",
     "kv_blocks": "KV blocks",
     "kv_tokens": "KV tokens",
+    "blocks_per_sequence": "Blocks of one full sequence",
     "max_concurrency": "Sequences of full length at once",
+    "sequence_tokens": "Tokens of a running sequence",
+    "typical_concurrency_paged": "Of this traffic, paged",
+    "typical_concurrency_reserved": "Of this traffic, reserving the maximum",
+    "typical_concurrency_limit": "Of this traffic, reserving the answer limit",
+    "run_at_once": "Of this traffic, running at once",
+    "longest_context": "Longest context that starts",
+    "offloaded": "Tokens kept in CPU memory",
 }
 
 
 def formula(item: Formula) -> None:
     """One figure that opens into its derivation."""
-    with st.expander(f"{plain(FORMULA_TITLES.get(item.name, item.name))}: **{plain(value_text(item))}**"):
+    name = FORMULA_TITLES.get(item.name, item.name.replace("_", " ").capitalize())
+    with st.expander(f"{plain(name)}: **{plain(value_text(item))}**"):
         st.code(f"{item.expression}\n= {item.substituted}\n= {value_text(item)}", language=None, wrap_lines=True)
         if item.source:
             st.caption(f"Source: {prose(item.source)}")
@@ -85,13 +103,20 @@ def verdict(ok: bool, yes: str, no: str) -> None:
     )
 
 
-def cannot_start(refusal: str, remedies: Iterable[str]) -> None:
-    """The same place on every page when the engine does not start: why, and what would help."""
-    tried = list(remedies)
-    st.error(prose(refusal) or "The engine does not start.", title="Does not start")
-    if tried:
-        st.markdown("**What would make it start**, most likely first:")
-        bullets(tried)
+def cannot_start(memory: MemoryPlan) -> None:
+    """The same place on every page when the engine does not start: its own words, and what would help."""
+    title = "Runs partly on the CPU, which is not planned" if memory.outcome == PARTLY_ON_CPU else "The engine says"
+    st.error(prose(memory.refusal) or "The engine does not start.", title=title)
+    longest = memory.longest_context_tokens
+    if memory.remedies:
+        st.markdown("**What would make it start**, in the order to try:")
+        bullets(memory.remedies)
+    else:
+        st.markdown("**No single change of these inputs makes it start**; a larger GPU or a smaller model would.")
+    if 0 < longest < memory.max_model_len:
+        st.caption(f"Longest context that starts, all else as it is: {longest:,} tokens.")
+    elif not longest:
+        st.caption("No context, however short, starts with all else as it is.")
 
 
 def hover_text(text: str) -> str:

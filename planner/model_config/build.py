@@ -14,6 +14,8 @@ from planner.model_config.fields import MAX_LAYERS, Fields, parse_config
 from planner.model_config.hybrids import hybrid_layers
 from planner.model_config.vision import vision_parameters
 
+PER_LAYER_FIELDS = ("moe_intermediate_size", "moe_topk", "num_shared_expert", "num_experts", "intermediate_size")
+DENSE_DRAFTS = ("ernie4_5_moe", "exaone_moe")  # their draft layer has no experts, as the first layer
 DTYPES = {"bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float32": "fp32", "float": "fp32"}
 
 
@@ -52,6 +54,11 @@ def model_from_config(config: dict[str, Any] | str, name: str = "") -> ModelShap
     limit = fields.integer("max_position_embeddings", 4096, at_most=10**9, note=True)
     scheme, kept = read_quantization(fields)
     own_name = fields.root.get("_name_or_path")
+    tables, beside = _own_embeddings(fields, family, len(layers))
+    if model_type == "mllama":
+        tables = 8 * hidden  # rows for the image token
+    if family.position_offset is not None:
+        tables = (limit + family.position_offset) * hidden
     shape = ModelShape(
         name=name or (own_name if isinstance(own_name, str) and own_name else model_type or "config"),
         model_type=model_type or "unknown",
@@ -61,8 +68,8 @@ def model_from_config(config: dict[str, Any] | str, name: str = "") -> ModelShap
         layer_kinds=kinds,
         layer_order=order,
         tie_word_embeddings=fields.flag("tie_word_embeddings", family.tied),
-        extra_embedding_parameters=0 if family.position_offset is None else (limit + family.position_offset) * hidden,
-        final_norm_parameters=hidden * (2 if family.norm_bias else 1),
+        extra_embedding_parameters=tables,
+        final_norm_parameters=hidden * (2 if family.norm_bias else 1) * (2 if family.embedding_norm else 1) + beside,
         lm_head_bias=family.lm_head_bias,
         vision_parameters=vision_parameters(fields, model_type),
         mtp_parameters=_mtp_parameters(fields, model_type, layers),
@@ -141,6 +148,8 @@ def model_from_shape(
 def _flat(config: dict[str, Any]) -> dict[str, Any]:
     """Bring nested sections of older configs (DBRX, Qwen3-Omni) to the usual place."""
     flat = dict(config)
+    if isinstance(config.get("text_config"), dict):
+        flat["text_config"] = dict(config["text_config"])
     thinker = config.get("thinker_config")
     if isinstance(thinker, dict):
         flat = {**flat, **thinker, "model_type": config.get("model_type")}
@@ -151,9 +160,20 @@ def _flat(config: dict[str, Any]) -> dict[str, Any]:
         flat.setdefault("intermediate_size", ffn.get("ffn_hidden_size"))
         flat.setdefault("num_experts", ffn.get("moe_num_experts"))
         flat.setdefault("num_experts_per_tok", ffn.get("moe_top_k"))
+    for section in (flat, flat.get("text_config")):
+        if isinstance(section, dict):
+            _join_equal_figures(section)
     if config.get("multi_query") is True and config.get("new_decoder_architecture") is not True:
         flat["num_key_value_heads"] = 1
     return flat
+
+
+def _join_equal_figures(section: dict[str, Any]) -> None:
+    """Hunyuan and Gemma 3n list one figure per layer: all alike, they are one."""
+    for name in PER_LAYER_FIELDS:
+        value = section.get(name)
+        if isinstance(value, list) and value and all(x == value[0] for x in value):
+            section[name] = value[0]
 
 
 def _model_type(fields: Fields) -> str:
@@ -184,7 +204,7 @@ def _family(fields: Fields, model_type: str) -> Family:
 
 
 def _refuse_encoder_decoder(fields: Fields, model_type: str) -> None:
-    if fields.raw("is_encoder_decoder") is True or model_type == "mllama":
+    if fields.raw("is_encoder_decoder") is True:
         known = ", ".join(ENCODER_DECODER)
         raise InvalidInput("model_type", model_type, f"a decoder-only model, or one of {known}")
 
@@ -222,7 +242,7 @@ def _rope_cache_elements(fields: Fields, family: Family, limit: int) -> int:
 
     Linear scaling lengthens the table by its factor, YaRN to its original length times the factor.
     """
-    if family.position_offset is not None:
+    if family.position_offset is not None or not fields.has("num_attention_heads"):
         return 0
     width = fields.integer("qk_rope_head_dim", 0, at_least=0)
     if not width:
@@ -243,6 +263,18 @@ def _rope_cache_elements(fields: Fields, family: Family, limit: int) -> int:
                 positions = original * factor
     local = limit if family.window_pattern > 2 else 0  # windowed layers of Gemma 3 have a table of their own
     return int(min(positions, 10**9) + local) * width
+
+
+def _own_embeddings(fields: Fields, family: Family, num_layers: int) -> tuple[int, int]:
+    """Parameters of the embedding that every layer has of its own, and of the projections beside it (Gemma 3n, 4)."""
+    own = fields.integer("hidden_size_per_layer_input", 0, at_least=0) if family.own_embeddings else 0
+    hidden, beside = fields.integer("hidden_size"), 0
+    if family.laurel:
+        beside = 2 * (fields.integer("altup_num_inputs", 4) - 1) * hidden * hidden
+    if not own:
+        return 0, beside
+    rows = fields.integer("vocab_size_per_layer_input", 262_144)
+    return rows * num_layers * own, beside + hidden * num_layers * own + own
 
 
 def _native_dtype(fields: Fields) -> str:
@@ -270,6 +302,8 @@ def _mtp_parameters(fields: Fields, model_type: str, layers: list[Layer]) -> int
     hidden = fields.integer("hidden_size")
     full = [layer for layer in layers if layer.mixer.kind.value in ("full_attention", "mla")]
     layer = full[-1] if full else layers[-1]
+    if model_type in DENSE_DRAFTS:
+        layer = layers[0]
     own = layer.num_parameters
     if model_type == "nemotron_h":  # its draft module is an attention block and an expert block
         own += next((x.num_parameters for x in reversed(layers) if x.experts is not None), 0)

@@ -24,6 +24,7 @@ MIXER_OF_LAYER_TYPE = {
     "sliding_attention": MixerKind.SLIDING,
     "chunked_attention": MixerKind.CHUNKED,
     "linear_attention": MixerKind.STATE,
+    "deepseek_sparse_attention": MixerKind.FULL,  # the latent's mixer says the rest
 }
 
 
@@ -123,8 +124,33 @@ def decoder_layer(fields: Fields, family: Family, kind: MixerKind, window: int, 
     small += norms * hidden * (2 if family.norm_bias else 1)
     if fields.text_value("model_type") in ("gemma4", "gemma4_text"):
         small += 1  # the layer's scalar
-    experts, feed, more = feed_forward(fields, family, moe)
-    return Layer(mixer=mixer, linears=linears + feed, experts=experts, norm_parameters=small + more)
+    experts, feed, more = feed_forward(
+        fields, family, moe, wide=reuses_kv and fields.flag("use_double_wide_mlp", False)
+    )
+    beside, least = _beside(fields, family)
+    return Layer(mixer=mixer, linears=linears + feed + beside, experts=experts, norm_parameters=small + more + least)
+
+
+def _beside(fields: Fields, family: Family) -> tuple[tuple[Linear, ...], int]:
+    """What Gemma 3n and 4 add to a layer: the gate of its own embedding, a low-rank residual, alternating updates."""
+    hidden, group = fields.integer("hidden_size"), TensorGroup.MLP
+    linears: tuple[Linear, ...] = ()
+    small = 0
+    own = fields.integer("hidden_size_per_layer_input", 0, at_least=0) if family.own_embeddings else 0
+    if own:
+        linears += (
+            replicated_linear("per_layer_input_gate", group, hidden, own),
+            replicated_linear("per_layer_projection", group, own, hidden),
+        )
+        small += hidden
+    if family.laurel:
+        rank, inputs = fields.integer("laurel_rank", 64), fields.integer("altup_num_inputs", 4)
+        linears += (
+            replicated_linear("laurel_left", group, hidden, rank),
+            replicated_linear("laurel_right", group, rank, hidden),
+        )
+        small += hidden + 2 * hidden + inputs**2 + inputs**3 + hidden * inputs
+    return linears, small
 
 
 def gqa_mixer(
@@ -290,12 +316,15 @@ def moe_flags(fields: Fields, num_layers: int) -> list[bool]:
     return [i >= dense_first and (i + 1) % every == 0 and i not in dense for i in range(num_layers)]
 
 
-def feed_forward(fields: Fields, family: Family, moe: bool) -> tuple[Experts | None, tuple[Linear, ...], int]:
+def feed_forward(
+    fields: Fields, family: Family, moe: bool, *, wide: bool = False
+) -> tuple[Experts | None, tuple[Linear, ...], int]:
     """MLP or experts of a layer: matrices and small parameters."""
     hidden = fields.integer("hidden_size")
     bias = fields.flag("mlp_bias", False) if family.mlp_bias is None else family.mlp_bias
     if not moe:
         size = fields.integer("intermediate_size", 0 if family.gated else 4 * hidden, at_least=0)
+        size = size // (2 if family.halved_mlp else 1) * (2 if wide else 1)
         if not size:
             raise InvalidInput("intermediate_size", None, "a whole number: the model cannot be sized without it")
         return None, mlp_linears(hidden, size, gated=family.gated, bias=bias), 0

@@ -36,7 +36,10 @@ class Family:
     window_default: int = 0
     always_slides: bool = False  # a sliding_window given applies to every layer
     state: str = ""  # what `linear_attention` layers are: gated_delta_net, kda
-    embed_dim_field: str = ""
+    embedding_norm: bool = False  # a LayerNorm right after the embedding
+    halved_mlp: bool = False  # the stated width is that of gate and up together
+    own_embeddings: bool = False  # every layer has an embedding of its own (hidden_size_per_layer_input)
+    laurel: bool = False  # low-rank residual and alternating updates (Gemma 3n)
 
 
 LLAMA = Family()
@@ -70,13 +73,47 @@ FAMILIES: dict[str, Family] = {
     "gemma": Family(tied=True),
     "gemma2": Family(tied=True, norms=4, window_pattern=2, window_default=4096),
     "gemma3_text": Family(tied=True, norms=4, qk_norm="head", window_pattern=6, window_default=4096),
-    "gemma4_text": Family(tied=True, norms=4, qk_norm="head", window_pattern=6, window_default=1024),
+    "gemma3n_text": Family(
+        tied=True,
+        norms=4,
+        qk_norm="head",
+        window_pattern=5,
+        window_default=512,
+        own_embeddings=True,
+        laurel=True,
+    ),
+    "gemma4_text": Family(
+        tied=True,
+        norms=4,
+        qk_norm="head",
+        window_pattern=6,
+        window_default=1024,
+        own_embeddings=True,
+    ),
     "cohere": Family(tied=True, norms=1, qk_norm="config"),
     "cohere2": Family(tied=True, norms=1, window_pattern=4, window_default=4096),
     "exaone4": Family(qk_norm="head", window_pattern=4, window_default=4096),
     "glm4": Family(norms=4),
     "glm4_moe": Family(out_bias=False, qk_norm="config", routing_bias=True),
     "minimax_m2": Family(qk_norm="full", routing_bias=True),
+    "afmoe": Family(
+        qk_norm="head", output_gate=True, norms=4, routing_bias=True, window_pattern=4, window_default=2048
+    ),
+    "apertus": Family(qk_norm="head", gated=False),
+    "arcee": Family(gated=False),
+    "bailing_moe": Family(qk_norm="config", routing_bias=True),
+    "dots1": Family(qk_norm="head", routing_bias=True),
+    "ernie4_5": Family(tied=True),
+    "ernie4_5_moe": Family(tied=True, routing_bias=True),
+    "exaone_moe": Family(qk_norm="head", routing_bias=True, window_pattern=4, window_default=128),
+    "glm": Family(qkv_bias=True, out_bias=False),
+    "hunyuan_v1_dense": Family(qk_norm="head", tied=True),
+    "hunyuan_v1_moe": Family(qk_norm="head", tied=True),
+    "hy_v3": Family(qk_norm="head", routing_bias=True),
+    "minicpm3": Family(attention="mla", tied=True),
+    "nemotron": Family(norm_bias=True, gated=False),
+    "qwen": Family(qkv_bias=True, out_bias=False, halved_mlp=True),
+    "chatglm": Family(qkv_bias=True, out_bias=False),
     "dbrx": LLAMA,
     "phimoe": Family(norm_bias=True, lm_head_bias=True),
     "gpt_oss": Family(
@@ -95,6 +132,16 @@ FAMILIES: dict[str, Family] = {
     "opt": Family(
         norm_bias=True, qkv_bias=True, out_bias=True, mlp_bias=True, gated=False, tied=True, position_offset=2
     ),
+    "gpt_bigcode": Family(
+        norm_bias=True, qkv_bias=True, out_bias=True, mlp_bias=True, gated=False, tied=True, position_offset=0
+    ),
+    "gptj": Family(
+        norms=1, norm_bias=True, qkv_bias=False, out_bias=False, mlp_bias=True, gated=False, lm_head_bias=True
+    ),
+    "bloom": Family(
+        norm_bias=True, qkv_bias=True, out_bias=True, mlp_bias=True, gated=False, tied=True, embedding_norm=True
+    ),
+    "mpt": Family(gated=False, tied=True),
     "gpt_neox": Family(norm_bias=True, qkv_bias=True, out_bias=True, mlp_bias=True, gated=False),
     "falcon": Family(norms=1, norm_bias=True, qkv_bias=False, out_bias=False, mlp_bias=False, gated=False, tied=True),
     "deepseek_v2": Family(attention="mla"),
@@ -113,6 +160,7 @@ SAME_AS: dict[str, str] = {
     "qwen3_5": "qwen3_5_text",
     "qwen3_5_moe": "qwen3_5_moe_text",
     "gemma3": "gemma3_text",
+    "gemma3n": "gemma3n_text",
     "gemma4": "gemma4_text",
     "gemma4_unified": "gemma4_text",
     "gemma4_unified_text": "gemma4_text",
@@ -131,19 +179,55 @@ SAME_AS: dict[str, str] = {
     "qwen3_omni_moe": "qwen3_moe",
     "qwen3_omni_moe_text": "qwen3_moe",
     "mistral3": "mistral",
-    "mllama_text_model": "llama",
+    "mllama_text_model": "mllama",
     "llava": "llama",
     "kimi_k25": "kimi_k2",
     "kimi_vl": "deepseek_v3",
     "refinedweb": "falcon",
     "refinedwebmodel": "falcon",
-    "minimax": "minimax_m2",
+    "minimax_text_01": "minimax",
+    "minimax_m1": "minimax",
+    "minimax_vl_01": "minimax",
     "phi3_v": "phi3",
+    "phi4mm": "phi3",
+    "phi4_multimodal": "phi3",
+    "minicpm": "llama",
+    "qwen2_audio": "qwen2",
+    "qwen2_5_omni": "qwen2",
+    "qwen2_5_omni_text": "qwen2",
+    "bailing_moe_v2": "bailing_moe",
+    "ernie4_5_moe_vl": "ernie4_5_moe",
+    "glm4v": "glm4",
+    "glm4v_text": "glm4",
+    "glm46v": "glm4",
+    "internlm3": "llama",
+    "xverse": "llama",
+    "aquila": "llama",
+    "solar_open": "llama",
+    "iquestcoder": "llama",
+    "mistral_large_3": "deepseek_v3",
+    "mimo_v2_flash": "mimo_v2",
     "glm4v_moe": "glm4_moe",
 }
 
 #: families with a builder of their own (planner.model_config.hybrids)
-OWN_BUILDER = ("llama4", "llama4_text", "nemotron_h", "nemotron-nas", "falcon_h1", "deepseek_v4")
+OWN_BUILDER = (
+    "llama4",
+    "llama4_text",
+    "nemotron_h",
+    "nemotron-nas",
+    "falcon_h1",
+    "deepseek_v4",
+    "granitemoehybrid",
+    "jamba",
+    "mamba",
+    "falcon_mamba",
+    "lfm2",
+    "lfm2_moe",
+    "minimax",
+    "mllama",
+    "mimo_v2",
+)
 
 #: fields that show a kind of attention or state which a Llama-like estimate would get wrong
 UNKNOWN_MIXER_FIELDS = (

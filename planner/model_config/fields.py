@@ -18,14 +18,24 @@ MAX_LAYERS = 2000
 #: other names of the same field in older or foreign configs
 ALIASES: dict[str, tuple[str, ...]] = {
     "num_hidden_layers": ("n_layer", "n_layers", "num_layers"),
-    "hidden_size": ("n_embd", "d_model", "dim"),
+    "hidden_size": ("n_embd", "n_embed", "d_model", "dim"),
     "num_attention_heads": ("n_head", "n_heads", "num_heads"),
     "num_key_value_heads": ("num_kv_heads", "n_head_kv", "multi_query_group_num", "kv_n_heads"),
     "intermediate_size": ("n_inner", "ffn_dim", "ffn_hidden_size", "d_ff"),
     "vocab_size": ("padded_vocab_size",),
+    "head_dim": ("kv_channels", "attention_head_dim"),
+    "first_k_dense_replace": ("num_dense_layers", "moe_layer_start_index"),
+    "n_shared_experts": ("num_shared_expert", "moe_num_shared_experts"),
     "max_position_embeddings": ("n_positions", "max_seq_len", "seq_length", "max_sequence_length", "model_max_length"),
     "num_experts": ("num_local_experts", "n_routed_experts", "moe_num_experts"),
-    "num_experts_per_tok": ("top_k_experts", "moe_top_k", "num_experts_per_token", "experts_per_token", "moe_topk"),
+    "num_experts_per_tok": (
+        "top_k_experts",
+        "moe_top_k",
+        "num_experts_per_token",
+        "experts_per_token",
+        "moe_topk",
+        "moe_k",
+    ),
     "moe_intermediate_size": ("expert_ffn_hidden_size",),
     "torch_dtype": ("dtype",),
 }

@@ -1,7 +1,8 @@
-"""Layers of the families whose blocks differ from one another: Llama 4, Nemotron, Falcon-H1, DeepSeek-V4."""
+"""Layers of the families whose blocks differ from one another: Llama 4, Nemotron, Falcon-H1, DeepSeek-V4, MiMo-V2."""
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from planner.errors import InvalidInput
@@ -9,15 +10,24 @@ from planner.model import Experts, Layer, Linear, Mixer, MixerKind, Shard, Tenso
 from planner.model_config.blocks import (
     gqa_linears,
     indexer_linears,
-    mamba_linears,
     mlp_linears,
     replicated_linear,
     router_linear,
 )
-from planner.model_config.decoder import Heads, moe_flags, read_heads
+from planner.model_config.decoder import Heads, feed_forward, moe_flags, read_heads
+from planner.model_config.families import Family
 from planner.model_config.fields import MAX_LAYERS, Fields
+from planner.model_config.mixers import full_mixer, mamba2_mixer
+from planner.model_config.states import (
+    granite_hybrid_layers,
+    jamba_layers,
+    lfm2_layers,
+    lightning_layers,
+    mamba_layers,
+)
 
 NO_MIXER = Mixer(kind=MixerKind.NONE)
+MLLAMA_IMAGE_TOKENS = 4 * 1601  # four tiles of 40 × 40 patches and a class token
 
 
 def hybrid_layers(fields: Fields, model_type: str) -> list[Layer]:
@@ -29,19 +39,17 @@ def hybrid_layers(fields: Fields, model_type: str) -> list[Layer]:
         "nemotron-nas": nemotron_nas_layers,
         "falcon_h1": falcon_h1_layers,
         "deepseek_v4": deepseek_v4_layers,
+        "granitemoehybrid": granite_hybrid_layers,
+        "jamba": jamba_layers,
+        "mamba": mamba_layers,
+        "falcon_mamba": mamba_layers,
+        "lfm2": lfm2_layers,
+        "lfm2_moe": lfm2_layers,
+        "minimax": lightning_layers,
+        "mllama": mllama_layers,
+        "mimo_v2": mimo_v2_layers,
     }
     return builders[model_type](fields)
-
-
-def _full_mixer(heads: Heads, kind: MixerKind = MixerKind.FULL, window: int | None = None) -> Mixer:
-    return Mixer(
-        kind=kind,
-        num_heads=heads.heads,
-        num_kv_heads=heads.kv_heads,
-        head_dim=heads.head_dim,
-        value_head_dim=heads.head_dim,
-        window_tokens=window,
-    )
 
 
 def llama4_layers(fields: Fields) -> list[Layer]:
@@ -57,7 +65,7 @@ def llama4_layers(fields: Fields) -> list[Layer]:
     layers = []
     for index in range(num_layers):
         local = bool(no_rope[index])
-        mixer = _full_mixer(heads, MixerKind.CHUNKED, chunk) if local else _full_mixer(heads)
+        mixer = full_mixer(heads, MixerKind.CHUNKED, chunk) if local else full_mixer(heads)
         linears = gqa_linears(hidden, heads.heads, heads.kv_heads, heads.head_dim)
         experts = None
         if moe[index]:
@@ -77,35 +85,55 @@ def llama4_layers(fields: Fields) -> list[Layer]:
     return layers
 
 
-def mamba2_mixer(fields: Fields, prefix: str = "mamba_") -> tuple[Mixer, tuple[Linear, ...], int]:
-    """Mamba-2 block: mixer, matrices and small parameters, the gated norm included."""
-    hidden = fields.integer("hidden_size")
-    if prefix == "mamba_":
-        heads, head_dim = fields.integer("mamba_num_heads"), fields.integer("mamba_head_dim")
-        groups, state = fields.integer("n_groups"), fields.integer("ssm_state_size")
-        kernel, inner, norm = fields.integer("conv_kernel", 4), 0, True
-    else:
-        heads, head_dim = fields.integer("mamba_n_heads"), fields.integer("mamba_d_head")
-        groups, state = fields.integer("mamba_n_groups", 1), fields.integer("mamba_d_state")
-        kernel, norm = fields.integer("mamba_d_conv", 4), fields.flag("mamba_rms_norm", False)
-        inner = fields.integer("mamba_d_ssm", heads * head_dim)
-    inner = inner or heads * head_dim
-    channels = inner + 2 * groups * state
-    # Nemotron 3 keeps the recurrent state in fp32, Nemotron-H in the model's dtype; Falcon-H1 in fp32
-    wide = fields.text_value("mamba_ssm_cache_dtype", "float32" if fields.has("n_routed_experts") or not norm else "")
-    conv_bias = fields.flag("use_conv_bias", fields.flag("mamba_conv_bias", True))
-    small = channels * (kernel + int(conv_bias)) + 3 * heads + (inner if norm else 0)
-    mixer = Mixer(
-        kind=MixerKind.STATE,
+def mimo_v2_layers(fields: Fields) -> list[Layer]:
+    """MiMo-V2: windows with sinks and full layers differ in heads and widths; values are narrower than keys."""
+    num_layers = fields.integer("num_hidden_layers", at_most=MAX_LAYERS)
+    pattern = fields.integers("hybrid_layer_pattern")
+    if pattern is None or len(pattern) != num_layers:
+        raise InvalidInput("hybrid_layer_pattern", pattern, f"{num_layers} entries, 1 = window")
+    hidden, moe = fields.integer("hidden_size"), moe_flags(fields, num_layers)
+    family = Family(routing_bias=True)
+    made: dict[tuple[int, bool], Layer] = {}
+    for key in sorted(set(zip(pattern, moe, strict=True))):
+        slides, routed = key
+        mixer = _mimo_mixer(fields, bool(slides))
+        sinks = fields.flag(f"add_{'swa' if slides else 'full'}_attention_sink_bias", bool(slides))
+        experts, feed, small = feed_forward(fields, family, routed)
+        wide = gqa_linears(hidden, mixer.num_heads, mixer.num_kv_heads, mixer.head_dim)
+        narrow = gqa_linears(hidden, mixer.num_heads, mixer.num_kv_heads, mixer.value_head_dim)
+        small += 2 * hidden + (mixer.num_heads if sinks else 0)
+        made[key] = Layer(mixer=mixer, linears=wide[:2] + narrow[2:] + feed, experts=experts, norm_parameters=small)
+    return [made[key] for key in zip(pattern, moe, strict=True)]
+
+
+def _mimo_mixer(fields: Fields, slides: bool) -> Mixer:
+    prefix = "swa_" if slides else ""
+    heads = fields.integer(f"{prefix}num_attention_heads", fields.integer("num_attention_heads"))
+    return Mixer(
+        kind=MixerKind.SLIDING if slides else MixerKind.FULL,
         num_heads=heads,
-        num_kv_heads=groups,
-        head_dim=state,
-        value_head_dim=head_dim,
-        state_elements=heads * head_dim * state,
-        conv_elements=channels * (kernel - 1),
-        state_element_bytes=4 if wide == "float32" else 2,
+        num_kv_heads=fields.integer(f"{prefix}num_key_value_heads", fields.integer("num_key_value_heads", heads)),
+        head_dim=fields.integer(f"{prefix}head_dim", fields.integer("head_dim")),
+        value_head_dim=fields.integer(f"{prefix}v_head_dim", fields.integer("v_head_dim")),
+        window_tokens=fields.integer("sliding_window", 128) if slides else None,
     )
-    return mixer, mamba_linears(hidden, inner, groups, state, heads), small
+
+
+def mllama_layers(fields: Fields) -> list[Layer]:
+    """Llama 3.2 Vision: every fifth layer attends to the image instead of the text.
+
+    Its cache holds the longest image of every running sequence, whatever the text's length: a state mixer
+    whose `window_tokens` is that image, as for encoder-decoder models.
+    """
+    num_layers = fields.integer("num_hidden_layers", at_most=MAX_LAYERS)
+    hidden, heads = fields.integer("hidden_size"), read_heads(fields)
+    crossing = set(fields.integers("cross_attention_layers") or range(3, num_layers, 5))
+    linears = gqa_linears(hidden, heads.heads, heads.kv_heads, heads.head_dim)
+    linears += mlp_linears(hidden, fields.integer("intermediate_size"))
+    own = Layer(mixer=full_mixer(heads), linears=linears, norm_parameters=2 * hidden)
+    image = dataclasses.replace(full_mixer(heads), kind=MixerKind.STATE, window_tokens=MLLAMA_IMAGE_TOKENS)
+    cross = Layer(mixer=image, linears=linears, norm_parameters=2 * hidden + 2 * heads.head_dim + 2)
+    return [cross if index in crossing else own for index in range(num_layers)]
 
 
 def nemotron_h_layers(fields: Fields) -> list[Layer]:
@@ -123,7 +151,7 @@ def nemotron_h_layers(fields: Fields) -> list[Layer]:
         elif kind == "*":
             heads = read_heads(fields)
             linears = gqa_linears(hidden, heads.heads, heads.kv_heads, heads.head_dim)
-            made[kind] = Layer(mixer=_full_mixer(heads), linears=linears, norm_parameters=hidden)
+            made[kind] = Layer(mixer=full_mixer(heads), linears=linears, norm_parameters=hidden)
         elif kind == "-":
             linears = mlp_linears(hidden, fields.integer("intermediate_size"), gated=False)
             made[kind] = Layer(mixer=NO_MIXER, linears=linears, norm_parameters=hidden)
@@ -180,7 +208,7 @@ def _nas_layer(fields: Fields, block: dict[str, Any]) -> Layer:
     if not attention.flag("no_op", False):
         per_group = attention.integer("n_heads_in_group")
         shape = Heads(heads=heads, kv_heads=max(1, heads // per_group), head_dim=head_dim)
-        mixer = _full_mixer(shape)
+        mixer = full_mixer(shape)
         linears = gqa_linears(hidden, heads, shape.kv_heads, head_dim)
         norms += hidden
     if not ffn.flag("no_op", False):
@@ -201,15 +229,13 @@ def falcon_h1_layers(fields: Fields) -> list[Layer]:
     """
     num_layers = fields.integer("num_hidden_layers", at_most=MAX_LAYERS // 2)
     hidden, heads = fields.integer("hidden_size"), read_heads(fields)
-    mixer, linears, small = mamba2_mixer(fields, "mamba_d_")
+    mixer, linears, small = mamba2_mixer(fields, "mamba_d_", wide_state=True)
     mamba = Layer(
         mixer=mixer,
         linears=linears + mlp_linears(hidden, fields.integer("intermediate_size")),
         norm_parameters=small + 2 * hidden,
     )
-    attention = Layer(
-        mixer=_full_mixer(heads), linears=gqa_linears(hidden, heads.heads, heads.kv_heads, heads.head_dim)
-    )
+    attention = Layer(mixer=full_mixer(heads), linears=gqa_linears(hidden, heads.heads, heads.kv_heads, heads.head_dim))
     return [mamba, attention] * num_layers
 
 

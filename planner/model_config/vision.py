@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from planner.model_config.fields import Fields
 
 #: towers whose size the published totals give exactly: constant + parameters per unit of hidden size
@@ -11,11 +9,17 @@ from planner.model_config.fields import Fields
 KNOWN_TOWERS: dict[str, tuple[int, int]] = {
     "gemma3": (416_867_184, 1152),
     "gemma4": (569_550_384, 1152),
+    "gemma4 with sound": (472_189_216, 2304),
     "llama4": (871_932_416, 0),
-    "qwen3_5": (437_132_016, 4609),
-    "qwen3_5_moe": (437_132_016, 4609),
     "kimi_k25": (471_143_920, 0),
+    "glm4v_moe": (858_681_856, 0),
+    "mllama": (863_567_379, 7681),
+    "gemma3n": (983_281_504, 0),
 }
+
+ESTIMATED_TOWER = "vision tower: estimated"
+QWEN3_5 = ("qwen3_5", "qwen3_5_moe")
+GEMMA4_SMALL_WIDTH = 768  # of the tower in the sizes that hear, too
 
 
 def vision_parameters(fields: Fields, model_type: str) -> int:
@@ -36,26 +40,44 @@ def vision_parameters(fields: Fields, model_type: str) -> int:
     outer = fields.root.get("model_type")
     outer = outer.lower() if isinstance(outer, str) else ""
     hidden = fields.integer("hidden_size")
-    if outer in KNOWN_TOWERS and (fields.text is not fields.root or "vision_config" in fields.root):
+    section = fields.root.get("vision_config")
+    if outer == "gemma4" and isinstance(section, dict) and section.get("hidden_size") == GEMMA4_SMALL_WIDTH:
+        outer = "gemma4 with sound"
+    if outer in KNOWN_TOWERS and (fields.text is not fields.root or section is not None):
         constant, per_hidden = KNOWN_TOWERS[outer]
         return constant + per_hidden * hidden
-    section = fields.root.get("vision_config")
     if not isinstance(section, dict):
-        return 0
+        if outer not in QWEN3_5 or fields.text is fields.root:
+            return 0
+        section = {}
     vision = Fields(section)
-    if outer in ("qwen2_vl", "qwen2_5_vl"):
+    if outer == "qwen2_vl":
+        return _qwen2_tower(vision, hidden)
+    if outer == "qwen2_5_vl":
         return _qwen2_5_tower(vision, hidden)
+    if outer in QWEN3_5:
+        return _qwen3_5_tower(vision, hidden)
     if outer.startswith("qwen3_vl") or outer.startswith("qwen3_omni"):
         return _qwen3_tower(vision, hidden)
     if outer == "mistral3":
         return _pixtral_tower(vision, hidden)
-    fields.estimated.append("vision tower: estimated from vision_config")
+    fields.estimated.append(f"{ESTIMATED_TOWER} from vision_config")
     return _generic_tower(vision, hidden)
 
 
 def _depth_width(vision: Fields) -> tuple[int, int]:
     depth = vision.integer("depth", vision.integer("num_hidden_layers", 24, at_most=1000), at_most=1000)
     return depth, vision.integer("hidden_size", vision.integer("embed_dim", 1024, at_most=10**5), at_most=10**5)
+
+
+def _qwen2_tower(vision: Fields, hidden: int) -> int:
+    """Qwen2-VL: plain MLP with biases, LayerNorm, 2 × 2 merger; exact for the 2B and 7B sizes."""
+    depth, width = vision.integer("depth", 32, at_most=1000), vision.integer("embed_dim", 1280, at_most=10**5)
+    inner = 4 * width
+    layer = 4 * width * width + 4 * width + 2 * width * inner + inner + width + 4 * width
+    patches = 3 * 2 * vision.integer("patch_size", 14) ** 2 * width
+    merged = 4 * width
+    return depth * layer + patches + 2 * width + merged * merged + merged + merged * hidden + hidden
 
 
 def _qwen2_5_tower(vision: Fields, hidden: int) -> int:
@@ -66,6 +88,16 @@ def _qwen2_5_tower(vision: Fields, hidden: int) -> int:
     merged = 4 * width
     patches = 3 * 2 * vision.integer("patch_size", 14) ** 2 * width
     return depth * layer + patches + width + merged * merged + merged + merged * hidden + hidden
+
+
+def _qwen3_5_tower(vision: Fields, hidden: int) -> int:
+    """Qwen3.5: LayerNorm, learned positions, one merger; exact for the 0.8B, 2B, 4B, 9B and 27B sizes."""
+    depth, width = vision.integer("depth", 27, at_most=1000), vision.integer("hidden_size", 1152, at_most=10**5)
+    inner = vision.integer("intermediate_size", 4304)
+    layer = 4 * width * width + 4 * width + 2 * width * inner + inner + width + 4 * width
+    merged = 4 * width
+    patches = 3 * 2 * vision.integer("patch_size", 16) ** 2 * width + width
+    return depth * layer + patches + 2304 * width + merged * merged + merged + 2 * width + merged * hidden + hidden
 
 
 def _qwen3_tower(vision: Fields, hidden: int) -> int:
@@ -93,6 +125,3 @@ def _generic_tower(vision: Fields, hidden: int) -> int:
     depth, width = _depth_width(vision)
     inner = vision.integer("intermediate_size", 4 * width)
     return depth * (4 * width * width + 2 * width * inner) + width * hidden + hidden * hidden
-
-
-__all__: list[Any] = ["vision_parameters"]

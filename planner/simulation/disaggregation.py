@@ -9,7 +9,7 @@ import numpy as np
 from planner.engine import EngineSettings
 from planner.errors import InvalidInput, require_number
 from planner.simulation.fleet import simulate_fleet
-from planner.simulation.records import FINISHED, Bytes, Floats, Ints, Limits, Requests, SimulationResult
+from planner.simulation.records import ABANDONED, FINISHED, Bytes, Floats, Ints, Limits, Requests, SimulationResult
 from planner.step_time import StepTimeTable
 
 
@@ -48,7 +48,9 @@ def simulate_disaggregated(
 
     A request is prefilled in one pool, which emits its first token; its KV cache then travels
     (latency + prompt · bytes per token ÷ bandwidth, transfers do not queue); the other pool makes the
-    remaining tokens. A request that is preempted there is computed anew there.
+    remaining tokens. A request that is preempted there is computed anew there. Clients who lose
+    patience leave the prefill pool at once; one whose whole answer takes too long keeps its place in the
+    decode pool until that pool alone has taken as long.
 
     Parameters
     ----------
@@ -86,8 +88,13 @@ def simulate_disaggregated(
         arrival = first.finish_s[going] + transfer[going]
         order = np.argsort(arrival, kind="stable")
         going, arrival = going[order], arrival[order]
-        second = _run(_second_half(requests, going, arrival), decode, router, seed)
+        # whoever gets here has seen a token
+        patient = dataclasses.replace(decode, engine=dataclasses.replace(decode.engine, patience_s=None))
+        second = _run(_second_half(requests, going, arrival), patient, router, seed)
         finish[going], status[going] = second.finish_s, second.status
+        limit = np.inf if decode.engine.timeout_s is None else decode.engine.timeout_s
+        late = finish - requests.arrival_s > limit
+        finish[late], status[late] = np.nan, ABANDONED
         gap[going] = np.maximum(second.max_itl_s, second.first_token_s - first.first_token_s[going])
         preemptions[going] += second.num_preemptions
     service = _together(requests, first, second, finish, status, gap, preemptions)
@@ -120,6 +127,8 @@ def _second_half(requests: Requests, going: Ints, arrival: Floats) -> Requests:
         prefix_group=np.full(len(going), -1, dtype=np.int64),
         prefix_tokens=np.zeros(len(going), dtype=np.int64),
         kv_ready_tokens=prompt,
+        priority=None if requests.priority is None else requests.priority[going],
+        adapter=None if requests.adapter is None else requests.adapter[going],
     )
 
 
@@ -158,6 +167,7 @@ def _together(
         capacity_rps=worst.capacity_rps,
         itl_gap_s=last.itl_gap_s,
         itl_count=last.itl_count,
+        itl_parts=last.itl_parts,
         num_slots=sum(part.num_slots for part in parts),
         timeline=None,
     )

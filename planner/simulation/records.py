@@ -37,6 +37,7 @@ class Requests:
     rate_rps: float | None = None  # nominal mean rate of an open loop, where one was set
     kv_ready_tokens: Ints | None = None  # prompt tokens whose KV arrives with the request (disaggregated prefill)
     priority: Ints | None = None  # lower is served first and evicted last; None: all alike
+    adapter: Ints | None = None  # LoRA adapter that the request asks for, -1: the base model; None: base model for all
     notes: tuple[str, ...] = ()  # what a reader should know, such as "was unsorted"
 
     def __post_init__(self) -> None:
@@ -44,6 +45,8 @@ class Requests:
         for name in ("prompt_tokens", "output_tokens", "output_limit_tokens", "prefix_group", "prefix_tokens"):
             if len(getattr(self, name)) != n:
                 raise InvalidInput(name, len(getattr(self, name)), f"{n} entries, one per request")
+        if self.adapter is not None and (len(self.adapter) != n or (n and self.adapter.min() < -1)):
+            raise InvalidInput("adapter", len(self.adapter), f"{n} entries from -1, one per request")
         if n and (np.diff(self.arrival_s) < 0).any():
             raise InvalidInput("arrival_s", "unsorted", "times that never fall")
         if n and (self.prompt_tokens.min() < 0 or self.output_tokens.min() < 1):
@@ -86,7 +89,8 @@ class Timeline:
 class SimulationResult:
     """Per-request records and totals of one simulated replica or service.
 
-    `status` per request: FINISHED, REJECTED, UNFINISHED (the run was cut), ABANDONED (client gone).
+    `status` per request: FINISHED, REJECTED, UNFINISHED (the run was cut), ABANDONED (the client
+    was gone before its first token, or before its last).
     `first_token_s` and `finish_s` are absolute times, NaN where they never came. Averages are over
     simulated time: `mean_running` sequences, `mean_kv_used_fraction` of the pool held (reserved) and
     `mean_kv_written_fraction` of the pool that holds real tokens, `mean_waiting` in the queue.
@@ -119,6 +123,7 @@ class SimulationResult:
     admitted_s: Floats | None = None  # when the engine first took the request up; NaN where it never did
     itl_gap_s: Floats | None = None  # histogram of gaps between emissions: middle of each bin, ...
     itl_count: Floats | None = None  # ... and how many sequences saw such a gap
+    itl_parts: Floats | None = None  # the same by twentieths of the requests, as these began to arrive: one row each
     blocked_s: dict[str, float] = field(default_factory=dict)  # time that requests waited, by what held them
     capacity_rps: float = float("nan")  # completions per second while overloaded or backlogged
     message: str = ""  # the verdict in a sentence

@@ -18,7 +18,7 @@ from planner.step_time import StepTimeTable
 log = logging.getLogger(__name__)
 
 STOP_QUEUE_REQUESTS = 20_000  # a queue beyond this, and beyond 30 % of all arrivals, ends an overloaded run
-BINDING = ("none", "max_num_seqs", "kv cache", "token budget")
+BINDING = ("none", "max_num_seqs", "kv cache", "token budget", "lora slots")
 _RESULT_FIELDS = ("arrival", "first_token", "finish", "admitted", "max_gap", "status", "preemptions")
 _TERMS = ("linear", "head", "decode_attention", "prefill_attention", "host")
 
@@ -29,6 +29,7 @@ class Machine(NamedTuple):
     jobs: Records
     slots: Records
     groups: Records
+    runs: Records
     calendar: Records
     tallies: Floats
     tables: Floats
@@ -122,7 +123,8 @@ def make_machine(
     return Machine(
         jobs=state.make_jobs(requests, limits.max_model_len) if jobs is None else jobs,
         slots=state.make_slots(rules),
-        groups=state.make_groups(requests),
+        groups=state.make_groups(requests, rules),
+        runs=state.make_runs(rules, len(requests)),
         calendar=state.make_calendar(requests, rules, step_time.window_tokens),
         tallies=tallies,
         tables=tables,
@@ -144,6 +146,7 @@ def collect(requests: Requests, machines: list[Machine], step_time: StepTimeTabl
     pool = max(1, blocks) * len(machines)
     tallies = np.sum([m.tallies[: state.SAMPLES_FROM] for m in machines], axis=0)
     blocked = dict(zip(BINDING, tallies[: state.NUM_REASONS].tolist(), strict=True))
+    gaps = tallies[state.NUM_REASONS :].reshape(state.NUM_PARTS, state.NUM_BINS)
     verdict, capacity, message = judge(requests, jobs, machines)
     overhead = float(step_time.request_overhead_s)
     return SimulationResult(
@@ -173,7 +176,8 @@ def collect(requests: Requests, machines: list[Machine], step_time: StepTimeTabl
         term_s={name: total[f"{name}_s"] for name in _TERMS},
         admitted_s=jobs["admitted"],
         itl_gap_s=bin_middles(),
-        itl_count=tallies[state.NUM_REASONS :],
+        itl_count=gaps.sum(axis=0),
+        itl_parts=gaps,
         blocked_s=blocked,
         capacity_rps=capacity,
         message=message,

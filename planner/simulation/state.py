@@ -14,23 +14,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.engine import Batching, EngineSettings, KvReservation, OnMemoryShortage, StepOrder
-from planner.simulation.records import UNFINISHED, Floats, Limits, Requests
+from planner.simulation.records import UNFINISHED, Floats, Ints, Limits, Requests
 from planner.step_time import StepTimeTable
 
 Records = NDArray[Any]
 
-BY_NOTHING, BY_SLOTS, BY_KV, BY_BUDGET = range(4)
-NUM_REASONS = 4
+BY_NOTHING, BY_SLOTS, BY_KV, BY_BUDGET, BY_LORA = range(5)
+NUM_REASONS = 5
 PARTIAL, DECODES = 1, 2  # kinds of a used slot
 NO_SLOT = -1
+NO_RUN = 0  # runs of free blocks are numbered from 1
 DECODE, MIXED, HEAD = range(3)  # rows of the tables
 # Gaps between tokens are counted in 64 bins per octave from 2**-24 s to 2**20 s (1.6 % wide at most).
 BINS_PER_OCTAVE = 64
 FIRST_OCTAVE, LAST_OCTAVE = -24, 20
 NUM_BINS = (LAST_OCTAVE - FIRST_OCTAVE) * BINS_PER_OCTAVE
+NUM_PARTS = 20  # gaps are filed by the share of the requests that had begun to arrive
 MAX_SAMPLES = 4096
 SAMPLE_WIDTH = 7
-SAMPLES_FROM = NUM_REASONS + NUM_BINS
+SAMPLES_FROM = NUM_REASONS + NUM_PARTS * NUM_BINS
 CLIP_OUTPUT_TOKENS = 4096  # SGLang counts at most this many of a request's remaining output
 RATIO_DECAY_STEPS = 600  # SGLang: decode steps over which the ratio falls to its minimum
 RETRACT_STEPS = 20  # SGLang: after a retraction the pool must hold this many further steps
@@ -42,36 +44,42 @@ def _dtype(ints: str = "", floats: str = "") -> np.dtype[Any]:
 
 # One per request: what was asked, the tokens whose KV comes with it (`given`), what became of it, its
 # place in the queue (`after`), the tokens it had made when it was last preempted (`made`), the time of
-# that (`paused`) and of its last token before. `ready` has nothing to do with the request: the first
-# entries are the ring of idle closed-loop users.
+# that (`paused`) and of its last token before, the run of free blocks that it left then (`own`), its
+# slot + 1 while it runs (`place`). `ready` has nothing to do with the request: the first entries are the
+# ring of idle closed-loop users.
 JOB = _dtype(
     floats="arrival first_token finish admitted max_gap paused last_token ready",
-    ints="prompt output limit group prefix given priority status preemptions after made",
+    ints="prompt output limit group prefix given priority adapter status preemptions after made own place",
 )
 # One per slot. `offset` = length less token clock and `key` = token clock at the last token, while it
 # decodes; `computed` of `known` tokens are done, while it prefills; `held` blocks were taken at
 # admission, `shared` leading blocks belong to the prefix group; `entry` is the emission after which its
 # gaps are those of the batch, `joined` the time of its token there. `run_*` link the running sequences
-# in admission order, `due_*` those that end together. The last are lists that live here because they
-# are as long: unused slots, slots that prefill, chunks of the step, sequences new since the last
-# emission, and by priority class the last request in the queue.
+# in admission order, which `turn` counts, `due_*` those that end together. The last are lists that live
+# here because they are as long: unused slots, slots that prefill, chunks of the step, sequences new since
+# the last emission, those that end in it, and by priority class the last request in the queue.
 SLOT = _dtype(
     floats="joined",
     ints="job kind offset key computed known held shared entry run_before run_after due_before due_after "
-    "spare partial chunk_slot chunk_tokens newcomer class_tail",
+    "turn spare partial chunk_slot chunk_tokens newcomer ending class_tail",
 )
-# One per prefix group: tokens in the cache, running sequences that share it, blocks pinned by them,
-# and the count of block allocations after which an unused prefix has been overwritten.
-GROUP = _dtype(ints="cached users held expiry")
+# One per prefix group: leading blocks of its text in the cache, how many anyone will ask for (`limit`),
+# running sequences that hold some, the most that one of them holds (`top`) and how many hold that many,
+# its first and last run of free blocks. `adapter_users` and `adapter_waiting` have nothing to do with
+# the group: running and waiting requests by LoRA adapter.
+GROUP = _dtype(ints="cached limit users top at_top lowest highest adapter_users adapter_waiting")
+# Runs of free blocks that can still be found: blocks `low` to `high` of a group's text, or of a preempted
+# request. `dead` blocks, which nobody will look for, stand before the run in the queue of free blocks.
+RUN = _dtype(ints="low high dead group job before after lower upper")
 # By token clock (its lower half): first slot whose last token falls there, sequences that fill the
 # attention window there, sequences that need a block (by clock modulo block size). `stack_*` are the
 # suffix maxima of the gaps between emissions.
 CALENDAR = _dtype(floats="stack_gap", ints="due crossing growth stack_index")
 RULES = _dtype(
-    floats="timeout_s serve_ratio gain start_ratio min_ratio patience_s think_s",
+    floats="batch_timeout_s serve_ratio gain start_ratio min_ratio patience_s timeout_s think_s",
     ints="slots budget max_len blocks block_size fixed_blocks paged reserve_output static prefill_first chunked "
-    "retract caching classes threshold max_queued max_concurrent max_waiting_steps tokens_per_decode users "
-    "stop_waiting",
+    "retract caching grouped at_once impatient lora max_loras classes threshold max_queued max_concurrent "
+    "max_waiting_steps tokens_per_decode users stop_waiting",
 )
 TIMES = _dtype(
     floats="decode_slope mixed_slope head_slope base per_sequence per_kv floor window_base window_per_sequence "
@@ -85,7 +93,8 @@ STATE = _dtype(
     "partials queue_head waiting fed next closed done done_before_step steps decode_steps peak_running "
     "prefill_tokens hit_tokens decode_tokens preemptions run_first run_last free_slots blocked reason stack_from "
     "stack_to batch batch_kv batch_pad steps_since_prefill allocated shared_twice newcomers chunks sample_stride "
-    "samples next_sample ready_from ready ahead retracting stopped",
+    "samples next_sample ready_from ready ahead retracting stopped adapters fitting turns oldest_run newest_run last_run "
+    "spare_run settled queued silent_from open_from gaps_from",
 )
 ROWS_AT_ONCE = 4096
 UNBOUNDED = int(np.iinfo(np.int64).max // 16)
@@ -126,7 +135,12 @@ def make_rules(engine: EngineSettings, limits: Limits, requests: Requests) -> Re
         "prefill_first": engine.step_order == StepOrder.PREFILL_FIRST,
         "chunked": engine.enable_chunked_prefill,
         "retract": engine.on_memory_shortage == OnMemoryShortage.RETRACT_SHORTEST,
-        "caching": engine.enable_prefix_caching and not static and bool((requests.prefix_group >= 0).any()),
+        "caching": engine.enable_prefix_caching and not static,
+        "grouped": engine.enable_prefix_caching and not static and bool((requests.prefix_group >= 0).any()),
+        "at_once": engine.family in ("vllm", "generic"),  # the others offer a prompt's blocks once it is computed
+        "impatient": engine.patience_s is not None or engine.timeout_s is not None,
+        "lora": requests.adapter is not None and bool((requests.adapter >= 0).any()),
+        "max_loras": engine.max_loras,
         "classes": 1 if requests.priority is None else len(np.unique(requests.priority)),
         "threshold": engine.long_prefill_token_threshold or UNBOUNDED,
         "max_queued": _or_unbounded(engine.max_queued_requests),
@@ -135,12 +149,13 @@ def make_rules(engine: EngineSettings, limits: Limits, requests: Requests) -> Re
         "tokens_per_decode": per_decode,
         "users": min(requests.closed_loop_users, len(requests)),
         "stop_waiting": UNBOUNDED,
-        "timeout_s": np.inf if engine.batch_timeout_s is None else engine.batch_timeout_s,
+        "batch_timeout_s": np.inf if engine.batch_timeout_s is None else engine.batch_timeout_s,
         "serve_ratio": engine.waiting_served_ratio,
         "gain": tokens_per_step(engine),
         "start_ratio": engine.new_token_ratio,
         "min_ratio": min(engine.min_new_token_ratio, engine.new_token_ratio),
         "patience_s": np.inf if engine.patience_s is None else engine.patience_s,
+        "timeout_s": np.inf if engine.timeout_s is None else engine.timeout_s,
         "think_s": requests.think_time_s,
     }
     for name, value in values.items():
@@ -198,6 +213,8 @@ def make_jobs(requests: Requests, max_len: int) -> Records:
     ranks = None if requests.priority is None else np.unique(requests.priority, return_inverse=True)[1]
     blank = np.zeros(1, dtype=JOB)
     blank["status"] = UNFINISHED
+    blank["adapter"] = -1
+    groups = text_groups(requests)
     for name in ("first_token", "finish", "admitted"):
         blank[name] = np.nan
     for begin in range(0, count, ROWS_AT_ONCE):  # a record's fields lie together: fill them while they are in cache
@@ -211,13 +228,25 @@ def make_jobs(requests: Requests, max_len: int) -> Records:
         some["output"] = output
         limit = np.minimum(requests.output_limit_tokens[part], np.maximum(1, max_len - prompt))
         some["limit"] = np.maximum(limit, output)
-        some["group"] = requests.prefix_group[part]
+        some["group"] = groups[part]
         some["prefix"] = requests.prefix_tokens[part]
         if ranks is not None:
             some["priority"] = ranks[part]
+        if requests.adapter is not None:
+            some["adapter"] = requests.adapter[part]
         if requests.kv_ready_tokens is not None:
             some["given"] = np.minimum(requests.kv_ready_tokens[part], prompt - 1)
     return jobs
+
+
+def text_groups(requests: Requests) -> Ints:
+    """Prefix group of each request as the cache sees it: KV of one adapter is of no use to another."""
+    group, adapter = requests.prefix_group, requests.adapter
+    if adapter is None or not (group >= 0).any() or not (adapter >= 0).any():
+        return group
+    pair = group * (int(adapter.max()) + 2) + adapter + 1
+    numbers: Ints = np.unique(pair, return_inverse=True)[1].astype(np.int64)
+    return np.where(group >= 0, numbers, -1)
 
 
 def take_columns(jobs: Records, names: tuple[str, ...]) -> dict[str, NDArray[Any]]:
@@ -249,9 +278,23 @@ def make_slots(rules: Records) -> Records:
     return slots
 
 
-def make_groups(requests: Requests) -> Records:
+def make_groups(requests: Requests, rules: Records) -> Records:
     """Prefix groups, nothing cached."""
-    return np.zeros(max(1, int(requests.prefix_group.max()) + 1), dtype=GROUP)
+    adapters = int(requests.adapter.max()) + 1 if rules["lora"][0] and requests.adapter is not None else 0
+    if not rules["grouped"][0]:
+        return np.zeros(max(1, adapters), dtype=GROUP)
+    group = text_groups(requests)
+    groups = np.zeros(max(1, int(group.max()) + 1, adapters), dtype=GROUP)
+    limit = np.zeros(len(groups) + 1, dtype=np.int64)
+    np.maximum.at(limit, group, requests.prefix_tokens // int(rules["block_size"][0]))
+    groups["limit"] = limit[:-1]  # the last is that of no group
+    return groups
+
+
+def make_runs(rules: Records, num_requests: int) -> Records:
+    """Room for the runs of free blocks: a request leaves at most two, each of a block or more."""
+    count = min(int(rules["blocks"][0]), 2 * num_requests) if rules["caching"][0] else 0
+    return np.zeros(count + 2, dtype=RUN)
 
 
 def make_state(rules: Records, *, fed: int, closed: bool, timeline: bool) -> tuple[Records, Floats]:
@@ -269,6 +312,7 @@ def make_state(rules: Records, *, fed: int, closed: bool, timeline: bool) -> tup
         "next_sample": 1 if timeline else UNBOUNDED,
         "ready": int(rules["users"][0]),
         "ratio": float(rules["start_ratio"][0]),
+        "gaps_from": NUM_REASONS,
     }
     for name, value in values.items():
         state[name] = value

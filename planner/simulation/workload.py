@@ -67,7 +67,33 @@ def draw_requests(traffic: Traffic, num_requests: int, seed: int, *, max_model_l
         closed_loop_users=arrivals.users if closed else 0,
         think_time_s=arrivals.think_time_s if closed else 0.0,
         rate_rps=None if closed or arrivals.kind == ArrivalKind.ONCE else arrivals.rate_rps,
+        adapter=draw_adapters(traffic, num_requests, seed),
     )
+
+
+def draw_adapters(traffic: Traffic, count: int, seed: int) -> Ints | None:
+    """Draw the LoRA adapter of each request by Zipf's law.
+
+    Parameters
+    ----------
+    traffic : Traffic
+        Number of adapters and exponent of their popularity.
+    count : int
+        How many requests.
+    seed : int
+        Seed of a stream of its own: a workload without adapters is drawn as if there were none.
+
+    Returns
+    -------
+    array of int or None
+        Numbers from 0, the most popular first; None without adapters.
+    """
+    if not traffic.num_lora_adapters:
+        return None
+    rng = np.random.default_rng(np.random.SeedSequence([seed, 3]))
+    weight = np.arange(1, traffic.num_lora_adapters + 1) ** -float(traffic.lora_popularity)
+    share = np.cumsum(weight) / weight.sum()
+    return np.minimum(np.searchsorted(share, rng.random(count), side="right"), traffic.num_lora_adapters - 1)
 
 
 def draw_lengths(lengths: Lengths, count: int, rng: np.random.Generator) -> Ints:
@@ -245,4 +271,5 @@ def draw_conversations(
         output_limit_tokens=np.full(len(order), traffic.output_limit_tokens or NO_LIMIT_TOKENS, dtype=np.int64),
         prefix_group=conversation[order],
         prefix_tokens=prefix[order],
+        adapter=None if first.adapter is None else first.adapter[conversation[order]],
     )

@@ -3,6 +3,8 @@
 edition    which version's arithmetic
 defaults   limits that the engine resolves from the device
 shards     weights per pipeline stage and GPU
+kv_groups  groups of layers that share a pool
+compressed DeepSeek-V4
 kv_layout  blocks, groups, windows, states
 reserved   cache of engines that reserve every slot at start
 runtime    activation peak, buffers, CUDA graphs

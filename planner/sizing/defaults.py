@@ -6,21 +6,33 @@ from dataclasses import dataclass
 
 from planner.engine import EngineSettings, KvReservation
 from planner.hardware import Gpu, Parallelism
-from planner.sizing.edition import UTILIZATION_092, Edition, edition_of
+from planner.sizing.edition import (
+    HOPPER_BY_NAME,
+    LARGEST_BATCH,
+    TWO_BATCHES_IN_FLIGHT,
+    UTILIZATION_092,
+    Edition,
+    edition_of,
+)
 
 V0_CHUNKED_PREFILL_FROM_TOKENS = 32_768  # V0 chunks prefill only for models longer than this
 LARGE_GPU_GIB = 70.0
+LARGEST_GPU_GIB = 160.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolved:
-    """Settings with nothing left open."""
+    """Settings with nothing left open.
+
+    `in_flight_tokens` are those of all batches that overlap: windows keep them until they are settled.
+    """
 
     edition: Edition
     gpu_memory_utilization: float
     max_num_seqs: int
     max_num_batched_tokens: int
     block_size: int
+    in_flight_tokens: int
 
 
 def resolve(
@@ -50,7 +62,9 @@ def resolve(
     Notes
     -----
     vLLM `EngineArgs.get_batch_defaults`: 8,192 tokens and 1,024 sequences on devices of 70 GiB and
-    more that are not A100, else 2,048 and 256. SGLang and llama.cpp as their server arguments say.
+    more that are not A100, else 2,048 and 256; up to v0.8 only devices named H100 or H200 are large;
+    from v0.28 on 16,384 tokens on devices of 160 GiB and more. SGLang and llama.cpp as their server
+    arguments say.
     """
     edition = edition_of(engine)
     seqs, tokens = _batch_defaults(edition, gpu, parallelism)
@@ -78,14 +92,27 @@ def resolve(
         max_num_seqs=min(seqs, tokens) if edition.family == "vllm" else seqs,
         max_num_batched_tokens=tokens,
         block_size=engine.block_size,
+        in_flight_tokens=tokens * _overlapping_batches(edition, engine, parallelism),
     )
 
 
+def _overlapping_batches(edition: Edition, engine: EngineSettings, parallelism: Parallelism) -> int:
+    """Batches that a step may overlap: one per pipeline stage, two under async scheduling (max_concurrent_batches)."""
+    if edition.family != "vllm" or not edition.since(TWO_BATCHES_IN_FLIGHT):
+        return 1
+    stages = parallelism.pipeline_parallel_size
+    return 2 if stages == 1 and engine.async_scheduling else stages
+
+
 def _batch_defaults(edition: Edition, gpu: Gpu, parallelism: Parallelism) -> tuple[int, int]:
-    large = gpu.memory_gib >= LARGE_GPU_GIB and "a100" not in gpu.name.lower()
     if edition.family == "vllm":
         if edition.is_v0:
             return 256, 2048
+        large = gpu.memory_gib >= LARGE_GPU_GIB and "a100" not in gpu.name.lower()
+        if edition.number <= HOPPER_BY_NAME:
+            large = any(name in gpu.name.lower() for name in ("h100", "h200"))
+        if large and edition.since(LARGEST_BATCH) and gpu.memory_gib >= LARGEST_GPU_GIB:
+            return 1024, 16_384
         return (1024, 8192) if large else (256, 2048)
     if edition.family == "sglang":
         return _sglang_graph_batch(gpu, parallelism) * 2, _sglang_chunk(gpu)

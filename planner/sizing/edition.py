@@ -20,6 +20,12 @@ LEAN_SAMPLER = (0, 17)  # sampler of the profile run needs 15 instead of 38 byte
 SYMMETRIC_MEMORY = (0, 18)  # larger communication buffers
 GRAPHS_IN_BUDGET = (0, 21)  # CUDA-graph estimate is subtracted; the log's KV size is concurrency × length
 UTILIZATION_092 = (0, 22)  # gpu_memory_utilization 0.9 -> 0.92
+PACKED_POOL = (0, 23)  # DeepSeek-V4: a block holds no empty pages of layers that a group lacks (kv_cache_utils.py)
+TWO_BATCHES_IN_FLIGHT = (0, 26)  # windows keep the tokens of every batch that async scheduling overlaps (#47728)
+BLOCKS_PER_GROUP = (0, 27)  # concurrency counts whole blocks of each group; before, bytes over group 0's page (#48317)
+LARGEST_BATCH = (0, 28)  # 16,384 tokens per step on devices of 160 GiB and more (#51726)
+GRAPHS_TO_1024 = (0, 28)  # Blackwell captures batches up to 1,024 (#49390)
+HOPPER_BY_NAME = (0, 8)  # up to here only devices named H100 or H200 took the large batch (#12369, #17073)
 
 
 @dataclass(frozen=True, slots=True)

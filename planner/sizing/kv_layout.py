@@ -9,99 +9,22 @@ reproduced to the printed digit on published logs (tests/test_sizing.py).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 
 from planner.model import Layer, Mixer, MixerKind, ModelShape
 from planner.quantization import kv_bits
+from planner.sizing.compressed import compressed_layout, entry_width, indexer_width
 from planner.sizing.edition import HYBRID_POOL, Edition
+from planner.sizing.kv_groups import KvGroup, KvLayout
 from planner.sizing.shards import kv_heads_per_rank
 
 DS_MLA_ENTRY_BYTES = 656  # 512 fp8 latent + 16 scales + 128 bf16 rope
-V4_ENTRY_BYTES = 584  # 448 fp8 latent + 8 scales + 128 bf16 rope
-#: window and compressor states of a compressed layer, per token within window and prompt chunk: fitted to
-#: three logs of DeepSeek-V4-Flash (TP 4 and 8, DP 8), which it meets within 5 %; V4-Pro may need half more
-V4_WINDOW_BYTES = 10_000
-INDEXER_SCALE_BYTES = 4
 UNCOMPRESSED_HEAD_DIM = 256  # keys of 192 padded, when heads were cached in full
 V0_MLA_MULTIPLE = 128  # V0 pads the latent of 576 elements to 640
 GROUP_SLACK = 1.25  # groups take the larger size when sizes differ by less than this
 BLOCK_ALIGNMENT = 16
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KvGroup:
-    """`num_groups` groups of layers of one kind."""
-
-    kind: MixerKind
-    num_groups: int
-    block_tokens: int
-    window_tokens: int = 0
-    pages_per_sequence: int = 0  # states: whatever the length
-
-    def blocks_at_peak(self, length: int, max_num_batched_tokens: int) -> int:
-        """Blocks that one sequence of this length may hold while its prompt is computed."""
-        if self.kind is MixerKind.STATE:
-            return self.num_groups * self.pages_per_sequence
-        if self.kind is MixerKind.SLIDING:
-            held = min(self.window_tokens - 1 + max_num_batched_tokens, length)
-            return self.num_groups * (-(-held // self.block_tokens) + 1)
-        if self.kind is MixerKind.CHUNKED:
-            length = min(self.window_tokens + max_num_batched_tokens, length)
-        return self.num_groups * -(-length // self.block_tokens)
-
-    def blocks_in_decode(self, length: float) -> int:
-        """Blocks that one sequence of this length holds while it generates."""
-        whole = math.ceil(length / self.block_tokens)
-        if self.kind is MixerKind.STATE:
-            return self.num_groups * self.pages_per_sequence
-        if self.kind is MixerKind.SLIDING:
-            whole = min(whole, -(-self.window_tokens // self.block_tokens) + 1)
-        if self.kind is MixerKind.CHUNKED:
-            whole = min(whole, -(-self.window_tokens // self.block_tokens))
-        return self.num_groups * whole
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KvLayout:
-    """Blocks of one pipeline stage on one GPU."""
-
-    groups: tuple[KvGroup, ...]
-    block_bytes: float
-    bytes_per_token: float  # of layers whose cache grows with the sequence, padding layers excluded
-    context_parallel: int = 1
-
-    @property
-    def num_groups(self) -> int:
-        """All groups."""
-        return sum(group.num_groups for group in self.groups)
-
-    @property
-    def main(self) -> KvGroup:
-        """The group that grows with the sequence; the first when none does."""
-        growing = [g for g in self.groups if g.kind in (MixerKind.FULL, MixerKind.MLA)]
-        return (growing or [g for g in self.groups if g.kind is not MixerKind.STATE] or list(self.groups))[0]
-
-    @property
-    def has_states(self) -> bool:
-        """Whether running sequences hold state pages (a cross-attention cache is none)."""
-        return any(group.kind is MixerKind.STATE and not group.window_tokens for group in self.groups)
-
-    def blocks_at_peak(self, length: int, max_num_batched_tokens: int) -> int:
-        """Blocks for one sequence of this length, as the engine's start-up check counts. [blocks]."""
-        local = -(-length // self.context_parallel)
-        return sum(group.blocks_at_peak(local, max_num_batched_tokens) for group in self.groups)
-
-    def blocks_in_decode(self, length: float) -> int:
-        """Blocks that a running sequence of this length holds. [blocks]."""
-        return sum(group.blocks_in_decode(length / self.context_parallel) for group in self.groups)
-
-    def fixed_blocks(self, length: float) -> int:
-        """Blocks beside those of the growing groups: windows and states. [blocks]."""
-        local, main = length / self.context_parallel, self.main
-        fixed = sum(group.blocks_in_decode(local) for group in self.groups if group is not main)
-        extra_main = (main.num_groups - 1) * math.ceil(local / main.block_tokens)
-        return fixed + extra_main
+SGLANG_WINDOW_SHARE = 0.8  # tokens of the windows' pool per token of the full layers'
+SGLANG_STATE_SHARE = 0.9  # memory of the states' pool per memory of the cache
 
 
 def entry_bytes(mixer: Mixer, tensor_parallel_size: int, bits: float, edition: Edition, dtype: str) -> float:
@@ -127,9 +50,9 @@ def _latent_bytes(mixer: Mixer, tensor_parallel_size: int, bits: float, edition:
     if (mixer.indexer_head_dim and bits == 8) or dtype == "fp8_ds_mla":
         size = DS_MLA_ENTRY_BYTES
     if mixer.kv_compression > 1:
-        size = V4_ENTRY_BYTES
+        size = entry_width(mixer)
     if mixer.indexer_head_dim:
-        size += mixer.indexer_head_dim + INDEXER_SCALE_BYTES
+        size += indexer_width(mixer)
     return size / mixer.kv_compression
 
 
@@ -162,6 +85,7 @@ def build_layout(
     num_speculative_tokens: int,
     state_checkpoints: int = 0,
     draft_mixer: Mixer | None = None,
+    splits_windows: bool = False,
 ) -> KvLayout:
     """Cut the cache of a stage into groups and blocks.
 
@@ -185,6 +109,8 @@ def build_layout(
         State pages kept per sequence for prefix reuse.
     draft_mixer : Mixer, optional
         One more layer when drafting with multi-token prediction.
+    splits_windows : bool
+        SGLang has a pool of its own for the windows of this model.
 
     Returns
     -------
@@ -208,11 +134,12 @@ def build_layout(
         entry[0] += count
         entry[2] += count * per_token
         entry[1] = entry[2] / entry[0]
+    if edition.family == "sglang" and not any(mixer.kv_compression > 1 for mixer, _ in entries):
+        return _sglang_layout(counts, states, block_size, context_parallel, splits_windows)
     growing = sum(total for (kind, _), (_, _, total) in counts.items() if kind is not MixerKind.STATE)
-    compressed = sum(count for mixer, count in entries if mixer.kv_compression > 1)
-    if compressed:
+    if any(mixer.kv_compression > 1 for mixer, _ in entries):
         growing = counts[(MixerKind.FULL, 0)][2]
-        return _compressed_layout(entries, compressed, growing, block_size, context_parallel)
+        return compressed_layout(entries, growing, edition, block_size, num_speculative_tokens > 0)
     if len(counts) == 1 and not states:
         (kind, size), (_, _, total) = next(iter(counts.items()))
         group = KvGroup(kind=kind, num_groups=1, block_tokens=block_size, window_tokens=size)
@@ -221,6 +148,32 @@ def build_layout(
         )
     pages = 1 + num_speculative_tokens + state_checkpoints
     return _hybrid_layout(counts, states, growing, block_size, pages, context_parallel)
+
+
+def _sglang_layout(
+    counts: dict[tuple[MixerKind, int], list[float]],
+    states: float,
+    block_size: int,
+    context_parallel: int,
+    splits_windows: bool,
+) -> KvLayout:
+    """SGLang: one slot per token for every layer; windows and states have pools in a fixed proportion to it.
+
+    swa_full_tokens_ratio 0.8 for the models that it splits, mamba_full_memory_ratio 0.9 (server arguments).
+    """
+    windowed = (MixerKind.SLIDING, MixerKind.CHUNKED)
+    total = sum(
+        size * (SGLANG_WINDOW_SHARE if splits_windows and kind in windowed else 1.0)
+        for (kind, _), (_, _, size) in counts.items()
+    )
+    growing = sum(size for (kind, _), (_, _, size) in counts.items() if kind not in (*windowed, MixerKind.STATE))
+    group = KvGroup(kind=MixerKind.FULL, num_groups=1, block_tokens=block_size)
+    return KvLayout(
+        groups=(group,),
+        block_bytes=max(1.0, total * block_size * (1 + SGLANG_STATE_SHARE if states else 1)),
+        bytes_per_token=growing if splits_windows else total,
+        context_parallel=context_parallel,
+    )
 
 
 def _hybrid_layout(
@@ -265,27 +218,6 @@ def _pages(kind: MixerKind, source_tokens: int, block: int, state_pages: int) ->
     if kind is not MixerKind.STATE:
         return 0
     return -(-source_tokens // block) if source_tokens else state_pages
-
-
-def _compressed_layout(
-    entries: list[tuple[Mixer, int]], compressed: int, growing: float, block_size: int, context_parallel: int
-) -> KvLayout:
-    """DeepSeek-V4: compressed tokens grow slowly, windows and states are large while a prompt is computed.
-
-    A window costs as many blocks of compressed tokens as its bytes are worth.
-    """
-    windowed = next(mixer.window_tokens or 0 for mixer, _ in entries if mixer.kv_compression > 1)
-    worth = max(1, round(V4_WINDOW_BYTES * compressed / growing))
-    groups = (
-        KvGroup(kind=MixerKind.FULL, num_groups=1, block_tokens=block_size),
-        KvGroup(kind=MixerKind.SLIDING, num_groups=worth, block_tokens=block_size, window_tokens=windowed),
-    )
-    return KvLayout(
-        groups=groups,
-        block_bytes=growing * block_size,
-        bytes_per_token=growing,
-        context_parallel=context_parallel,
-    )
 
 
 @lru_cache(maxsize=4096)

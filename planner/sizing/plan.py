@@ -10,6 +10,7 @@ from planner.hardware import Gpu, Parallelism
 from planner.memory_plan import MemoryPlan
 from planner.model import ModelShape
 from planner.quantization import kv_dtype_names, resolve_scheme
+from planner.sizing.concurrency import TypicalUse
 from planner.sizing.edition import FREE_MEMORY_CHECK, Edition
 from planner.sizing.explain import formulas, remedies
 from planner.sizing.ranks import Demand
@@ -33,6 +34,7 @@ def plan_memory(
     kv_cache_dtype: str = "auto",
     mean_sequence_tokens: float | None = None,
     shared_prefix_tokens: int = 0,
+    num_shared_prefixes: int = 1,
     draft_weights_bytes: float = 0.0,
     draft_model: ModelShape | None = None,
     draft_weight_dtype: str = "auto",
@@ -61,7 +63,9 @@ def plan_memory(
         Mean tokens that a running sequence holds, for the concurrency at the traffic's lengths;
         None = max_model_len.
     shared_prefix_tokens : int
-        Leading tokens that all sequences have in common; with prefix caching they are held once.
+        Leading tokens that sequences have in common; with prefix caching they are held once.
+    num_shared_prefixes : int
+        Different such prefixes, asked for equally often.
     draft_weights_bytes : float
         Weights of a separate draft model on each GPU, when its shape is not known.
     draft_model : ModelShape, optional
@@ -85,6 +89,7 @@ def plan_memory(
     """
     require_int("max_model_len", max_model_len, at_most=10**9)
     require_int("shared_prefix_tokens", shared_prefix_tokens, at_least=0)
+    require_int("num_shared_prefixes", num_shared_prefixes)
     require_number("draft_weights_bytes", draft_weights_bytes, at_least=0)
     require_number("occupied_bytes", occupied_bytes, at_least=0)
     if mean_sequence_tokens is not None:
@@ -108,11 +113,13 @@ def plan_memory(
         occupied_bytes=occupied_bytes,
     )
     shared = shared_prefix_tokens if engine.enable_prefix_caching else 0
-    return _planned(demand, mean_sequence_tokens or float(max_model_len), shared, explain)
+    return _planned(demand, mean_sequence_tokens or float(max_model_len), shared, num_shared_prefixes, explain)
 
 
 @lru_cache(maxsize=8192)
-def _planned(demand: Demand, mean_tokens: float, shared_tokens: int, explain: bool) -> MemoryPlan:
+def _planned(
+    demand: Demand, mean_tokens: float, shared_tokens: int, num_shared_prefixes: int, explain: bool
+) -> MemoryPlan:
     verdict = judge(demand)
     rank, resolved, layout = verdict.rank, verdict.resolved, verdict.rank.layout
     blocks = verdict.num_blocks if verdict.outcome != REFUSED_DIVISION else 0
@@ -122,6 +129,15 @@ def _planned(demand: Demand, mean_tokens: float, shared_tokens: int, explain: bo
     ahead = demand.engine.num_speculative_tokens  # slots for drafted tokens beyond the sequence's own
     typical = max(1, layout.blocks_in_decode(min(mean_tokens + ahead, demand.max_model_len)))
     shared = min(typical - 1, int(min(shared_tokens, mean_tokens)) // layout.main.block_tokens)  # whole blocks only
+    use = TypicalUse(
+        usable_blocks=usable,
+        typical_blocks=typical,
+        shared_blocks=shared,
+        full_blocks=full,
+        typical_tokens=min(mean_tokens, demand.max_model_len),
+        max_model_len=demand.max_model_len,
+        num_prompts=num_shared_prefixes,
+    )
     return MemoryPlan(
         total_bytes=visible_memory_bytes(demand.gpu),
         budget_bytes=rank.budget_bytes,
@@ -142,17 +158,20 @@ def _planned(demand: Demand, mean_tokens: float, shared_tokens: int, explain: bo
         max_num_batched_tokens=resolved.max_num_batched_tokens,
         gpu_memory_utilization=resolved.gpu_memory_utilization,
         max_concurrency=verdict.max_concurrency,
-        typical_concurrency_paged=max(0, usable - shared) / (typical - shared),
-        typical_concurrency_reserved=usable / full,
+        typical_concurrency_paged=use.paged,
+        typical_concurrency_reserved=use.reserved,
         longest_context_tokens=verdict.longest_context_tokens,
         starts=verdict.starts,
         refusal=verdict.refusal,
         outcome=verdict.outcome,
         remedies=remedies(demand, verdict) if explain else (),
-        formulas=formulas(demand, verdict, tokens) if explain else (),
+        formulas=(*formulas(demand, verdict, tokens), *use.formulas()) if explain else (),
         notes=_notes(demand, verdict),
         weights_error=WEIGHTS_ERROR,
         kv_pool_error=KV_POOL_ERROR,
+        block_bytes=layout.block_bytes,
+        logged_kv_blocks=blocks,
+        blocks_per_sequence=verdict.blocks_per_sequence,
         occupied_bytes=0.0 if counts_others_as_own(resolved.edition) else demand.occupied_bytes,
         offloaded_kv_tokens=offloaded_tokens(demand, verdict),
     )

@@ -12,13 +12,15 @@ from planner.model import Layer, Mixer, MixerKind, ModelShape, Shard, TensorGrou
 from planner.quantization import resolve_scheme
 from planner.sizing.defaults import Resolved, resolve
 from planner.sizing.edition import FREE_MEMORY_CHECK, GRAPHS_IN_BUDGET
-from planner.sizing.kv_layout import KvLayout, build_layout
+from planner.sizing.kv_groups import KvLayout
+from planner.sizing.kv_layout import build_layout
 from planner.sizing.reserved import reserved_bytes, reserved_layout
 from planner.sizing.runtime import (
     BEFORE_HOPPER,
     activation_bytes,
     cuda_graph_bytes,
     non_torch_bytes,
+    sparse_workspace_bytes,
     visible_memory_bytes,
 )
 from planner.sizing.shards import Stage, pipeline_stages
@@ -27,6 +29,7 @@ from planner.units import GIB
 SGLANG_CONTEXT_BYTES = 0.5 * GIB  # taken before SGLang looks at free memory
 LLAMACPP_HEADROOM_BYTES = 0.5 * GIB  # CUDA context and the estimator's reserve
 TRTLLM_RESERVED_SHARE = 0.015
+SGLANG_SPLITS_WINDOWS = ("gpt_oss", "llama4", "llama4_text", "mimo_v2")  # model_config.py is_hybrid_swa_model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +120,17 @@ def widens_latent_attention(demand: Demand, resolved: Resolved) -> bool:
     return demand.model.model_type == "deepseek_v4" and demand.gpu.architecture in BEFORE_HOPPER
 
 
+def divides_experts_only(demand: Demand, resolved: Resolved) -> bool:
+    """Whether DeepSeek-V4's attention and shared experts stand in full on every rank.
+
+    SGLang serves it so (a log on eight H200: 125.65 GiB; this makes 125.3), and a vLLM fork for Ada; vLLM
+    divides the query and output projections (models/deepseek_v4: ColumnParallelLinear, RowParallelLinear).
+    """
+    if demand.model.model_type != "deepseek_v4":
+        return False
+    return resolved.edition.family == "sglang" or demand.gpu.architecture in BEFORE_HOPPER
+
+
 def draft_bytes_per_gpu(demand: Demand) -> float:
     """Weights of a separate draft model on one GPU; it is divided as the model is."""
     size = demand.draft_weights_bytes
@@ -124,6 +138,23 @@ def draft_bytes_per_gpu(demand: Demand) -> float:
         alone = Parallelism(tensor_parallel_size=demand.parallelism.tensor_parallel_size)
         size += pipeline_stages(demand.draft_model, demand.draft_weight_dtype, alone, False)[0].weights_bytes
     return size
+
+
+def copies_of_sglang(demand: Demand, stage: Stage) -> tuple[tuple[str, float], ...]:
+    """What SGLang holds of DeepSeek-V4 beside its divided share.
+
+    The vocabulary in full, and on Hopper the grouped output projection (wo_a) in 16 bits instead of 8.
+    """
+    if demand.engine.family != "sglang" or demand.model.model_type != "deepseek_v4":
+        return ()
+    sizes = dict(stage.weights_by_group)
+    others = demand.parallelism.tensor_parallel_size - 1
+    vocabulary = others * (sizes.get(TensorGroup.EMBEDDING.value, 0.0) + sizes.get(TensorGroup.LM_HEAD.value, 0.0))
+    wide = 0.0
+    if demand.gpu.architecture == "Hopper":  # earlier ones hold all of attention in 16 bits
+        for layer, count in stage.layers:
+            wide += count * sum(linear.num_parameters for linear in layer.linears if linear.name == "o_a_proj")
+    return tuple(row for row in (("vocabulary_copies", vocabulary), ("wide_projection", wide)) if row[1])
 
 
 def held_by_engine(demand: Demand, stage: Stage) -> Stage:
@@ -138,15 +169,21 @@ def held_by_engine(demand: Demand, stage: Stage) -> Stage:
         sizes = tuple(row for row in sizes if row[0] not in absent)
     slots = lora_bytes(stage.layers, demand.engine, demand.parallelism.tensor_parallel_size)
     draft = draft_bytes_per_gpu(demand) if stage.is_last else 0.0
-    added = tuple(row for row in (("lora", slots), ("draft", draft)) if row[1])
+    added = tuple(row for row in (("lora", slots), ("draft", draft)) if row[1]) + copies_of_sglang(demand, stage)
     return dataclasses.replace(stage, weights_by_group=sizes + added)
 
 
 def draft_mixer(model: ModelShape) -> Mixer | None:
-    """Mixer of a draft layer: that of the last layer with attention over the whole sequence."""
+    """Mixer of a draft layer: that of the last layer with attention over the whole sequence.
+
+    DeepSeek-V4's draft layer does not compress: it keeps a window only.
+    """
     for layer in reversed(model.layer_kinds):
-        if layer.mixer.kind in (MixerKind.FULL, MixerKind.MLA):
-            return layer.mixer
+        mixer = layer.mixer
+        if mixer.kv_compression > 1:
+            return dataclasses.replace(mixer, kind=MixerKind.SLIDING, kv_compression=1, indexer_head_dim=0)
+        if mixer.kind in (MixerKind.FULL, MixerKind.MLA):
+            return mixer
     return None
 
 
@@ -171,8 +208,8 @@ def all_ranks(demand: Demand, resolved: Resolved | None = None) -> tuple[Rank, .
     scheme = resolve_scheme(model, demand.weight_dtype)
     fp32 = scheme.name == "fp32"
     ranks = []
-    wide = widens_latent_attention(demand, resolved)
-    for stage in pipeline_stages(model, demand.weight_dtype, parallelism, drafting, wide):
+    wide, experts_only = widens_latent_attention(demand, resolved), divides_experts_only(demand, resolved)
+    for stage in pipeline_stages(model, demand.weight_dtype, parallelism, drafting, wide, experts_only):
         stage = held_by_engine(demand, stage)
         drafts = demand.draft_model.layer_counts() if demand.draft_model is not None and stage.is_last else ()
         layout = build_layout(
@@ -186,6 +223,7 @@ def all_ranks(demand: Demand, resolved: Resolved | None = None) -> tuple[Rank, .
             num_speculative_tokens=engine.num_speculative_tokens,
             state_checkpoints=int(engine.cache_state_prefixes),
             draft_mixer=draft_mixer(model) if drafting and stage.is_last else None,
+            splits_windows=model.model_type in SGLANG_SPLITS_WINDOWS,
         )
         weights = stage.weights_bytes
         activation = activation_bytes(
@@ -197,6 +235,7 @@ def all_ranks(demand: Demand, resolved: Resolved | None = None) -> tuple[Rank, .
             fp32=fp32,
             expert_scheme=scheme.name,
         )
+        activation += sparse_workspace_bytes(stage.layers, demand.gpu, resolved, demand.max_model_len)
         graphs = cuda_graph_bytes(
             model,
             stage.layers,

@@ -11,7 +11,8 @@ import math
 from planner.model import Layer, MixerKind
 from planner.quantization import kv_bits
 from planner.sizing.edition import Edition
-from planner.sizing.kv_layout import KvGroup, KvLayout, entry_bytes
+from planner.sizing.kv_groups import KvGroup, KvLayout
+from planner.sizing.kv_layout import entry_bytes
 
 CELLS = 256
 PHYSICAL_BATCH_TOKENS = 512

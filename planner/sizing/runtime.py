@@ -45,6 +45,11 @@ GRAPH_SMALL_GPU_BYTES = 0.45 * GIB
 GRAPH_EXPERT_BYTES = 0.4 * GIB
 
 
+#: kernels of DeepSeek-V4 on Hopper and data-centre Blackwell: what three logs (B200 TP 8 and DP 8, GH200) hold
+#: beside weights, forward pass, buffers and graphs. Scatter ± 2 GiB.
+V4_WORKSPACE_BYTES = 5.5 * GIB
+#: experts are computed in pieces of this many tokens (VLLM_FUSED_MOE_CHUNK_SIZE)
+EXPERT_CHUNK_TOKENS = 65_536
 #: what the NVIDIA driver lists but does not give: 0.3 GiB + 0.25 % (RTX 3090 24.0 -> 23.69, H100 79.65 -> 79.2,
 #: H200 140.4 -> 139.8, B200 179.06 -> 178.35 in "total capacity" messages; scatter ± 0.2 GiB)
 DRIVER_RESERVE_BYTES = 0.3 * GIB
@@ -85,13 +90,31 @@ def expert_workspace_bytes(
         if layer.experts is not None:
             expert = next((x for x in layer.linears if x.group is TensorGroup.EXPERT), None)
             if expert is not None:
-                routed = tokens * layer.experts.experts_per_token
+                routed = min(tokens, EXPERT_CHUNK_TOKENS) * layer.experts.experts_per_token
                 columns = 2.0 * (expert.out_features / tp + expert.in_features)
                 if scheme == "fp8_block":
                     routed += 128 * layer.experts.num_experts
                     columns = 4.0 * max(expert.out_features / tp, expert.in_features) + expert.in_features
                 largest = max(largest, routed * columns)
     return largest
+
+
+def sparse_workspace_bytes(
+    layers: tuple[tuple[Layer, int], ...], gpu: Gpu, resolved: Resolved, max_model_len: int
+) -> float:
+    """Workspace of sparse attention in vLLM's profile run on one GPU.
+
+    On AMD the indexer scores every token of the batch against max_model_len in fp32
+    (rocm_aiter_mla_sparse.py); elsewhere its logits are bounded. DeepSeek-V4's kernels for Hopper and
+    data-centre Blackwell keep a constant.
+    """
+    mixers = [layer.mixer for layer, _ in layers]
+    if resolved.edition.family != "vllm" or not any(mixer.indexer_head_dim for mixer in mixers):
+        return 0.0
+    if gpu.vendor.upper() == "AMD":
+        return 4.0 * resolved.max_num_batched_tokens * max_model_len
+    kernels = "nvlink" in gpu.interconnect.lower() and gpu.architecture not in BEFORE_HOPPER
+    return V4_WORKSPACE_BYTES if kernels and any(mixer.kv_compression > 1 for mixer in mixers) else 0.0
 
 
 def activation_bytes(
@@ -168,9 +191,9 @@ def non_torch_bytes(resolved: Resolved, parallelism: Parallelism, gpu: Gpu) -> f
     return base + extra
 
 
-def captured_sizes(max_num_seqs: int) -> int:
-    """Batch sizes that vLLM captures: 1, 2, 4, then by 8 to 256 and by 16 to the limit of twice max_num_seqs, 512."""
-    largest = min(2 * max_num_seqs, GRAPH_LARGEST)
+def captured_sizes(max_num_seqs: int, largest: int = GRAPH_LARGEST) -> int:
+    """Batch sizes that vLLM captures: 1, 2, 4, then by 8 to 256 and by 16 to the limit of twice max_num_seqs."""
+    largest = min(2 * max_num_seqs, largest)
     small = sum(size <= largest for size in (1, 2, 4))
     return small + min(largest, 256) // 8 + max(0, largest - 256) // 16
 

@@ -12,8 +12,6 @@ from planner.model import Layer, Linear, Mixer, MixerKind, ModelShape, Shard, Te
 from planner.quantization import linear_bytes, resolve_scheme, weight_bits
 
 VOCABULARY_MULTIPLE = 64  # vLLM pads the vocabulary per rank
-#: families whose attention and shared experts every rank holds in full: five DeepSeek-V4 logs (TP 2, 4, 8) need it
-REPLICATED_OUTSIDE_EXPERTS = ("deepseek_v4",)
 NOT_EXPERT_GROUPS = (TensorGroup.ATTENTION, TensorGroup.SHARED_EXPERT)
 MXFP4_MULTIPLE = 256  # gpt-oss kernels pad each rank's expert width
 
@@ -53,6 +51,7 @@ def pipeline_stages(
     parallelism: Parallelism,
     with_draft_layers: bool,
     wide_latent_attention: bool = False,
+    experts_divided_only: bool = False,
 ) -> tuple[Stage, ...]:
     """Return the distinct stages of a replica with their weights per GPU.
 
@@ -68,6 +67,8 @@ def pipeline_stages(
         Whether multi-token-prediction layers are loaded.
     wide_latent_attention : bool
         Latent attention is held in 16 bits whatever the scheme (ranks.widens_latent_attention says when).
+    experts_divided_only : bool
+        Every rank holds attention and shared experts in full (ranks.divides_experts_only says when).
 
     Returns
     -------
@@ -82,7 +83,9 @@ def pipeline_stages(
         start += size
         if key not in seen:
             layers = tuple((model.layer_kinds[kind], number) for kind, number in key[0])
-            sizes = _stage_weights(model, weight_dtype, parallelism, layers, key[1], key[2], with_draft_layers)
+            sizes = _stage_weights(
+                model, weight_dtype, parallelism, layers, key[1], key[2], with_draft_layers, experts_divided_only
+            )
             if wide_latent_attention:
                 sizes = _with_wide_attention(model, weight_dtype, layers, sizes)
             seen[key] = Stage(layers=layers, is_first=key[1], is_last=key[2], weights_by_group=sizes)
@@ -110,6 +113,7 @@ def _stage_weights(
     is_first: bool,
     is_last: bool,
     with_draft_layers: bool,
+    experts_divided_only: bool,
 ) -> tuple[tuple[str, float], ...]:
     tp = parallelism.tensor_parallel_size
     sizes: dict[str, float] = defaultdict(float)
@@ -118,7 +122,7 @@ def _stage_weights(
     for layer, number in layers:
         for linear in layer.linears:
             share = rank_share(linear, layer.mixer, parallelism, scheme.name)
-            if model.model_type in REPLICATED_OUTSIDE_EXPERTS and linear.group in NOT_EXPERT_GROUPS:
+            if experts_divided_only and linear.group in NOT_EXPERT_GROUPS:
                 share = 1.0
             sizes[linear.group.value] += number * share * linear_bytes(model, weight_dtype, linear)
         sizes[TensorGroup.NORM.value] += number * layer.norm_parameters * native

@@ -33,7 +33,7 @@ class Verdict:
     rank: Rank
     resolved: Resolved
     num_blocks: int
-    blocks_per_sequence: int
+    blocks_per_sequence: int  # as the printed concurrency counts them
     longest_context_tokens: int
     outcome: str
     refusal: str
@@ -66,7 +66,7 @@ def judge(demand: Demand, *, find_longest: bool = True) -> Verdict:
     """
     resolved = limits_of(demand)
     rank = binding_rank(all_ranks(demand, resolved))
-    needed = rank.layout.blocks_at_peak(demand.max_model_len, resolved.max_num_batched_tokens)
+    counted = rank.layout.counted_blocks(demand.max_model_len, resolved.in_flight_tokens)
     blocks = rank.num_blocks
     longest = longest_context(demand, resolved, rank) if find_longest else 0
     outcome, refusal = _outcome(demand, resolved, rank, blocks, longest)
@@ -74,7 +74,7 @@ def judge(demand: Demand, *, find_longest: bool = True) -> Verdict:
         rank=rank,
         resolved=resolved,
         num_blocks=blocks,
-        blocks_per_sequence=needed,
+        blocks_per_sequence=counted,
         longest_context_tokens=longest,
         outcome=outcome,
         refusal=refusal,
@@ -83,7 +83,7 @@ def judge(demand: Demand, *, find_longest: bool = True) -> Verdict:
 
 def checked_blocks(demand: Demand, resolved: Resolved, rank: Rank, length: int) -> int:
     """Blocks that the start-up check asks for; vLLM 0.14 asked a pipeline stage for those of all stages."""
-    needed = rank.layout.blocks_at_peak(length, resolved.max_num_batched_tokens)
+    needed = rank.layout.blocks_at_peak(length, resolved.in_flight_tokens)
     edition = resolved.edition
     if edition.family == "vllm" and edition.number == PIPELINE_CHECK_OF_WHOLE_MODEL:
         own = sum(count for _, count in rank.stage.layers)
@@ -142,8 +142,9 @@ def _outcome(demand: Demand, resolved: Resolved, rank: Rank, blocks: int, longes
             f"{rank.pool_bytes / GIB:.2f} GiB remain of {rank.budget_bytes / GIB:.2f} GiB after "
             f"{rank.weights_bytes / GIB:.2f} GiB of weights. Try increasing `gpu_memory_utilization`."
         )
-    if needed > blocks and family != "sglang":  # SGLang starts, and rejects the requests that do not fit
-        need = needed * rank.layout.block_bytes / GIB
+    fits = needed <= rank.layout.fitting_blocks(rank.pool_bytes)
+    if not fits and family != "sglang":  # SGLang starts, and rejects the requests that do not fit
+        need = needed * (rank.layout.checked_block_bytes or rank.layout.block_bytes) / GIB
         return REFUSED_LENGTH, (
             f"To serve at least one request with the model's max seq len ({demand.max_model_len}), "
             f"{need:.2f} GiB KV cache is needed, which is larger than the available KV cache memory "
@@ -168,7 +169,8 @@ def longest_context(demand: Demand, resolved: Resolved, rank: Rank) -> int:
     depends = not demand.engine.enable_chunked_prefill or resolved.edition.is_v0
     if depends:
         return _longest(demand, lambda length: _fits_at(demand, length))
-    return _longest(demand, lambda length: checked_blocks(demand, resolved, rank, length) <= rank.num_blocks)
+    blocks = rank.layout.fitting_blocks(rank.pool_bytes)
+    return _longest(demand, lambda length: checked_blocks(demand, resolved, rank, length) <= blocks)
 
 
 def _longest(demand: Demand, fits: Callable[[int], bool]) -> int:
@@ -185,7 +187,7 @@ def _fits_at(demand: Demand, length: int) -> bool:
     other = dataclasses.replace(demand, max_model_len=length)
     resolved = limits_of(other)
     rank = binding_rank(all_ranks(other, resolved))
-    return checked_blocks(other, resolved, rank, length) <= rank.num_blocks
+    return checked_blocks(other, resolved, rank, length) <= rank.layout.fitting_blocks(rank.pool_bytes)
 
 
 def logged_kv_tokens(verdict: Verdict, max_model_len: int) -> int:

@@ -53,6 +53,9 @@ def random_case(seed: int, *, pressure: bool = False) -> tuple[Requests, EngineS
     prompt = np.array([draw.randint(1, longest_prompt) for _ in range(n)])
     groups = draw.choice([0, 0, 1, 3])
     group = np.array([draw.randrange(-1, groups) if groups else -1 for _ in range(n)])
+    common = np.full(n, draw.choice([5, 16, 40]))
+    if draw.random() < 0.4:  # as in conversations, where everybody repeats what was said so far
+        common = np.array([draw.randint(0, 90) for _ in range(n)])
     closed = draw.random() < 0.25
     requests = make(
         sorted(round(draw.uniform(0, n * spread), 2) for _ in range(n)),
@@ -60,11 +63,12 @@ def random_case(seed: int, *, pressure: bool = False) -> tuple[Requests, EngineS
         output,
         limit=[tokens + draw.choice([0, 5, 50]) for tokens in output],
         prefix_group=group,
-        prefix_tokens=np.where(group >= 0, np.minimum(prompt, draw.choice([5, 16, 40])), 0),
+        prefix_tokens=np.where(group >= 0, np.minimum(prompt, common), 0),
         priority=np.array([draw.choice([-1, 0, 5]) for _ in range(n)]) if draw.random() < 0.25 else None,
         kv_ready_tokens=prompt - 1 if draw.random() < 0.15 else None,
         closed_loop_users=draw.choice([1, 3, 9]) if closed else 0,
         think_time_s=draw.choice([0.0, 0.7]) if closed else 0.0,
+        adapter=np.array([draw.randrange(-1, 5) for _ in range(n)]) if draw.random() < 0.3 else None,
     )
     name = draw.choice(["vllm", "sglang", "tensorrt-llm-max-utilization"] if pressure else engine_names())
     max_len = 140 if pressure else draw.choice([60, 140, 400])
@@ -91,8 +95,11 @@ def _random_engine(draw: random.Random, name: str) -> EngineSettings:
         changes["speculative_acceptance"] = draw.choice([0.0, 0.5, 0.8, 1.0])
     if draw.random() < 0.2:
         changes["max_queued_requests"] = draw.choice([0, 2, 10])
+    changes["max_loras"] = draw.choice([0, 1, 1, 2, 4])
     if draw.random() < 0.2:
         changes["patience_s"] = draw.choice([0.5, 3.0, 20.0])
+    if draw.random() < 0.2:
+        changes["timeout_s"] = draw.choice([0.5, 3.0, 20.0])
     if draw.random() < 0.3:
         changes["enable_chunked_prefill"] = draw.random() < 0.5
     if name == "tgi":

@@ -7,7 +7,7 @@ it but the settings. Sums are added in the order of time, sequences in the order
 from __future__ import annotations
 
 import math
-from collections import deque
+from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 
 from planner.engine import Batching, EngineSettings, KvReservation, OnMemoryShortage, StepOrder
@@ -30,8 +30,11 @@ class Sequence:
     given: int = 0  # tokens whose KV comes with it
     made: int = 0  # output tokens so far
     computed: int = 0  # tokens in the KV cache
-    blocks: int = 0  # of its own
-    shared: int = 0  # leading blocks of its prefix group
+    adapter: int = -1
+    table: list[Block] = field(default_factory=list)  # its blocks, in the order of its tokens
+    fixed: list[Block] = field(default_factory=list)  # of window and state layers
+    shared: int = 0  # leading blocks that anyone of its group can find
+    own_from: int = 0  # place of the first block of its own that it left in the cache
     decoding: bool = False
     fresh: bool = False  # no decode step since its prompt was completed
     queued_at: float = 0.0
@@ -47,12 +50,63 @@ class Sequence:
         return self.prompt + self.made
 
 
+Key = tuple[object, int]
+
+
 @dataclass(slots=True, eq=False)
-class Group:
-    cached: int = 0
+class Block:
+    key: Key | None = None  # what it can be found by
     users: int = 0
-    held: int = 0
-    expiry: int = 0
+
+
+class Pool:
+    """Every block on its own: free ones in a queue, least recently used first; a hit takes one out again."""
+
+    def __init__(self, count: int) -> None:
+        self.count = self.unused = count  # blocks never used stand first in the queue
+        self.queue: OrderedDict[Block, None] = OrderedDict()
+        self.cached: dict[Key, Block] = {}
+        self.text_in_use = 0  # blocks of groups that somebody holds
+
+    @property
+    def free(self) -> int:
+        return self.unused + len(self.queue)
+
+    def take(self, count: int) -> list[Block]:
+        assert count <= self.free
+        taken = []
+        for _ in range(count):
+            if self.unused:
+                self.unused -= 1
+                block = Block()
+            else:
+                block, _ = self.queue.popitem(last=False)
+                self.forget(block)
+            block.users = 1
+            taken.append(block)
+        return taken
+
+    def forget(self, block: Block) -> None:
+        if block.key is not None:
+            del self.cached[block.key]
+            block.key = None
+
+    def name(self, key: Key, block: Block) -> None:
+        assert key not in self.cached
+        assert block.key is None
+        self.cached[key] = block
+        block.key = key
+
+    def hit(self, block: Block) -> None:
+        if block.users == 0:
+            del self.queue[block]
+        block.users += 1
+
+    def give_back(self, blocks: list[Block]) -> None:
+        for block in blocks:
+            block.users -= 1
+            if block.users == 0:
+                self.queue[block] = None
 
 
 def step_terms(table: StepTimeTable, work: StepWork) -> list[float]:
@@ -101,10 +155,16 @@ class Reference:
                     group=int(requests.prefix_group[i]),
                     prefix=int(requests.prefix_tokens[i]),
                     priority=0 if requests.priority is None else int(requests.priority[i]),
+                    adapter=-1 if requests.adapter is None else int(requests.adapter[i]),
                     given=0 if requests.kv_ready_tokens is None else min(int(requests.kv_ready_tokens[i]), prompt - 1),
                 )
             )
-        self.groups = {s.group: Group() for s in self.sequences if s.group >= 0}
+        self.limit: dict[tuple[int, int], int] = {}  # blocks of a group that anyone will ask for
+        for s in self.sequences:
+            whole = s.prefix // limits.block_size
+            self.limit[s.group, s.adapter] = max(whole, self.limit.get((s.group, s.adapter), 0)) if s.group >= 0 else 0
+        self.at_once = engine.family in ("vllm", "generic")  # blocks can be found as soon as they are scheduled
+        self.lora = any(s.adapter >= 0 for s in self.sequences)
         self.classes = requests.priority is not None and len(set(requests.priority.tolist())) > 1
         self.users = min(requests.closed_loop_users, len(requests))
         self.think = requests.think_time_s
@@ -114,19 +174,19 @@ class Reference:
         self.running: list[Sequence] = []
         self.batch: list[Sequence] = []  # static: all members until the last has ended
         self.batch_steps = 0
-        self.free = limits.num_kv_blocks
-        self.allocated = 0
+        self.pool = Pool(limits.num_kv_blocks)
         self.clock = 0.0
         self.ratio = engine.new_token_ratio
         self.is_full = False  # admission failed, and nothing has been freed since
         self.decode_steps = self.since_prefill = self.steps = 0
         self.last_decode_emission = 0.0
         self.reason = "none"
-        self.blocked = dict.fromkeys(("none", "max_num_seqs", "kv cache", "token budget"), 0.0)
+        self.blocked = dict.fromkeys(("none", "max_num_seqs", "kv cache", "token budget", "lora slots"), 0.0)
         self.busy = self.running_area = self.waiting_area = self.used_area = self.written_area = 0.0
         self.terms = [0.0] * 5
         self.peak = self.prefill_tokens = self.hit_tokens = self.decode_tokens = 0
-        self.gaps: list[float] = []
+        self.part = 0  # twentieth of the requests that has begun to arrive
+        self.gaps: list[tuple[int, float]] = []
 
     # -- arrivals
 
@@ -142,19 +202,13 @@ class Reference:
             self.ready.append(self.clock + self.think)
 
     def take_arrivals(self) -> None:
-        patience = INF if self.e.patience_s is None else self.e.patience_s
         while True:
-            head = self.waiting[0] if self.waiting else None
-            if head and not head.preempted and self.clock - head.arrival > patience:
-                self.waiting.popleft().status = "abandoned"
-                self.waiting_area += patience
-                self.is_full = False
-                self.ask_again()
-                continue
+            self.leave()
             if not self.next_arrival() <= self.clock:
                 return
             time = self.next_arrival()
             sequence = self.coming.popleft()
+            self.part = max(self.part, sequence.index * 20 // len(self.sequences))
             if self.users:
                 self.ready.popleft()
                 sequence.arrival = time
@@ -162,12 +216,37 @@ class Reference:
             max_queued, most = self.e.max_queued_requests, self.e.max_concurrent_requests
             full = max_queued is not None and queue - max(0, self.slots - running) >= max_queued
             full = full or (most is not None and queue + running >= most)
-            if full or self.never_fits(sequence):
+            if full or self.never_fits(sequence) or (sequence.adapter >= 0 and self.e.max_loras == 0):
                 sequence.status = "rejected"
                 self.ask_again()
             else:
                 sequence.queued_at = sequence.arrival
                 self.enqueue(sequence, in_front=False)
+                if self.lora and self.adapter_fits(sequence):
+                    self.is_full = False
+
+    def leave(self) -> None:
+        """Clients whose first token or whole answer takes too long are gone; their blocks are freed."""
+        limits = ((self.e.patience_s, True), (self.e.timeout_s, False))
+        for limit, silent in limits:
+            if limit is None:
+                continue
+            here = [s for s in (*self.waiting, *self.running) if s.status == "unfinished"]
+            for s in sorted(here, key=lambda s: s.index):
+                if self.clock - s.arrival > limit and not (silent and s.token_times):
+                    self.abandon(s, limit)
+
+    def abandon(self, s: Sequence, limit: float) -> None:
+        s.status = "abandoned"
+        if s in self.waiting:
+            self.waiting.remove(s)
+            self.waiting_area += self.clock - s.queued_at if s.preempted else limit
+            self.forget_own(s)
+        elif not self.static:
+            self.release(s, keep=False)
+            self.running.remove(s)
+        self.is_full = False
+        self.ask_again()
 
     def never_fits(self, s: Sequence) -> bool:
         if s.prompt + s.output > self.limits.max_model_len:
@@ -186,44 +265,77 @@ class Reference:
 
     # -- memory
 
+    @property
+    def free(self) -> int:
+        return self.pool.free
+
     def extend(self, s: Sequence, tokens: int) -> bool:
         """Let `s` hold `tokens` tokens; False if the blocks are missing."""
         if not self.paged:
             return True
-        need = self.blocks(tokens) - s.shared + self.limits.fixed_blocks_per_sequence - s.blocks
+        need = max(0, self.blocks(tokens) - len(s.table))
         if need > self.free:
             return False
-        if need > 0:
-            s.blocks += need
-            self.free -= need
-            self.allocated += need
+        s.table += self.pool.take(need)
         return True
 
-    def release(self, s: Sequence, free_before: int) -> None:
-        if self.static:
-            return
-        self.free += s.blocks
-        s.blocks = 0
+    def find(self, s: Sequence) -> tuple[list[Block], list[Block]]:
+        """Leading blocks of a waiting sequence that are in the cache: its group's, then its own of before."""
+        if not self.caching:
+            return [], []
+        size, cached = self.limits.block_size, self.pool.cached
+        text: list[Block] = []
+        while (block := cached.get(((s.group, s.adapter), len(text)))) and s.group >= 0:
+            if len(text) >= min(s.prefix, s.known - 1) // size:
+                break
+            text.append(block)
+        kept = self.own(s)
+        if kept and s.own_from <= len(text) < s.own_from + len(kept):
+            return text[: s.own_from], kept
+        return text, []
+
+    def own(self, s: Sequence) -> list[Block]:
+        kept: list[Block] = []
+        while block := self.pool.cached.get((s, s.own_from + len(kept))):
+            kept.append(block)
+        return kept
+
+    def forget_own(self, s: Sequence) -> None:
+        for block in self.own(s):
+            self.pool.forget(block)
+
+    def publish(self, s: Sequence, tokens: int) -> None:
+        """Full blocks go on where the text of the group ends, if the sequence holds all of that text."""
+        group = (s.group, s.adapter)
         if not self.caching or s.group < 0:
             return
-        group = self.groups[s.group]
-        if s.shared:
-            group.users -= 1
-            s.shared = 0
-            if group.users == 0:
-                self.free += group.held
-                group.held = 0
-        if group.users == 0:
-            group.expiry = self.allocated + free_before
+        full = min(tokens // self.limits.block_size, self.limit[group])
+        while s.shared < full and (group, s.shared) not in self.pool.cached:
+            self.pool.name((group, s.shared), s.table[s.shared])
+            self.pool.text_in_use += 1
+            s.shared += 1
+            self.is_full = False
 
-    def cached(self, group: Group) -> int:
-        if group.users == 0 and self.allocated > group.expiry:
-            group.cached = 0
-        return group.cached
+    def release(self, s: Sequence, *, keep: bool) -> None:
+        """Give the blocks back, the last first; a preempted sequence may find its own again."""
+        if self.static:
+            return
+        written = min(s.computed, s.prompt + s.output - 1)
+        self.publish(s, written)
+        if keep and self.caching and self.paged:
+            s.own_from = s.shared
+            s.prefix = max(s.prefix, s.shared * self.limits.block_size)
+            for place in range(
+                s.shared, (min(written, s.prompt) if self.sglang else written) // self.limits.block_size
+            ):
+                self.pool.name((s, place), s.table[place])
+        self.pool.give_back(s.fixed)
+        self.pool.give_back(s.table[::-1])
+        self.pool.text_in_use -= sum(block.users == 0 for block in s.table[: s.shared])
+        s.fixed, s.table, s.shared = [], [], 0
 
     def preempt(self, s: Sequence, *, to_tail: bool = False) -> None:
-        free_before = self.free
-        self.release(s, free_before)
+        self.release(s, keep=True)
         s.computed, s.decoding, s.fresh = 0, False, False
         s.preempted += 1
         s.queued_at = self.clock
@@ -300,20 +412,24 @@ class Reference:
             if evicted:
                 continue
             chunks.append((s, tokens))
+            if self.at_once:
+                self.publish(s, s.computed + tokens)
             budget -= tokens
         return budget, preempted
 
     def admit(self, budget: int, chunks: list[tuple[Sequence, int]], reserved: list[float]) -> int:
-        s = self.waiting[0]
         if len(self.running) >= self.slots:
             self.reason, self.is_full = "max_num_seqs", True
             return 0
-        size, shared, pinned = self.limits.block_size, 0, 0
-        group = self.groups.get(s.group)
-        if self.caching and group is not None:
-            shared = min(s.prefix, self.cached(group), s.known - 1) // size
-            pinned = max(0, shared - group.held)
-        start = max(shared * size, 0 if s.preempted else s.given)
+        s = self.first_with_adapter()
+        if s is None:
+            self.reason, self.is_full = "lora slots", True
+            return 0
+        size = self.limits.block_size
+        text, kept = self.find(s)
+        pinned = sum(block.users == 0 for block in text + kept)
+        shared = len(text)
+        start = max((shared + len(kept)) * size, 0 if s.preempted else s.given)
         todo = s.known - start
         decoding = any(r.decoding for r in self.running)
         if self.e.enable_chunked_prefill:
@@ -324,7 +440,7 @@ class Reference:
                 self.reason, self.is_full = "token budget", not chunks
                 return 0
         fixed = self.limits.fixed_blocks_per_sequence
-        whole = self.blocks(s.known if self.paged else self.reserved_tokens(s)) - shared + fixed
+        whole = self.blocks(s.known if self.paged else self.reserved_tokens(s)) - shared - len(kept) + fixed
         if whole + pinned > self.free:
             self.reason, self.is_full = "kv cache", True
             return 0
@@ -334,26 +450,37 @@ class Reference:
                 self.reason, self.is_full = "kv cache", True
                 return 0
             reserved[0] += future
-        self.waiting.popleft()
+        self.waiting.remove(s)
+        self.is_full = False
         self.waiting_area += self.clock - s.queued_at
         if math.isnan(s.admitted):
             s.admitted = self.clock
+        self.pool.text_in_use += sum(block.users == 0 for block in text)
+        for block in text + kept:
+            self.pool.hit(block)
+        for block in kept:
+            self.pool.forget(block)
+        self.forget_own(s)
         s.shared, s.computed = shared, start
-        if shared:
-            assert group is not None
-            group.users += 1
-            group.held += pinned
-            self.free -= pinned
-            self.hit_tokens += shared * size
-        take = whole
+        self.hit_tokens += (shared + len(kept)) * size
+        most = whole
         if self.paged and not self.prefill_first:
-            take = self.blocks(s.computed + tokens) - shared + fixed
-        s.blocks = take
-        self.free -= take
-        self.allocated += take
+            most = self.blocks(s.computed + tokens) - shared - len(kept) + fixed
+        s.fixed = self.pool.take(fixed)
+        s.table = text + kept + self.pool.take(most - fixed)
+        if self.at_once:
+            self.publish(s, s.computed + tokens)
         self.running.append(s)
         chunks.append((s, tokens))
         return tokens
+
+    def first_with_adapter(self) -> Sequence | None:
+        """The first in the queue whose adapter runs already or may be added; those before it are passed over."""
+        return next(filter(self.adapter_fits, self.waiting), None)
+
+    def adapter_fits(self, s: Sequence) -> bool:
+        active = {s.adapter for s in self.running if s.adapter >= 0}
+        return s.adapter < 0 or s.adapter in active or len(active) < self.e.max_loras
 
     def admit_all(self, budget: int, chunks: list[tuple[Sequence, int]], reserved: list[float]) -> None:
         # What held the head back first counts until something is freed.
@@ -428,10 +555,9 @@ class Reference:
         )
         self.pass_time(work)
         self.emit(decodes, gain)
-        free_before = self.free
         for s, _ in chunks:
-            if s.computed == s.known:
-                self.complete(s, free_before)
+            if s.computed == s.known and s in self.running:
+                self.complete(s)
         if chunks:
             self.since_prefill = 0
 
@@ -445,7 +571,7 @@ class Reference:
         self.running_area += seconds * len(self.running)
         self.used_area += seconds * (self.limits.num_kv_blocks - self.free)
         written = sum(s.computed - s.shared * self.limits.block_size for s in self.running)
-        written += sum(group.held for group in self.groups.values()) * self.limits.block_size
+        written += self.pool.text_in_use * self.limits.block_size
         self.written_area += seconds * written
         if self.waiting:
             self.blocked[self.reason] += seconds
@@ -456,24 +582,25 @@ class Reference:
     def check(self) -> None:
         assert 0 <= self.free <= self.limits.num_kv_blocks
         assert len(self.running) <= self.slots
-        held = sum(s.blocks for s in (self.batch or self.running)) + sum(g.held for g in self.groups.values())
-        assert self.free + held == self.limits.num_kv_blocks
+        held = sum(len(s.table) - s.shared + len(s.fixed) for s in (self.batch or self.running))
+        assert self.free + held + self.pool.text_in_use == self.limits.num_kv_blocks
 
     def emit(self, decodes: list[Sequence], gain: int) -> None:
         """Every decoding sequence gets `gain` tokens, or as many as it lacks."""
-        if not decodes:
-            return
         for s in decodes:
             gap = self.clock - s.token_times[-1]
             s.max_gap = max(s.max_gap, gap)
-            self.gaps.append(gap)
+            self.gaps.append((self.part, gap))
             s.fresh = False
+        self.leave()
+        if not decodes:
+            return
+        for s in [s for s in decodes if s in self.running]:
             made = min(gain, s.output - s.made)
             s.made += made
             s.token_times += [self.clock] * made
-        free_before = self.free
-        for s in [s for s in decodes if s.made == s.output]:
-            self.finish(s, free_before)
+            if s.made == s.output:
+                self.finish(s)
         self.decode_steps += 1
         self.since_prefill += 1
         if self.sglang:
@@ -481,35 +608,26 @@ class Reference:
             low = min(self.e.min_new_token_ratio, start)
             self.ratio = max(low, self.ratio - (start - low) / 600)
 
-    def finish(self, s: Sequence, free_before: int) -> None:
-        s.finish, s.status = self.clock, "finished"
-        if self.caching and s.group >= 0:
-            group = self.groups[s.group]
-            size = self.limits.block_size
-            group.cached = max(self.cached(group), (s.prompt + s.output - 1) // size * size)
-        self.release(s, free_before)
+    def finish(self, s: Sequence) -> None:
+        self.release(s, keep=False)
         self.running.remove(s)
         self.is_full = False
-        self.ask_again()
+        if s.status == "unfinished":
+            s.finish, s.status = self.clock, "finished"
+            self.ask_again()
 
-    def complete(self, s: Sequence, free_before: int) -> None:
+    def complete(self, s: Sequence) -> None:
         """The last prompt token was computed: a token comes out."""
         if s.token_times:
             gap = self.clock - s.token_times[-1]
             s.max_gap = max(s.max_gap, gap)
-            self.gaps.append(gap)
-        if self.caching and s.group >= 0:
-            group, size = self.groups[s.group], self.limits.block_size
-            whole = min(s.prefix, s.known - 1) // size
-            group.cached = max(self.cached(group), whole * size)
-            if whole and not s.shared and group.users == 0:
-                s.shared, s.blocks = whole, s.blocks - whole
-                group.users, group.held = 1, whole
-            self.is_full = False
+            self.gaps.append((self.part, gap))
+        if not self.at_once:
+            self.publish(s, s.computed)
         s.made += 1
         s.token_times.append(self.clock)
         if s.made == s.output:
-            self.finish(s, free_before)
+            self.finish(s)
         else:
             s.decoding = s.fresh = True
 
@@ -521,7 +639,8 @@ class Reference:
         else:
             self.static_start()
         if self.batch and not self.running:
-            self.free += sum(s.blocks for s in self.batch)
+            for s in self.batch:
+                self.pool.give_back(s.table)
             self.batch = []
 
     def static_start(self) -> None:
@@ -545,15 +664,15 @@ class Reference:
             self.waiting.popleft()
             self.waiting_area += self.clock - s.arrival
             s.admitted = self.clock
-            s.blocks = self.blocks(self.reserved_tokens(s)) + self.limits.fixed_blocks_per_sequence
-            self.free -= s.blocks
+            s.table = self.pool.take(self.blocks(self.reserved_tokens(s)) + self.limits.fixed_blocks_per_sequence)
             s.computed = s.prompt
         self.batch, self.running, self.batch_steps = members, list(members), pad
         self.prefill_tokens += pad * len(members)
         chunks = tuple(PrefillChunk(num_tokens=pad) for _ in members)
         self.pass_time(StepWork(chunks=chunks, num_logit_rows=len(members)))
+        self.leave()
         for s in members:
-            self.complete(s, 0)
+            self.complete(s)
 
     def static_decode(self) -> None:
         gain = self.gain()

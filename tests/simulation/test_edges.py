@@ -9,6 +9,7 @@ import pytest
 from planner.catalog.engine_catalog import engine_names, get_engine
 from planner.errors import InvalidInput
 from planner.simulation import kernel, simulate
+from planner.simulation.kernel import compiling
 from planner.simulation.records import REJECTED
 from planner.step_time import StepTimeTable
 from tests.simulation.cases import UNIT, limits, make
@@ -73,3 +74,10 @@ def test_a_read_only_installation_compiles_in_memory(monkeypatch):
 
     monkeypatch.setattr(numba, "njit", cannot_cache)
     assert kernel.compiled_entry(lambda x: x + 1)(1) == 2
+
+
+def test_the_cache_on_disk_knows_all_sources_of_the_loop():
+    # numba looks at one file only, so the name under which it files machine code holds a digest of all of them.
+    digest = compiling.source_digest()
+    assert digest in kernel.advance.py_func.__qualname__
+    assert compiling.source_digest.__wrapped__() == digest

@@ -32,17 +32,19 @@ def served(
     step_s: float = STEP_S,
     n: int = N,
     seed: int = 3,
+    prompt: int = 1,
+    blocks: int = 10**9,
+    longest: int = 1 << 22,
     **more,
 ) -> tuple[Requests, SimulationResult]:
     traffic = Traffic(
         arrivals=Arrivals(rate_rps=rate),
-        prompt_tokens=Lengths(kind="constant", mean=1),
+        prompt_tokens=Lengths(kind="constant", mean=prompt),
         output_tokens=Lengths(kind=kind, mean=mean_steps),
     )
     requests = draw_requests(traffic, n, seed)
     table = StepTimeTable(decode_s=np.full(9, step_s), mixed_s=np.full(9, step_s), head_s=np.zeros(9))
     engine = EngineSettings(family="generic", kv_reservation=KvReservation.OUTPUT_LIMIT, **more)
-    longest = 1 << 22
     requests = make(
         requests.arrival_s,
         requests.prompt_tokens,
@@ -50,7 +52,7 @@ def served(
         limit=requests.output_tokens,
     )
     limits = Limits(
-        max_num_seqs=slots, max_num_batched_tokens=10**6, max_model_len=longest, num_kv_blocks=10**9, block_size=16
+        max_num_seqs=slots, max_num_batched_tokens=10**6, max_model_len=longest, num_kv_blocks=blocks, block_size=16
     )
     return requests, simulate(requests, engine, limits, table, stop_on_overload=False)
 
@@ -152,6 +154,34 @@ def test_kv_memory_bounds_the_rate():
         result = simulate(requests, engine, limits, StepTimeTable.unit(64))
         assert share * bound <= n / result.duration_s <= bound
         assert result.binding == "kv cache"
+
+
+def test_littles_law_on_kv_tokens():
+    # Mean tokens in the cache = rate x mean over requests of tokens held x time. A request of p tokens in and m out
+    # holds p + k tokens in its step k, from 0 to m - 1. Room for all, constant steps.
+    rate, prompt = 20.0, 30
+    requests, result = served(rate, "lognormal", 4096, prompt=prompt, blocks=10**6, n=40_000)
+    out = requests.output_tokens
+    held = STEP_S * (out * prompt + out * (out - 1) / 2)
+    tokens = result.mean_kv_written_fraction * 10**6 * 16
+    assert tokens == pytest.approx(held.sum() / result.duration_s, rel=1e-9)  # on this very run
+    spread = 4 * math.sqrt(rate * (held**2).mean() / result.arrival_s[-1])  # of a Poisson sum over the span
+    assert tokens == pytest.approx(rate * held.mean(), abs=spread)
+
+
+@pytest.mark.parametrize(("load", "verdict"), [(0.9, "stable"), (1.1, "overloaded")])
+def test_the_kv_stability_condition(load, verdict):
+    # rate x tokens reserved x time held < pool. 32 + 32 tokens for 32 steps, a pool of 64 such requests. The queue
+    # of 40,000 requests grows by 10 % of what arrives above, and by nothing beyond chance below.
+    pool, prompt, output = 64 * 64, 32, 32
+    rate = load * pool / ((prompt + output) * output * STEP_S)
+    _, result = served(
+        rate, "constant", 10_000, prompt=prompt, mean_steps=output, blocks=pool // 16, n=40_000, longest=64
+    )
+    assert result.verdict == verdict
+    assert result.binding == ("kv cache" if load > 1 else result.binding)
+    if load > 1:
+        assert result.capacity_rps == pytest.approx(rate / load, rel=0.01)
 
 
 def test_batch_bound():

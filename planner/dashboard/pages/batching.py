@@ -8,7 +8,7 @@ from planner.dashboard import headlines, method_text, results, sharing, widgets
 plan = results.current_plan()
 if not plan.policies:
     sharing.answer(plan.headline)
-    widgets.cannot_start(plan.memory.refusal, plan.memory.remedies)
+    widgets.cannot_start(plan.memory)
     st.stop()
 
 outcomes = plan.policies

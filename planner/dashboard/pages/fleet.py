@@ -9,7 +9,7 @@ plan = results.current_plan()
 cost, curve = plan.cost, plan.curve
 sharing.answer(headlines.cost_sentence(plan))
 if cost is None or curve is None:
-    widgets.cannot_start(plan.memory.refusal, plan.memory.remedies)
+    widgets.cannot_start(plan.memory)
     st.stop()
 
 left, right = st.columns(2)

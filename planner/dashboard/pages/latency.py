@@ -9,7 +9,7 @@ plan = results.current_plan()
 curve, result, level = plan.curve, plan.result, plan.scenario.service_level
 if plan.metrics is None or curve is None or result is None or plan.step_time is None:
     sharing.answer(plan.headline)
-    widgets.cannot_start(plan.memory.refusal, plan.memory.remedies)
+    widgets.cannot_start(plan.memory)
     st.stop()
 
 sharing.answer(headlines.latency_sentence(plan))

@@ -27,8 +27,7 @@ for kind, text in results.MISTAKES.items():
 st.markdown("**The papers, re-run here**")
 st.caption(
     "What scheduling and memory alone explain: every system gets the same step times and the same KV pool, so a ratio "
-    "holds no kernel and no framework. What it lacks of the published one is theirs. The ranges of PagedAttention were "
-    "recalled from section 6.2 of the paper, not read again."
+    "holds no kernel and no framework. What it lacks of the published one is theirs."
 )
 with st.spinner("Re-running the papers' workloads…"):
     papers = frames.paper_results()

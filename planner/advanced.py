@@ -1,0 +1,122 @@
+"""Inputs for those who tune an engine: the part of the Scenario that most plans leave alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.settings import optional_setting, setting
+
+CHUNKED_PREFILL_KINDS = ("auto", "on", "off")
+ROUTERS = ("round_robin", "random", "least_outstanding", "power_of_two", "prefix_affinity")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdvancedEngine:
+    """Prefill, KV blocks, offload, speculation, LoRA, impatient clients and the router."""
+
+    chunked_prefill: str = setting(
+        "auto", "cp", "Chunked prefill", group="advanced", choices=CHUNKED_PREFILL_KINDS, help="auto = as the engine."
+    )
+    long_prefill_token_threshold: int = setting(
+        0,
+        "lpt",
+        "Long-prefill threshold",
+        unit="tokens",
+        group="advanced",
+        minimum=0,
+        maximum=1_000_000,
+        help="Most tokens of one prompt in one step; 0 = no limit of its own.",
+    )
+    block_size: int | None = optional_setting(
+        "bs",
+        "KV block size",
+        kind="count",
+        unit="tokens",
+        group="advanced",
+        minimum=1,
+        maximum=1024,
+        help="Tokens of one block of the paged KV cache.",
+    )
+    kv_offload_gib: float = setting(
+        0.0,
+        "off",
+        "KV offload to CPU memory",
+        unit="GiB",
+        group="advanced",
+        minimum=0,
+        maximum=100_000,
+        help="Over all GPUs of a replica. Keeps evicted prefixes for reuse.",
+    )
+    occupied_gib: float = setting(
+        0.0,
+        "occ",
+        "GPU memory held by others",
+        unit="GiB",
+        group="advanced",
+        minimum=0,
+        maximum=10_000,
+        help="On each GPU, before the engine starts.",
+    )
+    num_speculative_tokens: int = setting(
+        0, "spec", "Speculative tokens", group="advanced", minimum=0, maximum=32, help="0 = off."
+    )
+    speculative_acceptance: float = setting(
+        0.7, "acc", "Acceptance per drafted token", group="advanced", minimum=0, maximum=1
+    )
+    draft_model: str = setting(
+        "",
+        "dm",
+        "Draft model",
+        group="advanced",
+        help="Catalog id. Empty = the model's own multi-token-prediction layers, or no memory of its own.",
+    )
+    num_lora_adapters: int = setting(
+        0, "lora", "LoRA adapters", group="advanced", minimum=0, maximum=100_000, help="How many are served. 0 = none."
+    )
+    lora_popularity: float = setting(
+        1.0,
+        "lp",
+        "LoRA popularity (Zipf)",
+        group="advanced",
+        minimum=0,
+        maximum=10,
+        help="Adapter k is asked for in proportion to 1 ÷ k to this power. 0 = all alike.",
+    )
+    max_loras: int | None = optional_setting(
+        "ls",
+        "LoRA adapters per batch",
+        kind="count",
+        group="advanced",
+        minimum=1,
+        maximum=4096,
+        help="GPU slots (max_loras); each is allocated in full.",
+    )
+    max_lora_rank: int = setting(16, "lr", "LoRA rank", group="advanced", minimum=1, maximum=4096)
+    patience_s: float | None = optional_setting(
+        "pat",
+        "Client patience",
+        kind="number",
+        unit="s",
+        group="advanced",
+        minimum=0.001,
+        maximum=100_000,
+        help="A client leaves when its first token takes longer. Empty = never.",
+    )
+    timeout_s: float | None = optional_setting(
+        "to",
+        "Client timeout",
+        kind="number",
+        unit="s",
+        group="advanced",
+        minimum=0.001,
+        maximum=100_000,
+        help="A client leaves when its whole answer takes longer. Empty = never.",
+    )
+    router: str = setting(
+        "round_robin",
+        "rt",
+        "Router over replicas",
+        group="advanced",
+        choices=ROUTERS,
+        help="How requests are dealt out to the replicas.",
+    )

@@ -1,0 +1,114 @@
+"""Who has arrived joins the queue; who has lost patience leaves, wherever it is."""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, untyped-decorator"
+
+from __future__ import annotations
+
+import numpy as np
+
+from planner.simulation.kernel.blocks import forget_own, settle
+from planner.simulation.kernel.compiling import ENOUGH_DONE, STOPPED_BY_LOAD, compiled
+from planner.simulation.kernel.queue import (
+    adapter_fits,
+    ask_again,
+    count_waiting,
+    never_fits,
+    next_arrival_s,
+    push_tail,
+    take_from_queue,
+)
+from planner.simulation.kernel.sequences import take_out
+from planner.simulation.records import ABANDONED, REJECTED, UNFINISHED
+from planner.simulation.state import NUM_BINS, NUM_PARTS, NUM_REASONS
+
+
+@compiled
+def oldest_here(jobs, st, feed, silent):
+    """The earliest request that is still here (`silent`: and has seen no token), -1 if there is none."""
+    k = st.silent_from if silent else st.open_from
+    found = -1
+    while found < 0 and k < st.next:
+        job = feed[k]
+        if jobs[job].status == UNFINISHED and not (silent and jobs[job].first_token >= 0):
+            found = job
+        else:
+            k += 1
+    if silent:
+        st.silent_from = k
+    else:
+        st.open_from = k
+    return found
+
+
+@compiled
+def patience_since(jobs, st, feed, silent):
+    """Arrival of the client that loses patience next; never late when nobody is here."""
+    job = oldest_here(jobs, st, feed, silent)
+    return jobs[job].arrival if job >= 0 else np.inf
+
+
+@compiled
+def let_go(jobs, slots, groups, runs, calendar, tallies, rules, times, st, feed):
+    """Let go whose first token or whole answer takes too long. Patience is one for all: who came first goes first."""
+    for silent in (True, False):
+        limit = rules.patience_s if silent else rules.timeout_s
+        while limit < np.inf:
+            job = oldest_here(jobs, st, feed, silent)
+            if job < 0 or not st.clock - jobs[job].arrival > limit:
+                break
+            jobs[job].status = ABANDONED
+            if jobs[job].place == 0:
+                leave_queue(jobs, groups, runs, slots, st, job)
+                if rules.lora:
+                    count_waiting(jobs, groups, st, job, -1)
+                st.waiting_area += st.clock - jobs[job].paused if jobs[job].preemptions else limit
+            elif not rules.static:  # a static batch computes the answer all the same
+                take_out(jobs, slots, groups, runs, calendar, tallies, rules, times, st, jobs[job].place - 1, False)
+            st.done += 1
+            st.blocked = 0
+            ask_again(jobs, rules, st)
+
+
+@compiled
+def leave_queue(jobs, groups, runs, slots, st, job):
+    """Take a request out of the queue, wherever it stands there."""
+    before, at = -1, st.queue_head
+    while at != job:
+        before, at = at, jobs[at].after
+    take_from_queue(jobs, slots, st, before, job)
+    if jobs[job].own:
+        settle(jobs, groups, runs, st)
+        forget_own(jobs, groups, runs, st, job)
+
+
+@compiled
+def take_arrivals(jobs, slots, groups, runs, calendar, tallies, rules, times, st, feed):
+    """Move who has arrived into the queue, or turn them away; let go who has lost patience."""
+    now = st.clock
+    while True:
+        if rules.impatient:
+            let_go(jobs, slots, groups, runs, calendar, tallies, rules, times, st, feed)
+        arrival = next_arrival_s(jobs, rules, st, feed)
+        if not arrival <= now:
+            break
+        job = feed[st.next]
+        st.next += 1
+        st.gaps_from = max(st.gaps_from, NUM_REASONS + job * NUM_PARTS // len(jobs) * NUM_BINS)
+        if rules.users:
+            jobs[job].arrival = arrival
+            st.ready_from = (st.ready_from + 1) % rules.users
+            st.ready -= 1
+        waiting, running = st.waiting, st.running
+        full = waiting - max(0, rules.slots - running) >= rules.max_queued or waiting + running >= rules.max_concurrent
+        if full or never_fits(jobs, rules, job) or (jobs[job].adapter >= 0 and rules.max_loras == 0):
+            jobs[job].status = REJECTED
+            st.done += 1
+            ask_again(jobs, rules, st)
+            continue
+        push_tail(jobs, slots, st, job)
+        if rules.lora:
+            count_waiting(jobs, groups, st, job, 1)
+            if adapter_fits(jobs, groups, rules, st, job):
+                st.blocked = 0  # those before it may be held up by their adapters
+    if st.waiting > rules.stop_waiting and 10 * st.waiting > 3 * st.next and st.done >= ENOUGH_DONE:
+        st.stopped = STOPPED_BY_LOAD

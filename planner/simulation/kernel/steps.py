@@ -1,0 +1,188 @@
+"""Steps as they pass: scheduled ones, runs that only decode, static batches."""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, untyped-decorator"
+
+from __future__ import annotations
+
+import numpy as np
+
+from planner.simulation.kernel.arrivals import patience_since
+from planner.simulation.kernel.blocks import blocks_to_grow, publish, reserved_blocks
+from planner.simulation.kernel.compiling import MAX_STEPS, compiled
+from planner.simulation.kernel.queue import next_arrival_s, take_from_queue
+from planner.simulation.kernel.schedule import add_chunk, prompts_may_start, take_slot
+from planner.simulation.kernel.sequences import finish_sequence, start_decoding
+from planner.simulation.kernel.timing import (
+    advance_tokens,
+    chunk_attention_s,
+    emit_tokens,
+    gap_bin,
+    next_gain,
+    pass_time,
+    time_step,
+)
+from planner.simulation.state import BY_KV, BY_NOTHING, BY_SLOTS, NO_SLOT, PARTIAL, RATIO_DECAY_STEPS
+
+
+@compiled
+def complete_prompt(jobs, slots, groups, runs, calendar, tallies, rules, times, st, slot):
+    """The last chunk of a prompt ran: its sequence emits a token."""
+    job = slots[slot].job
+    known = slots[slot].known
+    st.partial_tokens -= known
+    made = jobs[job].made + 1
+    if made == 1:
+        jobs[job].first_token = st.clock
+    else:
+        gap = st.clock - jobs[job].last_token
+        jobs[job].max_gap = max(jobs[job].max_gap, gap)
+        tallies[st.gaps_from + gap_bin(gap)] += 1
+    if rules.grouped and not rules.at_once:
+        publish(jobs, slots, groups, runs, rules, st, slot, known)
+    if made == jobs[job].output:
+        finish_sequence(jobs, slots, groups, runs, calendar, tallies, rules, times, st, slot)
+    else:
+        start_decoding(jobs, slots, groups, runs, calendar, tallies, rules, times, st, slot, made)
+
+
+@compiled
+def execute_step(slots, calendar, tallies, tables, rules, times, st, decodes, gain, pad):
+    """Pass the time of a scheduled step: `decodes` sequences make `gain` tokens, chunks are computed.
+
+    `pad` > 0 is the common length to which a static batch pads its prompts.
+    """
+    tokens, prefill, rows = decodes * rules.tokens_per_decode, 0.0, decodes * rules.tokens_per_decode
+    for k in range(st.chunks):
+        slot, part = slots[k].chunk_slot, slots[k].chunk_tokens
+        computed = max(part, pad)
+        prefill += chunk_attention_s(times, computed, slots[slot].computed)
+        slots[slot].computed += part
+        st.partial_tokens += part
+        st.prefill_tokens += computed
+        tokens += computed
+        if slots[slot].computed == slots[slot].known:
+            rows += 1
+    kv, window_kv = 0, 0
+    if decodes:
+        advance_tokens(calendar, times, st, gain)
+        kv, window_kv = st.kv_tokens, st.window_tokens
+    step_s = time_step(
+        tables, times, st, tokens, st.chunks > 0, rows, decodes, kv, window_kv, prefill, decodes + st.chunks
+    )
+    pass_time(tallies, rules, st, step_s, tokens)
+
+
+@compiled
+def complete_chunks(jobs, slots, groups, runs, calendar, tallies, rules, times, st):
+    """Tokens of the prompts that the step completed; the others stay in the list of partial prompts."""
+    st.steps_since_prefill = 0
+    for k in range(st.chunks):
+        slot = slots[k].chunk_slot
+        if slots[slot].kind == PARTIAL and slots[slot].computed == slots[slot].known:
+            complete_prompt(jobs, slots, groups, runs, calendar, tallies, rules, times, st, slot)
+    kept = 0
+    for k in range(st.partials):
+        slot = slots[k].partial
+        if slots[slot].kind == PARTIAL:
+            slots[kept].partial = slot
+            kept += 1
+    st.partials = kept
+    st.chunks = 0
+
+
+@compiled
+def decode_step_done(jobs, slots, calendar, tallies, rules, st):
+    """Tokens of a decode step came out; SGLang's ratio decays."""
+    emit_tokens(jobs, slots, calendar, tallies, st)
+    st.steps_since_prefill += 1
+    if rules.retract:
+        decay = (rules.start_ratio - rules.min_ratio) / RATIO_DECAY_STEPS
+        st.ratio = max(rules.min_ratio, st.ratio - decay)
+
+
+@compiled
+def decode_run(jobs, slots, calendar, tallies, tables, rules, times, st, feed, until):
+    """Steps that only decode, until a sequence ends, a block is missing or a request arrives.
+
+    Returns the tokens that each sequence made in the last of them, 0 if not even one could be made.
+    """
+    arrival = min(next_arrival_s(jobs, rules, st, feed), until)
+    batch = st.batch if rules.static else st.decoding
+    tokens = batch * rules.tokens_per_decode
+    mask = len(calendar) // 2 - 1
+    made = 0
+    silent_since = patience_since(jobs, st, feed, True) if rules.patience_s < np.inf else np.inf
+    open_since = patience_since(jobs, st, feed, False) if rules.timeout_s < np.inf else np.inf
+    if not rules.static and not st.blocked:
+        st.reason = BY_NOTHING
+    while True:
+        gain = next_gain(rules, st.decode_steps)
+        need = blocks_to_grow(calendar, rules, st, gain)
+        if need > st.free_blocks:
+            return made
+        st.free_blocks -= need
+        st.allocated += need
+        advance_tokens(calendar, times, st, gain)
+        kv, window_kv = st.kv_tokens, st.window_tokens
+        if rules.static:
+            st.batch_pad += gain
+            st.batch_kv += gain * batch
+            kv, window_kv = st.batch_kv, batch * min(st.batch_pad, times.window)
+        step_s = time_step(tables, times, st, tokens, st.chunks > 0, st.chunks, batch, kv, window_kv, 0.0, batch)
+        pass_time(tallies, rules, st, step_s, tokens)
+        decode_step_done(jobs, slots, calendar, tallies, rules, st)
+        made = gain
+        due = False
+        for key in range(st.token_clock - gain + 1, st.token_clock + 1):
+            due = due or calendar[key & mask].due != NO_SLOT
+        if due or st.clock >= arrival or st.steps > MAX_STEPS:
+            return made
+        if st.clock - silent_since > rules.patience_s or st.clock - open_since > rules.timeout_s:
+            return made
+        if st.waiting and not st.blocked and prompts_may_start(rules, st):
+            return made
+
+
+@compiled
+def form_batch(jobs, slots, groups, rules, st, feed):
+    """Take a static batch if it is full or has waited long enough. Returns the time to wait until, or -1."""
+    size, need, job = 0, 0, st.queue_head
+    while job >= 0 and size < rules.slots:
+        more = reserved_blocks(jobs, rules, job)
+        if need + more > st.free_blocks:
+            break
+        need += more
+        size += 1
+        job = jobs[job].after
+    full = size == rules.slots or job >= 0
+    arrival = next_arrival_s(jobs, rules, st, feed)
+    deadline = jobs[st.queue_head].arrival + rules.batch_timeout_s
+    last = arrival == np.inf and st.closed == 1
+    if not full and not last and st.clock < deadline:
+        return min(arrival, deadline)
+    st.reason = BY_SLOTS if size == rules.slots else BY_KV
+    st.chunks = 0
+    st.batch_pad = 0
+    for _ in range(size):
+        head = st.queue_head
+        take_from_queue(jobs, slots, st, -1, head)
+        st.waiting_area += st.clock - jobs[head].arrival
+        jobs[head].admitted = st.clock
+        first = reserved_blocks(jobs, rules, head)
+        none = st.batch  # 0 here: no prefix is shared in a static batch
+        st.free_blocks -= first
+        take_slot(jobs, slots, groups, rules, st, head, jobs[head].prompt, none, none, first)
+        st.batch_pad = max(st.batch_pad, jobs[head].prompt)
+        add_chunk(slots, st, st.run_last, jobs[head].prompt)
+    st.batch, st.batch_kv = size, size * st.batch_pad
+    return -1.0
+
+
+@compiled
+def decodes_only(rules, st):
+    """Whether the next step holds no prompt for sure."""
+    if st.partials or st.decoding == 0:
+        return False
+    if rules.static or st.waiting == 0 or st.blocked:
+        return True
+    return rules.prefill_first and not prompts_may_start(rules, st)
