@@ -15,7 +15,9 @@ from planner.engine import EngineSettings
 from planner.hardware import Gpu, Parallelism
 from planner.model import ModelShape
 from planner.step_time import StepTimeTable, StepWork
-from planner.step_time_model.table import TOKEN_TERMS, Deployment, build_table, graph_size, head_s, token_terms_s
+from planner.step_time_model.deployment import Deployment
+from planner.step_time_model.layers import TOKEN_TERMS, head_s, token_terms_s
+from planner.step_time_model.table import build_table, graph_size
 
 __all__ = ["explain_step", "step_time_table"]
 

@@ -281,9 +281,7 @@ def stored_profile(gpu: Gpu, engine: str) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=256)
-def efficiency_profile(
-    gpu: Gpu, engine: str, *, as_measured: bool = False, moe_backend: str = ""
-) -> EfficiencyProfile:
+def efficiency_profile(gpu: Gpu, engine: str, *, as_measured: bool = False, moe_backend: str = "") -> EfficiencyProfile:
     """Choose the profile of a GPU with an engine.
 
     Parameters

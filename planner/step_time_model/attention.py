@@ -1,0 +1,98 @@
+"""Attention of a deployment: what each mixer adds to the scalars of a step-time table."""
+
+from __future__ import annotations
+
+from planner.model import Mixer, MixerKind
+from planner.step_time_model.deployment import Deployment
+from planner.step_time_model.profile import device_of
+
+ABSORBED_FIXED_S = 6e-6  # the second of the two batched products that absorb a latent's up-projections
+INDEXER_FIXED_S = 45e-6  # sparse attention's indexer: rotation, quantisation, logits and selection, some eight kernels
+SPARSE_HEADS = 64  # sparse latent attention pads its query heads to this (FlashMLA sparse kernels: 64 or 128)
+SPARSE_PREFILL_MFU = 0.64  # FlashMLA's README: 640 TFLOP/s on H800, 1,450 on B200
+SPARSE_DECODE_MFU = 0.41  # FlashMLA's README: 410 TFLOP/s on H800
+ATTENTION_FIELDS = (
+    "attention_base_s",
+    "attention_per_sequence_s",
+    "attention_per_kv_token_s",
+    "attention_floor_s",
+    "window_base_s",
+    "window_per_sequence_s",
+    "window_per_kv_token_s",
+    "window_floor_s",
+    "prefill_pair_s",
+    "prefill_token_s",
+    "window_prefill_pair_s",
+    "fixed",
+)
+
+
+def attention_fields(d: Deployment) -> dict[str, float]:
+    """Sum the attention of all layers into the table's scalars; `fixed` is a prompt step's part per call."""
+    out = dict.fromkeys(ATTENTION_FIELDS, 0.0)
+    windows: dict[int, float] = {}
+    for layer, count in d.layers:
+        mixer = layer.mixer
+        if mixer.kind is MixerKind.MLA:
+            _add_latent(d, mixer, count, out, windows)
+        elif mixer.kind in (MixerKind.FULL, MixerKind.SLIDING, MixerKind.CHUNKED):
+            _add_attention(d, mixer, count, out, windows)
+    out["window_tokens"] = max(windows, key=lambda size: windows[size]) if windows else 0
+    return out
+
+
+def _add_attention(d: Deployment, mixer: Mixer, count: float, out: dict[str, float], windows: dict[int, float]) -> None:
+    device, share = device_of(d.gpu), count / d.attention_ranks
+    decode, _ = d.profile.parameters("decode_attention", d.kv_kernel)
+    prefill, _ = d.profile.parameters("prefill_attention", d.kv_kernel)
+    heads, kv_heads = max(1.0, mixer.num_heads / d.tp), max(1, mixer.num_kv_heads // d.tp)
+    size = mixer.head_dim + mixer.value_head_dim
+    kind = "window" if mixer.window_tokens else "attention"
+    out[f"{kind}_floor_s"] += count * decode.floor_us * 1e-6
+    out[f"{kind}_base_s"] += count * decode.base_us * 1e-6
+    out[f"{kind}_per_sequence_s"] += share * decode.sequence_us * 1e-6
+    reached = float(decode.reached(mixer.num_heads > mixer.num_kv_heads)) * device.bandwidth
+    out[f"{kind}_per_kv_token_s"] += share * kv_heads * size * d.kv_bytes / reached
+    pair = heads * (2 * size + prefill.softmax) / (prefill.compute * device.peak)
+    out["fixed"] += count * prefill.fixed_us * 1e-6
+    out["prefill_token_s"] += share * 2 * (heads + kv_heads) * size / (prefill.activation * device.bandwidth)
+    if mixer.window_tokens:
+        windows[mixer.window_tokens] = windows.get(mixer.window_tokens, 0.0) + count
+        out["window_prefill_pair_s"] += share * pair
+    else:
+        out["prefill_pair_s"] += share * pair
+
+
+def _add_latent(d: Deployment, mixer: Mixer, count: float, out: dict[str, float], windows: dict[int, float]) -> None:
+    """Multi-head latent attention: decode reads the latent once for all heads, prompts expand it.
+
+    Under DeepSeek sparse attention only the indexer reads the whole cache.
+    """
+    device, share = device_of(d.gpu), count / d.attention_ranks
+    decode, _ = d.profile.parameters("latent_decode", d.kv_kernel)
+    prefill, _ = d.profile.parameters("latent_prefill", d.kv_kernel)
+    heads, dot = mixer.num_heads / d.tp, 2 * mixer.kv_lora_rank + mixer.qk_rope_head_dim
+    latent = mixer.kv_lora_rank + mixer.qk_rope_head_dim
+    read = latent * d.kv_bytes / (decode.bandwidth * device.bandwidth)
+    per_kv = max(read, heads * 2 * dot / (decode.compute * device.peak))
+    wide = mixer.qk_nope_head_dim + mixer.qk_rope_head_dim + (mixer.value_head_dim or mixer.qk_nope_head_dim)
+    pair = heads * 2 * wide / (prefill.compute * device.peak)
+    out["attention_floor_s"] += count * (decode.floor_us * 1e-6 + ABSORBED_FIXED_S)
+    out["attention_base_s"] += count * (decode.base_us * 1e-6 + ABSORBED_FIXED_S)
+    out["attention_per_sequence_s"] += share * 2 * heads * dot / (decode.activation * device.bandwidth)
+    out["fixed"] += count * prefill.fixed_us * 1e-6
+    out["prefill_token_s"] += share * 4 * heads * wide / (prefill.activation * device.bandwidth)
+    if not mixer.indexer_top_k:
+        out["attention_per_kv_token_s"] += share * per_kv
+        out["prefill_pair_s"] += share * pair
+        return
+    # The sparse kernels work on latents alone, for whole tiles of heads, however few a rank holds.
+    sparse_heads = max(heads, SPARSE_HEADS)
+    per_kv = max(read, sparse_heads * 2 * dot / (SPARSE_DECODE_MFU * device.peak))
+    pair = sparse_heads * 2 * dot / (SPARSE_PREFILL_MFU * device.peak)
+    windows[mixer.indexer_top_k] = windows.get(mixer.indexer_top_k, 0.0) + count
+    out["attention_base_s"] += count * INDEXER_FIXED_S
+    out["attention_per_kv_token_s"] += share * mixer.indexer_head_dim / (decode.bandwidth * device.bandwidth)
+    out["window_per_kv_token_s"] += share * per_kv
+    out["window_prefill_pair_s"] += share * pair
+    out["prefill_pair_s"] += share * mixer.indexer_num_heads * 2 * mixer.indexer_head_dim / (0.5 * device.peak)
