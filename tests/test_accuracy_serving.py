@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from planner.accuracy.report import serving_class, serving_counts, serving_report
-from planner.accuracy.serving import draw_case, measure_case, predict
+from planner.accuracy.serving import draw_case, explain_row, measure_case, predict
+from planner.accuracy.serving_deploy import acceptance_of, tuned_batch
 from planner.accuracy.serving_rows import RowSkipped, harness_settings, read_case
 from planner.simulation.records import SimulationResult
 
@@ -211,3 +212,34 @@ def test_beams_share_their_prompt_and_count_as_one_request():
 def test_an_open_loop_without_a_rate_is_the_most_that_is_served():
     most = read_case(BURST | {"arrival": "poisson", "request_rate_rps": None})
     assert most.arrival == "burst"
+
+
+def test_the_batch_of_a_throughput_run_is_the_one_its_tool_sets():
+    # The tool's log for Llama-3.1-8B in FP8 on one H100 at 128/128 shows max_batch_size 4096, max_num_tokens 8192.
+    case = read_case(BURST)
+    assert case.tuned_batch
+    assert tuned_batch(case) == (4096, 8192)
+    # 70B in 16 bits on two A100: by hand (171.8 − 141.1) GB × 0.95 ÷ (4,096 × 327,680 B) = 21 requests, at least 64
+    row = BURST | {"model": "LLaMA-3.1-70B", "gpu": "A100-SXM-80GB", "tp": 2, "n_gpus": 2, "isl": 2048, "osl": 2048}
+    assert tuned_batch(read_case(row | {"weight_dtype": "FP16", "kv_dtype": "fp16"})) == (64, 2048)
+
+
+def test_acceptance_follows_from_the_tokens_gained_per_step():
+    assert acceptance_of(1, 1.7) == pytest.approx(0.7)
+    chance = acceptance_of(3, 2.8)
+    assert 1 + chance + chance**2 + chance**3 == pytest.approx(2.8)
+
+
+def test_a_share_of_memory_that_holds_no_weights_was_larger():
+    # DeepSeek-R1 in FP8 on four B200: 671 GB ÷ 4 = 156 GiB a GPU, beyond the harness's 0.82 of 178 GiB
+    row = CLOSED | {"engine": "SGLang", "engine_version": "0.5.9", "model": "DeepSeek-R1", "n_gpus": 4, "tp": 4}
+    _, found = explain_row(row | {"isl": 8192, "concurrency": 8})
+    assert found.memory.starts
+    assert found.memory.gpu_memory_utilization > 0.87
+
+
+def test_kernels_of_the_experts_are_chosen_by_flag():
+    row = CLOSED | {"engine": "SGLang", "model": "Qwen3-235B-A22B", "source": "sgl-cookbook", "tp": 8, "n_gpus": 8}
+    assert read_case(row).moe_runner_backend == "auto"
+    flagged = read_case(row | {"notes": "serve: --moe-runner-backend flashinfer_trtllm"})
+    assert flagged.moe_runner_backend == "flashinfer_trtllm"

@@ -190,3 +190,71 @@ def test_a_table_takes_milliseconds():
         for tp in (2, 4, 8):
             step_time_table(model, gpu, VLLM, Parallelism(tensor_parallel_size=tp), max_tokens=16383)
     assert (time.perf_counter() - start) / 9 < 0.02
+
+
+def test_fused_quantisation_reads_one_byte_of_each_activation():
+    # An infinitely fast multiplier leaves the fixed time, the weights and the activations: 2 m n + r m k bytes.
+    p = kernels.GemmParameters(fixed_us=0, activation=1, bandwidth=1, serial_ns=0)
+    device = Device(bandwidth=1e12, peak=1e30, num_sms=100)
+    m, n, k = np.array([1000.0]), np.array([4096.0]), np.array([8192.0])
+    plain = kernels.gemm_parts(p, device, m, n, k, 8)
+    fused = kernels.gemm_parts(p, device, m, n, k, 8, fused_quantisation=True)
+    assert plain.activations == pytest.approx((2 * 1000 * 4096 + 4 * 1000 * 8192) / 1e12)
+    assert fused.activations == pytest.approx((2 * 1000 * 4096 + 1000 * 8192) / 1e12)
+
+
+def test_a_cache_without_shared_heads_is_read_by_another_kernel():
+    p = kernels.DecodeAttentionParameters(floor_us=0, base_us=0, sequence_us=0, bandwidth=0.8, bandwidth_single=0.4)
+    size = np.array([1e9, 1e9])
+    seconds = kernels.decode_attention_s(p, DEVICE, np.array([1.0, 1.0]), size, np.array([True, False]))
+    assert seconds == pytest.approx([1e9 / 0.8e12, 1e9 / 0.4e12])
+
+
+def test_served_attention_reads_no_faster_than_memory():
+    # The A100 table of TensorRT-LLM shows 1.3 times the memory's bandwidth: what it read still lay in the cache.
+    table = step_time_table(get_model(LLAMA), get_gpu("A100 SXM 80GB"), EngineSettings(family="trtllm"), ONE)
+    bytes_per_token = 32 * 2 * 8 * 128 * 2
+    assert bytes_per_token / table.attention_per_kv_token_s <= 0.92 * 2039e9 * 1.001
+
+
+def test_sparse_latent_attention_pads_its_heads():
+    # GLM-5 holds 64 heads: eight a rank at TP 8, computed as 64, so that the width does not divide this cost
+    model, gpu = get_model("zai-org/GLM-5"), get_gpu("H200 SXM")
+    costs = [
+        step_time_table(model, gpu, EngineSettings(family="sglang"), Parallelism(tensor_parallel_size=tp))
+        for tp in (4, 8)
+    ]
+    assert costs[0].window_prefill_pair_s == pytest.approx(costs[1].window_prefill_pair_s)
+    # 64 heads · 2 · (2 · 512 + 64) FLOP a pair and layer at 0.64 of 989.5 TFLOP/s (FlashMLA's README: 640 on H800)
+    assert costs[1].window_prefill_pair_s == pytest.approx(
+        model.num_layers * 64 * 2 * 1088 / (0.64 * 989.5e12), rel=0.01
+    )
+
+
+def test_drafting_with_a_separate_model_costs_its_own_passes():
+    gpu, drafts = get_gpu("H100 SXM"), 4
+    large, small = get_model("meta-llama/Llama-3.1-70B-Instruct"), get_model("meta-llama/Llama-3.2-1B-Instruct")
+    wide = Parallelism(tensor_parallel_size=4)
+    speculative = EngineSettings(num_speculative_tokens=drafts, speculative_acceptance=0.7)
+    work = StepWork(num_decodes=1, tokens_per_decode=1 + drafts, kv_tokens=1000, num_logit_rows=1)
+    split = explain_step(large, gpu, speculative, wide, work, draft_model=small)
+    alone = explain_step(small, gpu, VLLM, wide, StepWork(num_decodes=1, kv_tokens=0, num_logit_rows=1))
+    assert split["drafting"] == pytest.approx(drafts * (sum(alone.values()) - alone["host"]), rel=0.05)
+    table = step_time_table(large, gpu, speculative, wide, draft_model=small)
+    assert sum(split.values()) == pytest.approx(1e3 * table.step_s(work))
+
+
+def test_without_speculation_nothing_is_drafted():
+    split = explain_step(get_model(LLAMA), get_gpu("H100 SXM"), VLLM, ONE, decode(8, 100))
+    assert split["drafting"] == 0
+
+
+def test_prompt_layers_of_latent_attention_launch_more_kernels():
+    gpu = get_gpu("H200 SXM")
+    engine = EngineSettings(family="sglang", version="0.5.9")
+    short = prefill(1)
+    latent = explain_step(get_model("deepseek-ai/DeepSeek-V3"), gpu, engine, Parallelism(tensor_parallel_size=8), short)
+    plain = explain_step(get_model("Qwen/Qwen3-235B-A22B"), gpu, engine, Parallelism(tensor_parallel_size=8), short)
+    # 61 layers against 94 at catalog/serving_overheads.csv's 2.5 and 0.7 ms a layer
+    assert sum(latent.values()) > 61 * 2.5
+    assert sum(plain.values()) < 61 * 2.5

@@ -18,21 +18,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from planner.accuracy.names import benchmark_model, checkpoint_shape
+from planner.accuracy.names import benchmark_model
+from planner.accuracy.serving_deploy import Deployment, deployment_of
 from planner.accuracy.serving_rows import RowSkipped, ServingCase, read_case
-from planner.catalog.engine_catalog import get_engine
-from planner.catalog.gpu_catalog import get_gpu
-from planner.engine import Batching, EngineSettings, StepOrder
+from planner.engine import Batching
 from planner.errors import PlannerError
-from planner.hardware import Parallelism
-from planner.memory_plan import MemoryPlan
-from planner.model import MixerKind
-from planner.quantization import kv_bits
 from planner.simulation import simulate
-from planner.simulation.records import Limits, Requests, SimulationResult
-from planner.sizing import plan_memory
-from planner.step_time import StepTimeTable, StepWork
-from planner.step_time_model import step_time_table
+from planner.simulation.records import Requests, SimulationResult
+from planner.step_time import StepWork
 from planner.step_time_model.overheads import overhead
 
 COLUMNS = (
@@ -50,12 +43,6 @@ COLUMNS = (
 MAX_CLOSED_ROUNDS = 10
 MAX_CLOSED_REQUESTS = 3000
 MAX_BURST_REQUESTS = 6000
-# trtllm-bench (tensorrt_llm/bench/build/tuning.py)
-TUNED_MEMORY_SHARE = 0.95
-MOST_MEMORY = 0.95  # the largest share that engines' guides set
-TUNED_BATCH_LIMIT = 4096
-TUNED_TOKENS_LIMIT = 32768
-TUNED_WEIGHT_BYTES = {"fp8": 1.0, "fp8_block": 1.0, "nvfp4": 0.5}
 
 
 def predict(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:
@@ -91,16 +78,6 @@ def predict(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:
     return pd.DataFrame(lines, columns=columns), skipped
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Deployment:
-    """One replica, sized and timed."""
-
-    engine: EngineSettings
-    memory: MemoryPlan
-    limits: Limits
-    table: StepTimeTable
-
-
 def _is_moe(name: str) -> bool:
     return benchmark_model(name).is_moe
 
@@ -128,7 +105,7 @@ def predict_case(case: ServingCase, deployments: dict[Hashable, Deployment | str
     """
     if case.any_width:
         return _predict_best_width(case, {} if deployments is None else deployments)
-    found = _deployment(case, {} if deployments is None else deployments)
+    found = deployment_of(case, {} if deployments is None else deployments)
     api_s, api_token_s = _api_s(case)
     requests = draw_case(case, api_s)
     engine, table = found.engine, found.table
@@ -174,225 +151,6 @@ def _api_s(case: ServingCase) -> tuple[float, float]:
     return (
         overhead(case.engine, version, "api_ms_per_request") * 1e-3,
         overhead(case.engine, version, "api_us_per_token") * 1e-6,
-    )
-
-
-def _deployment(case: ServingCase, cache: dict[Hashable, Deployment | str]) -> Deployment:
-    high = 2.5 if case.prompt_low < 0 else max(case.prompt_high, case.output_high)
-    longest = math.ceil((case.prompt_tokens + case.output_tokens) * high) + 16
-    max_tokens = case.max_num_batched_tokens or 0
-    key = (
-        case.model,
-        case.gpu,
-        case.engine,
-        case.version,
-        case.weight_dtype,
-        case.kv_cache_dtype,
-        case.tensor_parallel_size,
-        case.pipeline_parallel_size,
-        case.expert_parallel,
-        case.attention_data_parallel_size,
-        case.max_num_seqs,
-        max_tokens,
-        case.gpu_memory_utilization,
-        case.max_model_len or longest,
-        case.arrival == "static",
-        case.moe_runner_backend,
-        (case.prompt_tokens, case.output_tokens) if case.tuned_batch else (),
-    )
-    if key not in cache:
-        try:
-            cache[key] = _deploy(case, case.max_model_len or longest)
-        except (PlannerError, RowSkipped) as reason:
-            cache[key] = str(reason)
-    found = cache[key]
-    if isinstance(found, str):
-        raise RowSkipped(found)
-    return found
-
-
-def engine_of(case: ServingCase) -> EngineSettings:
-    """Choose the engine preset of a case: its family at the published version, with what the row sets."""
-    engine = get_engine({"llamacpp": "llama.cpp", "generic": "vllm"}.get(case.engine, case.engine))
-    changes: dict[str, Any] = {
-        "version": ".".join(map(str, case.version)),
-        "enable_prefix_caching": False,
-        "moe_runner_backend": case.moe_runner_backend,
-    }
-    for name in ("max_num_seqs", "max_num_batched_tokens", "gpu_memory_utilization"):
-        if getattr(case, name) is not None:
-            changes[name] = getattr(case, name)
-    if case.engine == "vllm":
-        # asynchronous scheduling became the default with 0.14; before it the host's work adds to each step
-        changes["async_scheduling"] = not case.version or case.version >= (0, 14)
-        # CUDA graphs came with 0.3 (January 2024)
-        changes["cuda_graphs"] = not 0 < case.year < 2024 and (not case.version or case.version >= (0, 3))
-        if case.version and case.version < (0, 8):
-            # V0, the default until 0.8: whole prompts first, decoding waits
-            changes |= {"step_order": StepOrder.PREFILL_FIRST, "enable_chunked_prefill": False}
-    return dataclasses.replace(engine, **changes)
-
-
-def tuned_batch(case: ServingCase) -> tuple[int, int]:
-    """Batch size and token budget that trtllm-bench derives from model, GPU and mean lengths.
-
-    As many requests as the memory beside the weights holds, at most 4,096, and the tokens that they bring
-    per step while prompts keep pace with answers; both rounded up to the steps that the tool uses.
-
-    Parameters
-    ----------
-    case : ServingCase
-        The run.
-
-    Returns
-    -------
-    max_num_seqs, max_num_batched_tokens : int, int
-        Source: TensorRT-LLM `tensorrt_llm/bench/build/tuning.py`.
-    """
-    model, gpu = checkpoint_shape(case.model, case.weight_dtype), get_gpu(case.gpu)
-    width = case.tensor_parallel_size * case.attention_data_parallel_size
-    ranks = width * case.pipeline_parallel_size
-    per_token = 0.0
-    for layer, count in model.layer_counts():
-        mixer = layer.mixer
-        if mixer.kind is MixerKind.MLA:  # the published rates need more than the tool's own guess, which knows no latents
-            per_token += count * (mixer.kv_lora_rank + mixer.qk_rope_head_dim)
-        elif mixer.num_kv_heads:
-            per_token += count * max(width, mixer.num_kv_heads) * (mixer.head_dim + mixer.value_head_dim)
-    per_token *= kv_bits(case.kv_cache_dtype, model, case.weight_dtype) / 8
-    weights = model.num_parameters * TUNED_WEIGHT_BYTES.get(case.weight_dtype, 2.0)
-    room = TUNED_MEMORY_SHARE * (gpu.memory_bytes * ranks - weights)
-    held = room / max(1.0, per_token * (case.prompt_tokens + case.output_tokens))
-    batch = min(max(held, 1.0), TUNED_BATCH_LIMIT) / case.pipeline_parallel_size
-    tokens = min(batch * (1 + case.prompt_tokens / case.output_tokens), TUNED_TOKENS_LIMIT)
-    step = 32 if batch < 256 else 128 if batch < 1024 else 256
-    quantum = 256 if tokens < 4096 else 512 if tokens < 8192 else 1024
-    # of each micro-batch in flight; the simulated scheduler counts all of them
-    batch = max(64, step * math.ceil(batch / step)) * case.pipeline_parallel_size
-    return batch, max(2048, quantum * math.ceil(tokens / quantum))
-
-
-def _deploy(case: ServingCase, max_model_len: int) -> Deployment:
-    model, gpu, engine = checkpoint_shape(case.model, case.weight_dtype), get_gpu(case.gpu), engine_of(case)
-    if case.tuned_batch:
-        batch, budget = tuned_batch(case)
-        engine = dataclasses.replace(
-            engine,
-            max_num_seqs=case.max_num_seqs or batch,
-            max_num_batched_tokens=case.max_num_batched_tokens or budget,
-        )
-    parallelism = Parallelism(
-        tensor_parallel_size=case.tensor_parallel_size,
-        pipeline_parallel_size=case.pipeline_parallel_size,
-        expert_parallel=case.expert_parallel,
-        attention_data_parallel_size=case.attention_data_parallel_size,
-    )
-    memory = _plan(case, engine, parallelism, max_model_len)
-    if not memory.starts and not case.expert_parallel and memory.kv_pool_bytes > 0:
-        # Widths that a scheme's blocks do not divide run with whole experts per rank.
-        other = _plan(case, engine, dataclasses.replace(parallelism, expert_parallel=True), max_model_len)
-        memory = other if other.starts else memory
-    for share in (None, MOST_MEMORY):
-        if memory.starts or case.memory_share_stated:
-            break
-        # The harness's usual share of memory holds no weights here, and yet it ran: it had more.
-        roomier = dataclasses.replace(engine, gpu_memory_utilization=share)
-        other = _plan(case, roomier, parallelism, max_model_len)
-        memory = other if other.starts else memory
-    limits = memory.limits()
-    if not memory.starts:
-        # It was measured, so it ran: our memory model is a little too strict here. Give it the room of a few
-        # requests, which errs on the slow side.
-        if memory.weights_bytes > gpu.memory_bytes:
-            raise RowSkipped(f"by our sizing the engine does not start: {memory.refusal}")
-        blocks = max(memory.num_kv_blocks, 4 * math.ceil(max_model_len / memory.block_size) + 1)
-        limits = dataclasses.replace(limits, num_kv_blocks=blocks)
-    ranks = case.attention_data_parallel_size
-    if ranks > 1:
-        # Sizing speaks of one attention rank; the simulated scheduler deals requests to all of them evenly.
-        limits = dataclasses.replace(
-            limits,
-            max_num_seqs=limits.max_num_seqs * ranks,
-            max_num_batched_tokens=limits.max_num_batched_tokens * ranks,
-            num_kv_blocks=limits.num_kv_blocks * ranks,
-        )
-    if case.arrival == "static":
-        # A static engine pads to its batch: prompts of the whole batch go through at once.
-        limits = dataclasses.replace(
-            limits,
-            max_num_seqs=max(limits.max_num_seqs, case.concurrency),
-            max_num_batched_tokens=max(limits.max_num_batched_tokens, math.ceil(case.prompt_tokens * case.concurrency)),
-            num_kv_blocks=max(
-                limits.num_kv_blocks, case.concurrency * (math.ceil(max_model_len / limits.block_size) + 1)
-            ),
-        )
-    engine = dataclasses.replace(
-        engine,
-        max_num_seqs=limits.max_num_seqs,
-        max_num_batched_tokens=limits.max_num_batched_tokens,
-        gpu_memory_utilization=memory.gpu_memory_utilization,
-        block_size=memory.block_size,
-    )
-    drafts = case.num_speculative_tokens
-    table = step_time_table(
-        model,
-        gpu,
-        engine,
-        parallelism,
-        weight_dtype=case.weight_dtype,
-        kv_cache_dtype=case.kv_cache_dtype,
-        max_tokens=max(limits.max_num_batched_tokens, limits.max_num_seqs * (1 + drafts)),
-    )
-    if drafts:
-        table = speculate(table, drafts, case.tokens_per_step)
-    return Deployment(engine=engine, memory=memory, limits=limits, table=table)
-
-
-def speculate(table: StepTimeTable, drafts: int, tokens_per_step: float) -> StepTimeTable:
-    """Turn step times into times per accepted token of a deployment that drafts and verifies.
-
-    Parameters
-    ----------
-    table : StepTimeTable
-        Step times without speculation.
-    drafts : int
-        Tokens drafted per sequence and step; verification runs 1 + drafts tokens per sequence.
-    tokens_per_step : float
-        Mean tokens that a sequence gains per step, (1 − a^(k+1))/(1 − a) at acceptance a.
-
-    Returns
-    -------
-    StepTimeTable
-        Decode figures divided by the tokens gained; drafting costs one layer of many per token.
-    """
-    sequences = np.arange((len(table.decode_s) - 1) // (1 + drafts) + 1)
-    verify = table.decode_s[sequences * (1 + drafts)]
-    draft = 1 + 0.05 * drafts
-    gain = tokens_per_step
-    return dataclasses.replace(
-        table,
-        decode_s=verify * draft / gain,
-        attention_base_s=table.attention_base_s * draft / gain,
-        attention_per_sequence_s=table.attention_per_sequence_s * draft / gain,
-        attention_per_kv_token_s=table.attention_per_kv_token_s * draft / gain,
-        attention_floor_s=table.attention_floor_s * draft / gain,
-        window_base_s=table.window_base_s * draft / gain,
-        window_per_kv_token_s=table.window_per_kv_token_s * draft / gain,
-        window_floor_s=table.window_floor_s * draft / gain,
-        host_s=table.host_s / gain,
-        host_per_sequence_s=table.host_per_sequence_s / gain,
-    )
-
-
-def _plan(case: ServingCase, engine: EngineSettings, parallelism: Parallelism, max_model_len: int) -> MemoryPlan:
-    return plan_memory(
-        checkpoint_shape(case.model, case.weight_dtype),
-        get_gpu(case.gpu),
-        engine,
-        parallelism,
-        max_model_len=max_model_len,
-        weight_dtype=case.weight_dtype,
-        kv_cache_dtype=case.kv_cache_dtype,
     )
 
 
@@ -523,4 +281,4 @@ def measure_case(
 def explain_row(row: Mapping[str, Any]) -> tuple[ServingCase, Deployment]:
     """Read one row and size it, for the accuracy page and for looking into a residual."""
     case = read_case(row, is_moe=_is_moe)
-    return case, _deployment(case, {})
+    return case, deployment_of(case, {})

@@ -16,6 +16,7 @@ from planner.hardware import Gpu, Parallelism
 from planner.model import ModelShape
 from planner.step_time import StepTimeTable, StepWork
 from planner.step_time_model.deployment import Deployment
+from planner.step_time_model.drafting import drafting_line_s
 from planner.step_time_model.layers import TOKEN_TERMS, head_s, token_terms_s
 from planner.step_time_model.table import build_table, graph_size
 
@@ -33,6 +34,8 @@ def step_time_table(
     kv_cache_dtype: str = "auto",
     max_tokens: int = 16384,
     kernels_only: bool = False,
+    draft_model: ModelShape | None = None,
+    draft_weight_dtype: str = "auto",
 ) -> StepTimeTable:
     """Build the step times of one replica.
 
@@ -46,6 +49,10 @@ def step_time_table(
         Most tokens of one step.
     kernels_only : bool
         Without sampling, launches and host time, for comparison with kernel measurements.
+    draft_model : ModelShape, optional
+        Separate model that drafts tokens when the engine speculates; without one a layer of the model's own.
+    draft_weight_dtype : str
+        Scheme of its weights.
 
     Returns
     -------
@@ -65,6 +72,8 @@ def step_time_table(
         weight_dtype=weight_dtype,
         kv_cache_dtype=kv_cache_dtype,
         kernels_only=kernels_only,
+        draft_model=draft_model,
+        draft_weight_dtype=draft_weight_dtype,
     )
     return build_table(deployment, max_tokens)
 
@@ -80,6 +89,8 @@ def explain_step(
     kv_cache_dtype: str = "auto",
     max_tokens: int = 16384,
     kernels_only: bool = False,
+    draft_model: ModelShape | None = None,
+    draft_weight_dtype: str = "auto",
 ) -> dict[str, float]:
     """Split the time of one step into its causes.
 
@@ -91,15 +102,15 @@ def explain_step(
         What the step computes.
     weight_dtype, kv_cache_dtype : str
         Schemes of `planner.quantization`.
-    max_tokens, kernels_only
+    max_tokens, kernels_only, draft_model, draft_weight_dtype
         As given to `step_time_table`.
 
     Returns
     -------
     dict of str to float
         Milliseconds of weights_read, gemm_compute, expert_compute, elementwise_and_launch, collectives,
-        state_update, pipeline_hops, prompt_launches, lm_head_and_sampling, decode_attention, prefill_attention
-        and host (the part that is not hidden). Their sum is the table's step time.
+        state_update, pipeline_hops, prompt_launches, lm_head_and_sampling, decode_attention, prefill_attention,
+        drafting and host (the part that is not hidden). Their sum is the table's step time.
     """
     table = step_time_table(
         model,
@@ -110,6 +121,8 @@ def explain_step(
         kv_cache_dtype=kv_cache_dtype,
         max_tokens=max_tokens,
         kernels_only=kernels_only,
+        draft_model=draft_model,
+        draft_weight_dtype=draft_weight_dtype,
     )
     deployment = Deployment(
         model=model,
@@ -119,6 +132,8 @@ def explain_step(
         weight_dtype=weight_dtype,
         kv_cache_dtype=kv_cache_dtype,
         kernels_only=kernels_only,
+        draft_model=draft_model,
+        draft_weight_dtype=draft_weight_dtype,
     )
     whole = table.terms_s(work)
     mixed = bool(work.chunks)
@@ -132,10 +147,13 @@ def explain_step(
         head = head if mixed else float(head_s(deployment, tokens)[0])
     # What the table's array holds beyond: prompt steps launch kernels one by one, attention kernels' fixed times.
     launches = whole["linear"] + whole["head"] - head - sum(terms.values())
+    base, slope = drafting_line_s(deployment)
+    drafting = base + slope * work.num_decodes if work.num_decodes else 0.0
     terms |= {
         "prompt_launches": launches,
         "lm_head_and_sampling": head,
-        "decode_attention": whole["decode_attention"],
+        "decode_attention": whole["decode_attention"] - drafting,
+        "drafting": drafting,
         "prefill_attention": whole["prefill_attention"],
         "host": whole["host"],
     }

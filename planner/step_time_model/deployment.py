@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from planner.engine import EngineSettings
 from planner.hardware import Gpu, Parallelism
@@ -28,6 +28,8 @@ class Deployment:
     weight_dtype: str
     kv_cache_dtype: str
     kernels_only: bool = False
+    draft_model: ModelShape | None = None  # drafts tokens for the model to verify; None: layers of its own
+    draft_weight_dtype: str = "auto"
     profile: EfficiencyProfile = field(init=False)
 
     def __post_init__(self) -> None:
@@ -45,6 +47,16 @@ class Deployment:
         latent = any(layer.mixer.kind is MixerKind.MLA for layer, _ in self.model.layer_counts())
         large = self.model.hidden_size >= LARGE_HIDDEN
         return "flashinfer_trtllm" if self.engine.family == "sglang" and latent and large else ""
+
+    @property
+    def drafter(self) -> Deployment | None:
+        """The separate draft model, divided as the model is; None without one."""
+        if self.draft_model is None:
+            return None
+        alone = replace(self.engine, num_speculative_tokens=0)
+        return replace(
+            self, model=self.draft_model, weight_dtype=self.draft_weight_dtype, engine=alone, draft_model=None
+        )
 
     @property
     def tp(self) -> int:

@@ -165,7 +165,13 @@ def norm_exchange_s(d: Deployment, layer: Layer) -> float:
     return 12e-6 + (2 * float(d.profile.all_reduce(d.tp)[1][0]) if d.tp > 1 else 0.0)
 
 
-def token_terms_s(d: Deployment, tokens: Floats, *, prompt: NDArray[np.bool_] | bool) -> dict[str, Floats]:
+def token_terms_s(
+    d: Deployment,
+    tokens: Floats,
+    *,
+    prompt: NDArray[np.bool_] | bool,
+    layers: tuple[tuple[Layer, float], ...] | None = None,
+) -> dict[str, Floats]:
     """Split what depends on the token count alone, of the slowest pipeline stage.
 
     Parameters
@@ -176,6 +182,8 @@ def token_terms_s(d: Deployment, tokens: Floats, *, prompt: NDArray[np.bool_] | 
         Tokens of a step over all attention ranks, dealt evenly.
     prompt : array or bool
         Whether the step holds prompt tokens.
+    layers : tuple, optional
+        Layers and how many of each; those of the slowest pipeline stage by default.
 
     Returns
     -------
@@ -193,7 +201,7 @@ def token_terms_s(d: Deployment, tokens: Floats, *, prompt: NDArray[np.bool_] | 
         ):
             terms[name] += count * (value if value.ndim == 1 else value.sum(axis=0))
 
-    for layer, count in d.layers:
+    for layer, count in d.layers if layers is None else layers:
         for parts in linear_parts(d, layer, mine):
             add(parts, count, "gemm_compute")
         if layer.experts is not None:

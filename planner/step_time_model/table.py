@@ -12,6 +12,7 @@ from planner.quantization import weight_bits
 from planner.step_time import StepTimeTable
 from planner.step_time_model.attention import attention_fields
 from planner.step_time_model.deployment import Deployment, weight_kernel
+from planner.step_time_model.drafting import drafting_line_s
 from planner.step_time_model.kernels import Floats
 from planner.step_time_model.layers import head_s, token_terms_s
 from planner.step_time_model.overheads import overhead
@@ -72,6 +73,11 @@ def build_table(d: Deployment, max_tokens: int) -> StepTimeTable:
     name, version, stages = d.engine.family, d.engine.version, d.parallelism.pipeline_parallel_size
     attention = attention_fields(d)
     fixed = attention.pop("fixed")
+    # Drafting happens in each step that decodes, as attention does, and grows with the same count.
+    draft_base, draft_slope = drafting_line_s(d)
+    attention["attention_base_s"] += draft_base
+    attention["attention_floor_s"] += draft_base
+    attention["attention_per_sequence_s"] += draft_slope
     sizes = np.unique(graph_size(np.arange(1, min(max_tokens, 512) + 1, dtype=np.float64), d.engine))
     if max_tokens > 512:
         sizes = np.unique(np.concatenate([sizes, np.geomspace(513, min(max_tokens, MAX_DECODES), 24).round()]))
