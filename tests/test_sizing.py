@@ -388,3 +388,19 @@ def test_plan_is_cheap() -> None:
     for length in range(1000, 1100):
         plan_memory(model, gpu, engine, Parallelism(), max_model_len=length)
     assert (time.perf_counter() - start) / 100 < 0.005
+
+
+def test_remedies_join_fewer_bits_and_more_gpus():
+    # 70.6 × 10⁹ parameters: 16 bits on 8 × 24 GB, 8 bits on 4, about 4 bits on 2; no single change does on fewer.
+    memory = plan_memory(
+        get_model("meta-llama/Llama-3.3-70B-Instruct"),
+        get_gpu("RTX 4090"),
+        EngineSettings(),
+        Parallelism(),
+        max_model_len=8192,
+    )
+    assert memory.remedies == (
+        "tensor_parallel_size 8",
+        "weights in fp8 with tensor_parallel_size 4",
+        "weights in int4_g128 with tensor_parallel_size 2",
+    )
