@@ -221,6 +221,42 @@ def test_utilization_default_by_version(version: str, expected: float) -> None:
 
 
 @pytest.mark.parametrize(
+    ("version", "number"),
+    [("0.20.1rc1.dev16+g7a1eb8ac2", (0, 20)), ("0.26.1rc1.dev608", (0, 27)), ("0.11.0rc2.dev98", (0, 11))],
+)
+def test_builds_between_releases_hold_what_came_since(version: str, number: tuple[int, int]) -> None:
+    from planner.sizing.edition import edition_of
+
+    assert edition_of(EngineSettings(version=version)).number == number
+
+
+# vLLM #50991: from v0.28 on states are kept for reuse without being asked.
+def test_states_are_kept_for_reuse_by_default_since_v028() -> None:
+    hybrid = "Qwen/Qwen3.8-27B"
+    asked = plan(hybrid, tp=2, version="0.27", cache_state_prefixes=True)
+    assert plan(hybrid, tp=2, version="0.28").blocks_per_sequence == asked.blocks_per_sequence
+    before, without = (
+        plan(hybrid, tp=2, version="0.27"),
+        plan(hybrid, tp=2, enable_prefix_caching=False, version="0.28"),
+    )
+    assert before.blocks_per_sequence == without.blocks_per_sequence == asked.blocks_per_sequence - 3
+
+
+# vLLM #49390: 1, 2, 4, 32 sizes to 256, 16 to 512 and, on data-centre Blackwell from v0.28 on, 32 more to 1,024.
+@pytest.mark.parametrize(
+    ("gpu", "version", "sizes"),
+    [("B200", "0.28", 83), ("B200", "0.27", 51), ("H200", "0.28", 51), ("RTX 5090", "0.28", 51)],
+)
+def test_captured_batch_sizes(gpu: str, version: str, sizes: int) -> None:
+    from planner.sizing.defaults import resolve
+    from planner.sizing.runtime import captured_sizes
+
+    device = get_gpu(gpu)
+    resolved = resolve(EngineSettings(version=version), device, Parallelism(), 8192)
+    assert captured_sizes(resolved, device) == sizes
+
+
+@pytest.mark.parametrize(
     ("gpu", "seqs", "tokens"), [("H100 SXM", 1024, 8192), ("A100 SXM 80GB", 256, 2048), ("L4", 256, 2048)]
 )
 def test_batch_defaults_by_device(gpu: str, seqs: int, tokens: int) -> None:

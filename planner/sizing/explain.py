@@ -70,7 +70,7 @@ def _memory_formulas(demand: Demand, verdict: Verdict) -> tuple[Formula, ...]:
         (
             "cuda_graphs",
             "base + pool per layer × captured sizes",
-            f"{captured_sizes(resolved.max_num_seqs)} sizes" if demand.engine.cuda_graphs else "off",
+            f"{captured_sizes(resolved, demand.gpu)} sizes" if demand.engine.cuda_graphs else "off",
             rank.cuda_graph_bytes,
             "published start-up logs, ± 20 %",
         ),
