@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 VLLM_BLOCK_SIZES = (1, 8, 16, 32, 64, 128, 256)
 #: llama.cpp common/speculative.cpp: SPEC_VOCAB_MAX_SIZE_DIFFERENCE
 LLAMACPP_VOCABULARY_SLACK = 128
+MOST_RPS = 1_000_000
 
 
 def check_together(scenario: Scenario) -> None:
@@ -35,6 +36,13 @@ def check_together(scenario: Scenario) -> None:
     _check_engine(scenario)
     if scenario.draft_model and scenario.num_speculative_tokens:
         _check_draft(scenario)
+    if scenario.peak_rate_rps > MOST_RPS:
+        field = {"users": "users", "daily": "requests_per_day", "rate": "rate_rps"}[scenario.demand]
+        raise InvalidInput(
+            field,
+            getattr(scenario, field),
+            f"at most {MOST_RPS:,.0f} req/s at the peak, not {scenario.peak_rate_rps:,.0f}",
+        )
     memory_gib = scenario.gpu_spec.memory_gib
     if scenario.occupied_gib >= memory_gib:
         raise InvalidInput(

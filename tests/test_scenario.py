@@ -129,3 +129,16 @@ def test_a_draft_model_counts_only_where_tokens_are_drafted():
     draft = "meta-llama/Llama-3.2-1B-Instruct"
     assert Scenario(draft_model=draft).draft_shape is None
     assert Scenario(draft_model=draft, num_speculative_tokens=3).draft_shape.name == draft
+
+
+@pytest.mark.parametrize(
+    ("field", "changes"),
+    [
+        ("users", {"users": 100_000_000, "requests_per_user_hour": 1000.0}),
+        ("requests_per_day", {"demand": "daily", "requests_per_day": 1e11}),
+    ],
+)
+def test_a_rate_that_nobody_serves_names_the_input_that_makes_it(field, changes):
+    with pytest.raises(InvalidInput, match="1,000,000 req/s") as caught:
+        Scenario(**changes)
+    assert caught.value.field == field

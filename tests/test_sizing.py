@@ -221,6 +221,42 @@ def test_utilization_default_by_version(version: str, expected: float) -> None:
 
 
 @pytest.mark.parametrize(
+    ("version", "number"),
+    [("0.20.1rc1.dev16+g7a1eb8ac2", (0, 20)), ("0.26.1rc1.dev608", (0, 27)), ("0.11.0rc2.dev98", (0, 11))],
+)
+def test_builds_between_releases_hold_what_came_since(version: str, number: tuple[int, int]) -> None:
+    from planner.sizing.edition import edition_of
+
+    assert edition_of(EngineSettings(version=version)).number == number
+
+
+# vLLM #50991: from v0.28 on states are kept for reuse without being asked.
+def test_states_are_kept_for_reuse_by_default_since_v028() -> None:
+    hybrid = "Qwen/Qwen3.8-27B"
+    asked = plan(hybrid, tp=2, version="0.27", cache_state_prefixes=True)
+    assert plan(hybrid, tp=2, version="0.28").blocks_per_sequence == asked.blocks_per_sequence
+    before, without = (
+        plan(hybrid, tp=2, version="0.27"),
+        plan(hybrid, tp=2, enable_prefix_caching=False, version="0.28"),
+    )
+    assert before.blocks_per_sequence == without.blocks_per_sequence == asked.blocks_per_sequence - 3
+
+
+# vLLM #49390: 1, 2, 4, 32 sizes to 256, 16 to 512 and, on data-centre Blackwell from v0.28 on, 32 more to 1,024.
+@pytest.mark.parametrize(
+    ("gpu", "version", "sizes"),
+    [("B200", "0.28", 83), ("B200", "0.27", 51), ("H200", "0.28", 51), ("RTX 5090", "0.28", 51)],
+)
+def test_captured_batch_sizes(gpu: str, version: str, sizes: int) -> None:
+    from planner.sizing.defaults import resolve
+    from planner.sizing.runtime import captured_sizes
+
+    device = get_gpu(gpu)
+    resolved = resolve(EngineSettings(version=version), device, Parallelism(), 8192)
+    assert captured_sizes(resolved, device) == sizes
+
+
+@pytest.mark.parametrize(
     ("gpu", "seqs", "tokens"), [("H100 SXM", 1024, 8192), ("A100 SXM 80GB", 256, 2048), ("L4", 256, 2048)]
 )
 def test_batch_defaults_by_device(gpu: str, seqs: int, tokens: int) -> None:
@@ -388,3 +424,19 @@ def test_plan_is_cheap() -> None:
     for length in range(1000, 1100):
         plan_memory(model, gpu, engine, Parallelism(), max_model_len=length)
     assert (time.perf_counter() - start) / 100 < 0.005
+
+
+def test_remedies_join_fewer_bits_and_more_gpus():
+    # 70.6 × 10⁹ parameters: 16 bits on 8 × 24 GB, 8 bits on 4, about 4 bits on 2; no single change does on fewer.
+    memory = plan_memory(
+        get_model("meta-llama/Llama-3.3-70B-Instruct"),
+        get_gpu("RTX 4090"),
+        EngineSettings(),
+        Parallelism(),
+        max_model_len=8192,
+    )
+    assert memory.remedies == (
+        "tensor_parallel_size 8",
+        "weights in fp8 with tensor_parallel_size 4",
+        "weights in int4_g128 with tensor_parallel_size 2",
+    )

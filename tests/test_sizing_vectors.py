@@ -203,7 +203,7 @@ def test_memory_of_others_is_refused() -> None:
     assert made.outcome == "refused_free_memory"
     assert "(60.87/79.19 GiB)" in made.refusal
     assert "(0.95, 75.23 GiB)" in made.refusal
-    assert made.remedies[:2] == ("memory that other processes hold", "gpu_memory_utilization 0.76")
+    assert made.remedies[:2] == ("freeing the 18.3 GiB that other processes hold", "gpu_memory_utilization 0.76")
 
 
 def test_before_v09_memory_of_others_counted_as_its_own() -> None:

@@ -33,6 +33,7 @@ DEVICE_CLASSES = ("RTX 4080", "RTX 4090", "RTX 5090", "A100 SXM 40GB", "RTX 6000
 RUNTIME_SHARE = 0.03  # of the budget: the least that activations and buffers take beside weights and pool
 #: a pool that shrinks with the length: prompts are profiled whole, so they are not chunked
 WHOLE_PROMPTS = re.compile(r"KV shrank\b.*\bwhen max_model_len grew|no[-_]enable[-_]chunked[-_]prefill")
+WITHOUT_PREFIXES = re.compile(r"no prefix caching|no[-_]enable[-_]prefix[-_]caching|enable_prefix_caching=False")
 WITHOUT_VISION = re.compile(r"no vision|language[-_]model[-_]only|limit[-_]mm[-_]per[-_]prompt\S*\Wimage\W{1,3}0\b")
 FREE_AFTER_WEIGHTS = 0.1  # share of the budget that the assumed GPU must leave beside the weights
 
@@ -118,6 +119,7 @@ def engine_of(row: dict[str, str], notes: str) -> EngineSettings:
         enable_chunked_prefill=not WHOLE_PROMPTS.search(notes),
         cuda_graphs=not ("true" in row.get("enforce_eager", "").lower() or "enforce-eager" in notes),
         num_speculative_tokens=speculative_tokens(notes),
+        enable_prefix_caching=not WITHOUT_PREFIXES.search(notes),
         cache_state_prefixes=bool(re.search(r"(?<!no )prefix caching|enable[-_]prefix[-_]caching(?!=False)", notes)),
         max_loras=flag_integer(notes, "max[-_]loras") or (1 if lora else 0),
         max_lora_rank=flag_integer(notes, "max[-_]lora[-_]rank") or 16,

@@ -17,8 +17,10 @@ def predicted_against_measured(
     predicted: NDArray[np.float64],
     texts: list[str],
     peer: NDArray[np.float64] | None = None,
+    unit: str = "",
 ) -> Chart:
     """Log-log scatter with the line of perfect prediction; texts name each row."""
+    of_unit = f", {unit}" if unit else ""
     error = np.abs(predicted / measured - 1)
     median = float(np.median(error)) if len(error) else float("nan")
     low = float(min(measured.min(), predicted.min())) if len(error) else 0.1
@@ -64,8 +66,8 @@ def predicted_against_measured(
         figure=figure(
             traces,
             layout(
-                x="measured",
-                y="predicted",
+                x=f"measured{of_unit}",
+                y=f"predicted{of_unit}",
                 height=430,
                 xaxis={"type": "log", "dtick": 1},
                 yaxis={"type": "log", "dtick": 1},

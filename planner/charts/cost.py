@@ -30,7 +30,11 @@ def gpu_chain(links: tuple[ChainLink, ...], num_gpus: int) -> Chart:
                     values,
                     [format_number(link.gpus) for link in links],
                     "%{text} GPUs",
-                    marker={"color": [COLOUR["here"] if link is decisive else COLOUR["neutral"] for link in links]},
+                    marker={
+                        "color": [
+                            COLOUR["here"] if link is decisive and not level else COLOUR["neutral"] for link in links
+                        ]
+                    },
                 )
             ],
             layout(
@@ -38,7 +42,7 @@ def gpu_chain(links: tuple[ChainLink, ...], num_gpus: int) -> Chart:
                 height=60 + 42 * len(links),
                 showlegend=False,
                 yaxis={"autorange": "reversed"},
-                xaxis={"rangemode": "tozero"},
+                xaxis={"rangemode": "tozero", "tickformat": ",d", **({"dtick": 1} if top <= 8 else {})},
                 shapes=[line_at("x", num_gpus, COLOUR["here"], "dot")],
             ),
         ),
@@ -84,7 +88,7 @@ def api_comparison(cost: CostPlan) -> Chart | None:
                 x="requests a month",
                 y="USD a month",
                 height=320,
-                yaxis={"rangemode": "tozero"},
+                yaxis={"rangemode": "tozero", "tickformat": ",.0f"},
                 xaxis={"range": [0, right]},
                 shapes=[line_at("x", cost.requests_per_month, COLOUR["here"], "solid")],
                 annotations=[
@@ -102,7 +106,8 @@ def api_comparison(cost: CostPlan) -> Chart | None:
                         even,
                         cost.usd_per_month,
                         COLOUR["neutral"],
-                        xanchor="right" if even > right / 2 else "left",
+                        xanchor="left",  # below the flat line and right of the rising one there is room
+                        yanchor="top",
                     ),
                 ],
             ),

@@ -115,7 +115,8 @@ def latency_against_load(
     if target_s:
         shapes.append(line_at("y", target_s, COLOUR["target"]))
         words = f"target {format_duration(target_s)}"
-        aside = 0.55 if rate_rps is not None and rate_rps < 0.45 * right else 0.02  # clear of the line at the rate
+        share = rate_rps / right if rate_rps is not None else 1.0
+        aside = share + 0.02 if share < 0.3 else 0.02  # clear of the line at the rate, and of the rise at the right
         notes.append(label(words, aside, math.log10(target_s), COLOUR["target"], xref="paper"))
     slo = curve.slo_rate_rps * num_replicas
     if slo > 0 and values:

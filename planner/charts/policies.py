@@ -69,7 +69,7 @@ def slots(outcomes: tuple[PolicyOutcome, ...], max_num_seqs: int) -> Chart:
     values = [item.result.mean_running for item in outcomes]
     most = max(range(len(outcomes)), key=lambda i: values[i])
     return Chart(
-        title=f"{outcomes[most].title} keeps {format_number(values[most])} sequences running, most of all",
+        title=f"{outcomes[most].title}: {format_number(values[most])} sequences running, most of all",
         subtitle=f"Mean sequences running at once at the offered rate (at most {max_num_seqs:,} slots)",
         figure=_one_bar_each(outcomes, values, "%{x:.1f} running", "sequences running"),
         alt="; ".join(f"{item.title}: {v:.1f} running" for item, v in zip(outcomes, values, strict=True)),
@@ -135,16 +135,21 @@ def waits(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
                 f"{name} %{{x:.3g}} s",
                 name="median" if name == "p50" else name,
                 marker={"color": COLOUR[name]},
+                constraintext="none",
+                insidetextfont={"color": "#ffffff", "size": 11},
+                outsidetextfont={"size": 11},
             )
         )
     return Chart(
-        title=f"{best.title} waits least: 95 of 100 requests are done within {format_duration(best.metrics.e2e_s.p95)}",
+        title=f"{best.title}, the shortest wait: 95 of 100 requests are done within "
+        f"{format_duration(best.metrics.e2e_s.p95)}",
         subtitle="Arrival to last token at the offered rate (log)",
         figure=figure(
             traces,
             layout(
-                height=290,
+                height=330,
                 barmode="group",
+                bargap=0.12,
                 legend=legend_below(85),
                 yaxis={"autorange": "reversed"},
                 xaxis=time_ticks(min(best.metrics.e2e_s.p50, best.metrics.e2e_s.p95), worst),
@@ -202,7 +207,7 @@ def timeline(outcomes: tuple[PolicyOutcome, ...], field: str, title: str, unit: 
     cut = f"; the slowest goes on to {format_duration(max(ends))}" if max(ends) > right else ""
     return Chart(
         title=title,
-        subtitle=f"{unit} over simulated seconds, one replica at the offered rate{cut}",
+        subtitle=f"{unit[:1].upper()}{unit[1:]} over simulated seconds, one replica at the offered rate{cut}",
         figure=figure(traces, layout(height=300, legend=legend_below(85), xaxis={"range": [0, right]})),
         alt=title,
     )

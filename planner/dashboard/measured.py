@@ -104,7 +104,13 @@ TITLES = {
     "max_concurrency": "Sequences of full length at once",
     "est_max_model_len": "Longest context that starts",
 }
+UNITS = {"_ms": "ms", "e2e_s": "s", "tok_s": "tokens/s", "req_s": "req/s", "_gib": "GiB", "_tokens": "tokens"}
 SCOPES = ("all", "this GPU", "this engine", "this model", "this class (dense or MoE)")
+
+
+def unit_of(quantity: str) -> str:
+    """Unit of a measured quantity, from its name."""
+    return next((unit for part, unit in UNITS.items() if part in quantity), "")
 
 
 def quantities(rows: pd.DataFrame) -> list[str]:

@@ -89,7 +89,7 @@ def timeline_finding(outcomes: tuple[PolicyOutcome, ...], field: str) -> str:
         return "No timeline"
     most = max(peaks, key=lambda title: peaks[title])
     what = "sequences at once" if field == "running" else "blocks of KV cache at once"
-    return f"{most} peaks at {format_number(peaks[most])} {what}"
+    return f"{most}: up to {format_number(peaks[most])} {what}, most of all"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

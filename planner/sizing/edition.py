@@ -9,6 +9,7 @@ from functools import lru_cache
 from planner.engine import EngineSettings
 
 NEWEST = (0, 30)
+COMMITS_PER_RELEASE = 500  # vLLM's release notes of v0.14 to v0.21 name 335 to 752 commits each
 
 # vLLM: first version with the behaviour
 LATENT_CACHE = (0, 7)  # latent attention caches the latent; before, keys and values of every head
@@ -23,6 +24,7 @@ UTILIZATION_092 = (0, 22)  # gpu_memory_utilization 0.9 -> 0.92
 PACKED_POOL = (0, 23)  # DeepSeek-V4: a block holds no empty pages of layers that a group lacks (kv_cache_utils.py)
 TWO_BATCHES_IN_FLIGHT = (0, 26)  # windows keep the tokens of every batch that async scheduling overlaps (#47728)
 BLOCKS_PER_GROUP = (0, 27)  # concurrency counts whole blocks of each group; before, bytes over group 0's page (#48317)
+STATE_PREFIXES = (0, 28)  # prefix caching of states by default: one more page per sequence (#50991)
 LARGEST_BATCH = (0, 28)  # 16,384 tokens per step on devices of 160 GiB and more (#51726)
 GRAPHS_TO_1024 = (0, 28)  # Blackwell captures batches up to 1,024 (#49390)
 HOPPER_BY_NAME = (0, 8)  # up to here only devices named H100 or H200 took the large batch (#12369, #17073)
@@ -48,10 +50,16 @@ class Edition:
 
 @lru_cache(maxsize=256)
 def edition_of(engine: EngineSettings) -> Edition:
-    """Read the edition from the engine's settings; no version means the newest."""
+    """Read the edition from the engine's settings; no version means the newest.
+
+    A build between releases ("0.26.1rc1.dev608") counts as the release whose changes it mostly holds: one on for
+    every `COMMITS_PER_RELEASE` commits since the one that it is named after, rounded.
+    """
     text = engine.version
-    found = re.search(r"(\d+)\.(\d+)", text)
+    found = re.search(r"(\d+)\.(\d+)(?:\.([1-9]\d*)(?:rc\d+)?\.dev(\d+))?", text)
     number = (int(found[1]), int(found[2])) if found else NEWEST
+    if found and found[4]:
+        number = (number[0], number[1] + round(int(found[4]) / COMMITS_PER_RELEASE))
     is_v0 = engine.family == "vllm" and ("V0" in text or (number < V1_DEFAULT and "V1" not in text))
     return Edition(engine.family, number, is_v0, _caches_latent(engine, number))
 

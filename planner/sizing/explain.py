@@ -13,6 +13,7 @@ from planner.sizing.verdict import REFUSED_DIVISION, REFUSED_FREE_MEMORY, Verdic
 from planner.units import GIB, MIB, format_number
 
 NARROWER = ("fp8", "int4_g128")
+GGUF = ("gguf_q8_0", "gguf_q4_k_m")
 HIGHEST_UTILIZATION = 0.97
 CONTEXT_STEP = 1024
 BUDGET_SOURCE = "vLLM gpu_worker.py: budget = share × device memory"
@@ -69,7 +70,7 @@ def _memory_formulas(demand: Demand, verdict: Verdict) -> tuple[Formula, ...]:
         (
             "cuda_graphs",
             "base + pool per layer × captured sizes",
-            f"{captured_sizes(resolved.max_num_seqs)} sizes" if demand.engine.cuda_graphs else "off",
+            f"{captured_sizes(resolved, demand.gpu)} sizes" if demand.engine.cuda_graphs else "off",
             rank.cuda_graph_bytes,
             "published start-up logs, ± 20 %",
         ),
@@ -188,7 +189,7 @@ def _setting_remedies(demand: Demand, verdict: Verdict) -> list[str]:
         lower = math.floor((1 - demand.occupied_bytes / total) * 100) / 100
         if lower > 0 and _starts(demand, engine={"gpu_memory_utilization": lower}):
             found.append(f"gpu_memory_utilization {lower:g}")
-        return ["memory that other processes hold", *found]
+        return [f"freeing the {demand.occupied_bytes / GIB:,.1f} GiB that other processes hold", *found]
     if demand.kv_cache_dtype in ("auto", "bf16", "fp16"):
         narrow = "q8_0" if demand.engine.family == "llamacpp" else "fp8"
         if _starts(demand, kv_cache_dtype=narrow):
@@ -201,18 +202,35 @@ def _setting_remedies(demand: Demand, verdict: Verdict) -> list[str]:
 
 
 def _hardware_remedies(demand: Demand) -> list[str]:
+    """Fewer bits, more GPUs, then both, where together they need fewer GPUs than the wider split alone."""
     found = []
-    for dtype in NARROWER:
-        if demand.weight_dtype != dtype and not demand.model.quantization and _starts(demand, weight_dtype=dtype):
+    options = GGUF if demand.engine.family == "llamacpp" else NARROWER
+    narrower = () if demand.model.quantization else tuple(x for x in options if x != demand.weight_dtype)
+    for dtype in narrower:
+        if _starts(demand, weight_dtype=dtype):
             found.append(f"weights in {dtype}")
             break
     tp = demand.parallelism.tensor_parallel_size
-    for wider in (2 * tp, 4 * tp, 8 * tp):
-        parallelism = dataclasses.replace(demand.parallelism, tensor_parallel_size=wider)
-        if wider <= demand.gpu.gpus_per_node and _starts(demand, parallelism=parallelism):
-            found.append(f"tensor_parallel_size {wider}")
-            break
+    widths = [width for width in (2 * tp, 4 * tp, 8 * tp) if width <= demand.gpu.gpus_per_node]
+    fewest = _narrowest(demand, widths)
+    if fewest is not None:
+        found.append(f"tensor_parallel_size {fewest}")
+    if not narrower or found[:1] == [f"weights in {narrower[0]}"]:
+        return found or _other_split(demand)
+    for dtype in narrower:
+        both = _narrowest(dataclasses.replace(demand, weight_dtype=dtype), widths)
+        if both is not None and (fewest is None or both < fewest):
+            found.append(f"weights in {dtype} with tensor_parallel_size {both}")
+            fewest = both
     return found or _other_split(demand)
+
+
+def _narrowest(demand: Demand, widths: list[int]) -> int | None:
+    for width in widths:
+        parallelism = dataclasses.replace(demand.parallelism, tensor_parallel_size=width)
+        if _starts(demand, parallelism=parallelism):
+            return width
+    return None
 
 
 def _other_split(demand: Demand) -> list[str]:

@@ -45,33 +45,18 @@ def plan_memory(
 
     Parameters
     ----------
-    model : ModelShape
-        The model.
-    gpu : Gpu
-        What the driver reports is what counts (`memory_gib`).
-    engine : EngineSettings
-        Family, version and limits; None = as the engine decides for this GPU.
-    parallelism : Parallelism
-        How the replica is spread.
+    model, gpu, engine, parallelism
+        What serves, on what, how set and how spread; None among the settings = as the engine decides.
     max_model_len : int
         Longest sequence to be served. [tokens]
-    weight_dtype : str
-        "auto" (as published) or a scheme of planner.quantization.
-    kv_cache_dtype : str
-        "auto" (16-bit) or one of `kv_dtype_names`.
+    weight_dtype, kv_cache_dtype, draft_weight_dtype : str
+        "auto" (as published; 16-bit cache) or a name of planner.quantization.
     mean_sequence_tokens : float, optional
-        Mean tokens that a running sequence holds, for the concurrency at the traffic's lengths;
-        None = max_model_len.
-    shared_prefix_tokens : int
-        Leading tokens that sequences have in common; with prefix caching they are held once.
-    num_shared_prefixes : int
-        Different such prefixes, asked for equally often.
-    draft_weights_bytes : float
-        Weights of a separate draft model on each GPU, when its shape is not known.
-    draft_model : ModelShape, optional
-        Separate draft model: its weights and its cache join the plan, divided as the model is.
-    draft_weight_dtype : str
-        Scheme of its weights.
+        Mean tokens of a running sequence, for the concurrency at the traffic's lengths; None = max_model_len.
+    shared_prefix_tokens, num_shared_prefixes : int
+        Leading tokens that sequences have in common, held once with prefix caching, and how many such prompts.
+    draft_model, draft_weights_bytes
+        Separate draft model, divided as the model is; or its weights on each GPU, when its shape is not known.
     occupied_bytes : float
         What other processes hold of each GPU before the engine starts.
     explain : bool
@@ -87,18 +72,6 @@ def plan_memory(
     InvalidInput
         When a length or a type is not valid.
     """
-    require_int("max_model_len", max_model_len, at_most=10**9)
-    require_int("shared_prefix_tokens", shared_prefix_tokens, at_least=0)
-    require_int("num_shared_prefixes", num_shared_prefixes)
-    require_number("draft_weights_bytes", draft_weights_bytes, at_least=0)
-    require_number("occupied_bytes", occupied_bytes, at_least=0)
-    if mean_sequence_tokens is not None:
-        require_number("mean_sequence_tokens", mean_sequence_tokens, above=0)
-    if kv_cache_dtype not in kv_dtype_names():
-        raise InvalidInput("kv_cache_dtype", kv_cache_dtype, "one of " + ", ".join(kv_dtype_names()))
-    resolve_scheme(model, weight_dtype)  # refuses an unknown name
-    if draft_model is not None:
-        resolve_scheme(draft_model, draft_weight_dtype)
     demand = Demand(
         model=model,
         gpu=gpu,
@@ -112,8 +85,25 @@ def plan_memory(
         draft_weight_dtype=draft_weight_dtype,
         occupied_bytes=occupied_bytes,
     )
+    _check(demand, mean_sequence_tokens, shared_prefix_tokens, num_shared_prefixes)
     shared = shared_prefix_tokens if engine.enable_prefix_caching else 0
     return _planned(demand, mean_sequence_tokens or float(max_model_len), shared, num_shared_prefixes, explain)
+
+
+def _check(demand: Demand, mean_tokens: float | None, shared_tokens: int, num_shared_prefixes: int) -> None:
+    """Refuse what is no length, no size or no type, by the name of its field."""
+    require_int("max_model_len", demand.max_model_len, at_most=10**9)
+    require_int("shared_prefix_tokens", shared_tokens, at_least=0)
+    require_int("num_shared_prefixes", num_shared_prefixes)
+    require_number("draft_weights_bytes", demand.draft_weights_bytes, at_least=0)
+    require_number("occupied_bytes", demand.occupied_bytes, at_least=0)
+    if mean_tokens is not None:
+        require_number("mean_sequence_tokens", mean_tokens, above=0)
+    if demand.kv_cache_dtype not in kv_dtype_names():
+        raise InvalidInput("kv_cache_dtype", demand.kv_cache_dtype, "one of " + ", ".join(kv_dtype_names()))
+    resolve_scheme(demand.model, demand.weight_dtype)  # refuses an unknown name
+    if demand.draft_model is not None:
+        resolve_scheme(demand.draft_model, demand.draft_weight_dtype)
 
 
 @lru_cache(maxsize=8192)

@@ -11,7 +11,7 @@ from planner.hardware import Gpu, Parallelism
 from planner.model import Layer, Mixer, MixerKind, ModelShape, Shard, TensorGroup
 from planner.quantization import resolve_scheme
 from planner.sizing.defaults import Resolved, resolve
-from planner.sizing.edition import FREE_MEMORY_CHECK, GRAPHS_IN_BUDGET
+from planner.sizing.edition import FREE_MEMORY_CHECK, GRAPHS_IN_BUDGET, STATE_PREFIXES
 from planner.sizing.kv_groups import KvLayout
 from planner.sizing.kv_layout import build_layout
 from planner.sizing.reserved import reserved_bytes, reserved_layout
@@ -173,6 +173,12 @@ def held_by_engine(demand: Demand, stage: Stage) -> Stage:
     return dataclasses.replace(stage, weights_by_group=sizes + added)
 
 
+def caches_state_prefixes(engine: EngineSettings, resolved: Resolved) -> bool:
+    """Whether a state checkpoint per sequence is kept for prefix reuse: when asked for, or by the version's default."""
+    by_default = resolved.edition.family == "vllm" and resolved.edition.since(STATE_PREFIXES)
+    return engine.cache_state_prefixes or (by_default and engine.enable_prefix_caching)
+
+
 def draft_mixer(model: ModelShape) -> Mixer | None:
     """Mixer of a draft layer: that of the last layer with attention over the whole sequence.
 
@@ -221,7 +227,7 @@ def all_ranks(demand: Demand, resolved: Resolved | None = None) -> tuple[Rank, .
             edition=resolved.edition,
             block_size=resolved.block_size,
             num_speculative_tokens=engine.num_speculative_tokens,
-            state_checkpoints=int(engine.cache_state_prefixes),
+            state_checkpoints=int(caches_state_prefixes(engine, resolved)),
             draft_mixer=draft_mixer(model) if drafting and stage.is_last else None,
             splits_windows=model.model_type in SGLANG_SPLITS_WINDOWS,
         )
@@ -241,8 +247,7 @@ def all_ranks(demand: Demand, resolved: Resolved | None = None) -> tuple[Rank, .
             stage.layers,
             demand.gpu,
             enabled=engine.cuda_graphs,
-            family=resolved.edition.family,
-            max_num_seqs=resolved.max_num_seqs,
+            resolved=resolved,
         )
         ranks.append(_rank(demand, resolved, stage, layout, weights, activation, graphs))
     return tuple(ranks)

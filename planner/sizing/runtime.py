@@ -10,7 +10,7 @@ from __future__ import annotations
 from planner.hardware import Gpu, Parallelism
 from planner.model import Layer, MixerKind, ModelShape, TensorGroup
 from planner.sizing.defaults import Resolved
-from planner.sizing.edition import LEAN_SAMPLER, SYMMETRIC_MEMORY
+from planner.sizing.edition import GRAPHS_TO_1024, LEAN_SAMPLER, SYMMETRIC_MEMORY
 from planner.units import GIB, MIB
 
 #: bytes per logit at the peak of the sampler: bf16 and fp32 logits, two sorted or normalised fp32
@@ -40,6 +40,7 @@ GRAPH_BASE_BYTES = 0.08 * GIB
 GRAPH_ALL_SIZES_BYTES = 0.12 * GIB
 GRAPH_SIZES = 51
 GRAPH_LARGEST = 512
+GRAPH_LARGEST_BLACKWELL = 1024  # data-centre Blackwell, from v0.28 on
 GRAPH_LAYER_BYTES = 20 * MIB
 GRAPH_SMALL_GPU_BYTES = 0.45 * GIB
 GRAPH_EXPERT_BYTES = 0.4 * GIB
@@ -191,9 +192,11 @@ def non_torch_bytes(resolved: Resolved, parallelism: Parallelism, gpu: Gpu) -> f
     return base + extra
 
 
-def captured_sizes(max_num_seqs: int, largest: int = GRAPH_LARGEST) -> int:
-    """Batch sizes that vLLM captures: 1, 2, 4, then by 8 to 256 and by 16 to the limit of twice max_num_seqs."""
-    largest = min(2 * max_num_seqs, largest)
+def captured_sizes(resolved: Resolved, gpu: Gpu) -> int:
+    """Batch sizes that vLLM captures: 1, 2, 4, then by 8 to 256 and by 16 to twice max_num_seqs or the GPU's limit."""
+    centre = gpu.architecture == "Blackwell" and "nvlink" in gpu.interconnect.lower()
+    limit = GRAPH_LARGEST_BLACKWELL if centre and resolved.edition.since(GRAPHS_TO_1024) else GRAPH_LARGEST
+    largest = min(2 * resolved.max_num_seqs, limit)
     small = sum(size <= largest for size in (1, 2, 4))
     return small + min(largest, 256) // 8 + max(0, largest - 256) // 16
 
@@ -204,14 +207,13 @@ def cuda_graph_bytes(
     gpu: Gpu,
     *,
     enabled: bool,
-    family: str,
-    max_num_seqs: int,
+    resolved: Resolved,
 ) -> float:
     """Pool of the captured CUDA graphs on one GPU, an estimate as the engine's own."""
-    if not enabled or family in ("llamacpp", "generic"):
+    if not enabled or resolved.edition.family in ("llamacpp", "generic"):
         return 0.0
     number = sum(count for layer, count in layers if layer.mixer.kind is not MixerKind.NONE)
     wide = gpu.memory_gib >= 70 and "a100" not in gpu.name.lower()
     pool = GRAPH_ALL_SIZES_BYTES + GRAPH_LAYER_BYTES * number if wide else GRAPH_SMALL_GPU_BYTES
     pool += GRAPH_EXPERT_BYTES if model.is_moe else 0.0
-    return GRAPH_BASE_BYTES + pool * captured_sizes(max_num_seqs) / GRAPH_SIZES
+    return GRAPH_BASE_BYTES + pool * captured_sizes(resolved, gpu) / GRAPH_SIZES

@@ -46,6 +46,7 @@ else:
             kept["predicted"].to_numpy(float),
             [widgets.hover_text(text) for text in texts],
             kept["peer_predicted"].to_numpy(float),
+            measured.unit_of(quantity),
         ),
         "accuracy_scatter",
     )

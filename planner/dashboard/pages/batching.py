@@ -25,6 +25,9 @@ with st.grid("auto", min_column_width=320):
     widgets.show(charts.policy_waits(outcomes), "batching_waits")
     widgets.show(charts.policy_slots(outcomes, plan.memory.max_num_seqs), "batching_slots")
     widgets.show(charts.policy_cost(outcomes), "batching_cost")
+    with st.container(border=True, height="stretch"):
+        st.markdown("**What each policy does**")
+        st.markdown(method_text.POLICIES)
 
 st.markdown("**Step by step**")
 running, cache = st.columns(2)
@@ -40,5 +43,3 @@ with cache:
         ),
         "batching_blocks",
     )
-with st.expander("What each policy does"):
-    st.markdown(method_text.POLICIES)
