@@ -48,7 +48,7 @@ def patience_since(jobs, st, feed, silent):
 
 
 @compiled
-def let_go(jobs, slots, groups, runs, calendar, tallies, rules, times, st, feed):
+def let_go(jobs, slots, groups, runs, calendar, rules, times, st, feed):
     """Let go whose first token or whole answer takes too long. Patience is one for all: who came first goes first."""
     for silent in (True, False):
         limit = rules.patience_s if silent else rules.timeout_s
@@ -63,7 +63,7 @@ def let_go(jobs, slots, groups, runs, calendar, tallies, rules, times, st, feed)
                     count_waiting(jobs, groups, st, job, -1)
                 st.waiting_area += st.clock - jobs[job].paused if jobs[job].preemptions else limit
             elif not rules.static:  # a static batch computes the answer all the same
-                take_out(jobs, slots, groups, runs, calendar, tallies, rules, times, st, jobs[job].place - 1, False)
+                take_out(jobs, slots, groups, runs, calendar, rules, times, st, jobs[job].place - 1, False)
             st.done += 1
             st.blocked = 0
             ask_again(jobs, rules, st)
@@ -82,12 +82,12 @@ def leave_queue(jobs, groups, runs, slots, st, job):
 
 
 @compiled
-def take_arrivals(jobs, slots, groups, runs, calendar, tallies, rules, times, st, feed):
+def take_arrivals(jobs, slots, groups, runs, calendar, rules, times, st, feed):
     """Move who has arrived into the queue, or turn them away; let go who has lost patience."""
     now = st.clock
     while True:
         if rules.impatient:
-            let_go(jobs, slots, groups, runs, calendar, tallies, rules, times, st, feed)
+            let_go(jobs, slots, groups, runs, calendar, rules, times, st, feed)
         arrival = next_arrival_s(jobs, rules, st, feed)
         if not arrival <= now:
             break

@@ -39,7 +39,7 @@ def blocks_to_grow(calendar, rules, st, gain):
 
 
 @compiled
-def release_blocks(jobs, slots, groups, runs, calendar, tallies, rules, times, st, slot, keep):
+def release_blocks(jobs, slots, groups, runs, rules, st, slot, keep):
     """Give back what a sequence holds, the `st.ahead` tokens included that were allocated but not yet made.
 
     `keep`: it was preempted and may find its own blocks again.

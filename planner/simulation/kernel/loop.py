@@ -29,7 +29,7 @@ def advance(jobs, slots, groups, runs, calendar, tallies, tables, rule_records, 
     """
     rules, times, st = rule_records[0], time_records[0], counters[0]
     while st.stopped == 0:
-        take_arrivals(jobs, slots, groups, runs, calendar, tallies, rules, times, st, feed)
+        take_arrivals(jobs, slots, groups, runs, calendar, rules, times, st, feed)
         if st.running == 0 and st.waiting == 0:
             arrival = next_arrival_s(jobs, rules, st, feed)
             if arrival >= until:
@@ -56,7 +56,7 @@ def advance(jobs, slots, groups, runs, calendar, tallies, tables, rule_records, 
             gain = next_gain(rules, st.decode_steps)
             decodes = 0
             if pad == 0:
-                decodes = schedule_step(jobs, slots, groups, runs, calendar, tallies, rules, times, st, gain)
+                decodes = schedule_step(jobs, slots, groups, runs, calendar, rules, times, st, gain)
             if decodes < 0 and st.blocked:
                 continue
             if decodes <= 0 and st.chunks == 0:
@@ -67,9 +67,9 @@ def advance(jobs, slots, groups, runs, calendar, tallies, tables, rule_records, 
                 decode_step_done(jobs, slots, calendar, tallies, rules, st)
                 made = gain
         if rules.impatient:
-            let_go(jobs, slots, groups, runs, calendar, tallies, rules, times, st, feed)
+            let_go(jobs, slots, groups, runs, calendar, rules, times, st, feed)
         if made:
-            finish_due(jobs, slots, groups, runs, calendar, tallies, rules, times, st, made)
+            finish_due(jobs, slots, groups, runs, calendar, rules, times, st, made)
         if st.chunks:
             complete_chunks(jobs, slots, groups, runs, calendar, tallies, rules, times, st)
         if not rules.prefill_first and not rules.static:

@@ -44,7 +44,7 @@ def never_fits(jobs, rules, job):
 
 
 @compiled
-def last_of(slots, st, highest):
+def last_of(slots, highest):
     """The last in the queue of a class up to `highest` (0 goes first), -1 if there is none."""
     for k in range(highest, -1, -1):
         if slots[k].class_tail >= 0:
@@ -69,7 +69,7 @@ def insert_after(jobs, st, before, job):
 def push_tail(jobs, slots, st, job):
     """Queue behind everyone of its class."""
     own = jobs[job].priority
-    insert_after(jobs, st, last_of(slots, st, own), job)
+    insert_after(jobs, st, last_of(slots, own), job)
     slots[own].class_tail = job
 
 
@@ -77,7 +77,7 @@ def push_tail(jobs, slots, st, job):
 def push_head(jobs, slots, st, job):
     """Queue before everyone of its class."""
     own = jobs[job].priority
-    insert_after(jobs, st, last_of(slots, st, own - 1), job)
+    insert_after(jobs, st, last_of(slots, own - 1), job)
     if slots[own].class_tail < 0:
         slots[own].class_tail = job
 

@@ -44,7 +44,7 @@ def add_chunk(slots, st, slot, tokens):
 
 
 @compiled
-def continue_partials(jobs, slots, groups, runs, calendar, tallies, rules, times, st, budget):
+def continue_partials(jobs, slots, groups, runs, calendar, rules, times, st, budget):
     """Go on with prompts that are under way. Returns the budget left and whether anyone was preempted."""
     preempted = False
     k = 0
@@ -60,7 +60,7 @@ def continue_partials(jobs, slots, groups, runs, calendar, tallies, rules, times
                 evicted = victim == slot
                 if slots[victim].kind == DECODES:
                     budget += rules.tokens_per_decode
-                preempt(jobs, slots, groups, runs, calendar, tallies, rules, times, st, victim)
+                preempt(jobs, slots, groups, runs, calendar, rules, times, st, victim)
                 preempted = True
             if not evicted:
                 st.free_blocks -= need
@@ -77,7 +77,7 @@ def continue_partials(jobs, slots, groups, runs, calendar, tallies, rules, times
 
 
 @compiled
-def admit_first(jobs, slots, groups, runs, calendar, tallies, rules, times, st, budget):
+def admit_first(jobs, slots, groups, runs, rules, st, budget):
     """Start the head of the queue if it may start now. Returns the tokens of its first chunk, 0 = not now.
 
     Requests whose adapter has no slot are passed over.
@@ -190,14 +190,14 @@ def take_slot(jobs, slots, groups, rules, st, job, known, start, shared, first):
 
 
 @compiled
-def admit_all(jobs, slots, groups, runs, calendar, tallies, rules, times, st, budget):
+def admit_all(jobs, slots, groups, runs, rules, st, budget):
     """Start requests of the queue while they may start and the budget lasts."""
     st.reason = BY_NOTHING
     while st.waiting:
         if budget <= 0 and st.running < rules.slots:
             st.reason = BY_BUDGET
             break
-        tokens = admit_first(jobs, slots, groups, runs, calendar, tallies, rules, times, st, budget)
+        tokens = admit_first(jobs, slots, groups, runs, rules, st, budget)
         if tokens == 0:
             break
         budget -= tokens
@@ -216,7 +216,7 @@ def prompts_may_start(rules, st):
 
 
 @compiled
-def schedule_step(jobs, slots, groups, runs, calendar, tallies, rules, times, st, gain):
+def schedule_step(jobs, slots, groups, runs, calendar, rules, times, st, gain):
     """Decide what the next step holds. Returns how many sequences decode in it; -1: look again.
 
     Prompts go to the list of chunks. A prefill-first engine that may start prompts does only that; if
@@ -229,17 +229,17 @@ def schedule_step(jobs, slots, groups, runs, calendar, tallies, rules, times, st
     preempted = False
     budget = rules.budget
     if not prompts_only:
-        preempted = st.decoding > 0 and grow_all(jobs, slots, groups, runs, calendar, tallies, rules, times, st, gain)
+        preempted = st.decoding > 0 and grow_all(jobs, slots, groups, runs, calendar, rules, times, st, gain)
         budget -= st.decoding * rules.tokens_per_decode
     if prompts_only or not rules.prefill_first:
         if rules.retract:
             reserve_running(jobs, slots, st)
         st.ahead = 0 if prompts_only else gain
-        budget, also = continue_partials(jobs, slots, groups, runs, calendar, tallies, rules, times, st, budget)
+        budget, also = continue_partials(jobs, slots, groups, runs, calendar, rules, times, st, budget)
         st.ahead = 0
         preempted = preempted or also
         if not preempted and not st.blocked:
-            admit_all(jobs, slots, groups, runs, calendar, tallies, rules, times, st, budget)
+            admit_all(jobs, slots, groups, runs, rules, st, budget)
     if preempted:
         st.reason = BY_KV
     if prompts_only:

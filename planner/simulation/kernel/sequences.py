@@ -40,7 +40,7 @@ def unlink_running(jobs, slots, groups, rules, st, slot):
 
 
 @compiled
-def stop_decoding(jobs, slots, groups, runs, calendar, tallies, rules, times, st, slot):
+def stop_decoding(jobs, slots, calendar, rules, times, st, slot):
     """Take a sequence out of the decoding set; its place in the calendar of last tokens aside."""
     job = slots[slot].job
     length = slots[slot].offset + st.token_clock
@@ -59,7 +59,7 @@ def stop_decoding(jobs, slots, groups, runs, calendar, tallies, rules, times, st
 
 
 @compiled
-def start_decoding(jobs, slots, groups, runs, calendar, tallies, rules, times, st, slot, made):
+def start_decoding(jobs, slots, calendar, rules, times, st, slot, made):
     """Put a sequence whose prompt is done into the decoding set and file when it will end."""
     job = slots[slot].job
     length = slots[slot].known
@@ -94,10 +94,10 @@ def start_decoding(jobs, slots, groups, runs, calendar, tallies, rules, times, s
 
 
 @compiled
-def finish_sequence(jobs, slots, groups, runs, calendar, tallies, rules, times, st, slot):
+def finish_sequence(jobs, slots, groups, runs, rules, st, slot):
     """End a sequence: its blocks are freed and its client has the answer."""
     job = slots[slot].job
-    release_blocks(jobs, slots, groups, runs, calendar, tallies, rules, times, st, slot, False)
+    release_blocks(jobs, slots, groups, runs, rules, st, slot, False)
     unlink_running(jobs, slots, groups, rules, st, slot)
     if jobs[job].status == UNFINISHED:
         jobs[job].finish = st.clock
@@ -107,7 +107,7 @@ def finish_sequence(jobs, slots, groups, runs, calendar, tallies, rules, times, 
 
 
 @compiled
-def finish_due(jobs, slots, groups, runs, calendar, tallies, rules, times, st, gain):
+def finish_due(jobs, slots, groups, runs, calendar, rules, times, st, gain):
     """End the sequences whose last token fell into the `gain` tokens just made, in the order of admission."""
     mask = len(calendar) // 2 - 1
     count = 0
@@ -125,21 +125,21 @@ def finish_due(jobs, slots, groups, runs, calendar, tallies, rules, times, st, g
             slot = slots[slot].due_after
     for k in range(count):
         slot = slots[k].ending
-        stop_decoding(jobs, slots, groups, runs, calendar, tallies, rules, times, st, slot)
-        finish_sequence(jobs, slots, groups, runs, calendar, tallies, rules, times, st, slot)
+        stop_decoding(jobs, slots, calendar, rules, times, st, slot)
+        finish_sequence(jobs, slots, groups, runs, rules, st, slot)
 
 
 @compiled
-def take_out(jobs, slots, groups, runs, calendar, tallies, rules, times, st, slot, keep):
+def take_out(jobs, slots, groups, runs, calendar, rules, times, st, slot, keep):
     """Stop a sequence before its end and free its blocks."""
     job = slots[slot].job
-    release_blocks(jobs, slots, groups, runs, calendar, tallies, rules, times, st, slot, keep)
+    release_blocks(jobs, slots, groups, runs, rules, st, slot, keep)
     if slots[slot].kind == DECODES:
         length = slots[slot].offset + st.token_clock
         jobs[job].made = length - jobs[job].prompt + 1
         fresh = st.emissions == slots[slot].entry
         jobs[job].last_token = slots[slot].joined if fresh else st.last_emission
-        stop_decoding(jobs, slots, groups, runs, calendar, tallies, rules, times, st, slot)
+        stop_decoding(jobs, slots, calendar, rules, times, st, slot)
         before, after = slots[slot].due_before, slots[slot].due_after
         if before == NO_SLOT:
             calendar[slots[slot].key & (len(calendar) // 2 - 1)].due = after
@@ -165,10 +165,10 @@ def take_out(jobs, slots, groups, runs, calendar, tallies, rules, times, st, slo
 
 
 @compiled
-def preempt(jobs, slots, groups, runs, calendar, tallies, rules, times, st, slot):
+def preempt(jobs, slots, groups, runs, calendar, rules, times, st, slot):
     """Free all blocks of a sequence and queue it again; what it does not find again is computed anew."""
     job = slots[slot].job
-    take_out(jobs, slots, groups, runs, calendar, tallies, rules, times, st, slot, True)
+    take_out(jobs, slots, groups, runs, calendar, rules, times, st, slot, True)
     jobs[job].paused = st.clock
     jobs[job].preemptions += 1
     st.preemptions += 1
@@ -202,17 +202,17 @@ def choose_victim(jobs, slots, rules, st, asking):
 
 
 @compiled
-def grow_all(jobs, slots, groups, runs, calendar, tallies, rules, times, st, gain):
+def grow_all(jobs, slots, groups, runs, calendar, rules, times, st, gain):
     """Take the blocks for the next tokens; preempt while they do not fit. True if anyone was."""
     need = blocks_to_grow(calendar, rules, st, gain)
     none = st.chunks - 1  # NO_SLOT: no prompt asks
     preempted = need > st.free_blocks
     if preempted and rules.retract:
-        retract(jobs, slots, groups, runs, calendar, tallies, rules, times, st, gain)
+        retract(jobs, slots, groups, runs, calendar, rules, times, st, gain)
         need = blocks_to_grow(calendar, rules, st, gain)
     while need > st.free_blocks:
         slot = choose_victim(jobs, slots, rules, st, none)
-        preempt(jobs, slots, groups, runs, calendar, tallies, rules, times, st, slot)
+        preempt(jobs, slots, groups, runs, calendar, rules, times, st, slot)
         need = blocks_to_grow(calendar, rules, st, gain)
     st.free_blocks -= need
     st.allocated += need
@@ -229,7 +229,7 @@ def tokens_made(jobs, slots, st, slot):
 
 
 @compiled
-def retract(jobs, slots, groups, runs, calendar, tallies, rules, times, st, gain):
+def retract(jobs, slots, groups, runs, calendar, rules, times, st, gain):
     """SGLang: evict the fewest output tokens first (ties: longest prompt, then last admitted)."""
     first = True
     st.retracting = 1
@@ -246,7 +246,7 @@ def retract(jobs, slots, groups, runs, calendar, tallies, rules, times, st, gain
                     if a < b or (a == b and p >= q):
                         worst = slot
             slot = slots[slot].run_after
-        preempt(jobs, slots, groups, runs, calendar, tallies, rules, times, st, worst)
+        preempt(jobs, slots, groups, runs, calendar, rules, times, st, worst)
     st.retracting = 0
     made, limit, slot = 0, 0, st.run_first
     while slot != NO_SLOT:

@@ -40,9 +40,9 @@ def complete_prompt(jobs, slots, groups, runs, calendar, tallies, rules, times, 
     if rules.grouped and not rules.at_once:
         publish(jobs, slots, groups, runs, rules, st, slot, known)
     if made == jobs[job].output:
-        finish_sequence(jobs, slots, groups, runs, calendar, tallies, rules, times, st, slot)
+        finish_sequence(jobs, slots, groups, runs, rules, st, slot)
     else:
-        start_decoding(jobs, slots, groups, runs, calendar, tallies, rules, times, st, slot, made)
+        start_decoding(jobs, slots, calendar, rules, times, st, slot, made)
 
 
 @compiled
