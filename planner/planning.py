@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from planner.model import ModelShape
 from planner.policies import compare_policies
 from planner.saturation import LoadCurve, Replica, load_curve, meets, replicas_needed
 from planner.scenario import Scenario
-from planner.simulation.records import Requests
+from planner.simulation.records import Requests, SimulationResult
 from planner.simulation.workload import draw_requests, with_rate
 from planner.sizing import plan_memory
 from planner.step_time_model import step_time_table
@@ -55,27 +56,13 @@ def plan(scenario: Scenario, *, requests: Requests | None = None) -> Plan:
     if not base.fits:
         return base
     replica = replica_of(base)
-    open_loop = scenario.is_open_loop
-    level = scenario.service_level
-    curve = load_curve(replica, _open(requests), level)
-    needed = replicas_needed(scenario.peak_rate_rps, curve.slo_rate_rps) if open_loop else 1
-    bought = scenario.num_replicas or (needed or _replicas_by_throughput(scenario, curve)) + scenario.spare_replicas
-    serving = max(1, bought - scenario.spare_replicas) if scenario.num_replicas is None else bought
-    result, metrics = operate(scenario, replica, requests, serving, trace)
-    if open_loop and scenario.num_replicas is None:
-        least = _replicas_by_throughput(scenario, curve)
-        needed = fleet_size(scenario, replica, requests, serving, trace, least)
-        if needed is not None:
-            result, metrics = operate(scenario, replica, requests, needed, trace)
-            while not meets(metrics, level) and needed < 2 * serving + 8:  # the search simulates fewer replicas
-                needed += max(1, needed // 20)
-                result, metrics = operate(scenario, replica, requests, needed, trace)
-            serving, bought = needed, needed + scenario.spare_replicas
-            curve = _as_in_the_fleet(curve, scenario.peak_rate_rps, needed)
+    open_loop, level = scenario.is_open_loop, scenario.service_level
+    fleet = deploy(scenario, replica, requests, trace)
+    bought, metrics = fleet.num_replicas, fleet.metrics
     price, _ = gpu_price(scenario)
     policies = compare_policies(
         replica,
-        with_rate(requests, scenario.peak_rate_rps / serving) if open_loop else requests,
+        with_rate(requests, scenario.peak_rate_rps / fleet.num_serving) if open_loop else requests,
         level,
         usd_per_hour=price * scenario.parallelism.gpus_per_replica,
         timeline=True,
@@ -86,10 +73,10 @@ def plan(scenario: Scenario, *, requests: Requests | None = None) -> Plan:
         base,
         num_replicas=bought,
         num_gpus=bought * scenario.parallelism.gpus_per_replica,
-        replicas_for_slo=needed,
+        replicas_for_slo=fleet.replicas_for_slo,
         metrics=metrics,
-        result=result,
-        curve=curve,
+        result=fleet.result,
+        curve=fleet.curve,
         policies=policies,
         cost=cost,
         slo_met=met,
@@ -105,6 +92,65 @@ def plan(scenario: Scenario, *, requests: Requests | None = None) -> Plan:
     )
     done = dataclasses.replace(done, chain=chain(done), slo_probability=slo_probability(done, metrics))
     return dataclasses.replace(done, headline=headline(done), reasons=reasons(done))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Deployment:
+    """Replicas of one kind at the peak: how many, the load that each can bear, and what they make of the requests.
+
+    `num_serving` of the `num_replicas` share the load; `replicas_for_slo` is None when no number meets the targets.
+    """
+
+    curve: LoadCurve
+    replicas_for_slo: int | None
+    num_replicas: int
+    num_serving: int
+    result: SimulationResult
+    metrics: ServingMetrics
+
+
+def deploy(scenario: Scenario, replica: Replica, requests: Requests, trace: Requests | None = None) -> Deployment:
+    """Find how many replicas the peak needs, and serve the requests with them.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Traffic, targets, and the number of replicas where the user fixes it.
+    replica : Replica
+        What each replica is.
+    requests : Requests
+        The drawn requests.
+    trace : Requests, optional
+        A replayed trace, served at its own times.
+
+    Returns
+    -------
+    Deployment
+    """
+    open_loop, level = scenario.is_open_loop, scenario.service_level
+    curve = load_curve(replica, _open(requests), level)
+    needed = replicas_needed(scenario.peak_rate_rps, curve.slo_rate_rps) if open_loop else 1
+    least = _replicas_by_throughput(scenario, curve)
+    bought = scenario.num_replicas or (needed or least) + scenario.spare_replicas
+    serving = max(1, bought - scenario.spare_replicas) if scenario.num_replicas is None else bought
+    result, metrics = operate(scenario, replica, requests, serving, trace)
+    if open_loop and scenario.num_replicas is None:
+        needed = fleet_size(scenario, replica, requests, serving, trace, least)
+        if needed is not None:
+            result, metrics = operate(scenario, replica, requests, needed, trace)
+            while not meets(metrics, level) and needed < 2 * serving + 8:  # the search simulates fewer replicas
+                needed += max(1, needed // 20)
+                result, metrics = operate(scenario, replica, requests, needed, trace)
+            serving, bought = needed, needed + scenario.spare_replicas
+            curve = _as_in_the_fleet(curve, scenario.peak_rate_rps, needed)
+    return Deployment(
+        curve=curve,
+        replicas_for_slo=needed,
+        num_replicas=bought,
+        num_serving=serving,
+        result=result,
+        metrics=metrics,
+    )
 
 
 def _as_in_the_fleet(curve: LoadCurve, peak_rate_rps: float, replicas: int) -> LoadCurve:
@@ -165,7 +211,8 @@ def size(scenario: Scenario, requests: Requests | None = None, *, explain: bool 
             scenario.parallelism,
             weight_dtype=scenario.weight_dtype,
             kv_cache_dtype=scenario.kv_cache_dtype,
-            max_tokens=max(memory.max_num_batched_tokens, memory.max_num_seqs),
+            max_tokens=max(memory.max_num_batched_tokens, memory.max_num_seqs * (1 + engine.num_speculative_tokens)),
+            draft_model=scenario.draft_shape,
         )
     sized = Plan(
         scenario=scenario,
