@@ -15,7 +15,7 @@ from planner.step_time_model.kernels import Floats, Parts
 from planner.step_time_model.overheads import overhead
 from planner.step_time_model.profile import device_of, peak_flops
 
-EXPERT_IMBALANCE = 1.2  # work of the busiest expert-parallel rank over the mean
+EXPERT_IMBALANCE = 1.45  # work of the busiest expert-parallel rank over the mean
 BENCHMARK_IMBALANCE = 0.5  # kernel tables route by a power law: the busiest of R ranks has R**0.5 times the mean
 EXCHANGE_FIXED_S = 15e-6  # latency of an all-gather or reduce-scatter between attention ranks
 EXCHANGE_FRACTION = 0.75  # of a PCIe link's one-way bandwidth that it reaches
