@@ -102,7 +102,8 @@ def capacity_rps(replica: Replica, requests: Requests) -> float:
     rate: (0.8 n) ÷ (time between the 10 % and the 90 % completion). The API server in front then slows
     what it cannot keep up with.
     """
-    result = simulate(at_once(requests), replica.engine, replica.limits, replica.step_time)
+    engine = replica.engine.with_patient_clients()
+    result = simulate(at_once(requests), engine, replica.limits, replica.step_time)
     finished = np.sort(result.finish_s[np.isfinite(result.finish_s)])
     if len(finished) < 2:
         return 0.0
