@@ -163,11 +163,21 @@ def _nested(group: str, held: dict[str, Any], errors: dict[str, str]) -> None:
                 _field(name, item.metadata, errors.get(name))
 
 
+HEADINGS = {  # what stands above a field where a group falls into parts
+    "chunked_prefill": "Prefill and KV cache",
+    "num_speculative_tokens": "Speculative decoding",
+    "num_lora_adapters": "LoRA",
+    "patience_s": "Clients and replicas",
+}
+
+
 def _field(name: str, meta: Any, error: str | None) -> None:
     """Draw one field as the widget that its declaration asks for."""
     label = field_label(name)
     about = meta["help"] or None
     key, state = urlstate.key(name), st.session_state
+    if name in HEADINGS:
+        st.markdown(f"**{HEADINGS[name]}**")
     common: dict[str, Any] = {"key": key, "help": about, "persist_state": "session"}
     if name in OPTIONS or meta["choices"]:
         choices = list(meta["choices"] or OPTIONS[name]())
