@@ -216,6 +216,8 @@ def test_overload_is_named_with_the_capacity():
     assert result.verdict == "overloaded"
     assert result.capacity_rps == pytest.approx(1.0, rel=0.05)
     assert "capacity is about" in result.message
+    _, gone = served(3.0, "exponential", 1, n=20_000, patience_s=2.0)
+    assert "of clients leave" in gone.message
     _, calm = served(0.6, "exponential", 1, n=20_000)
     assert calm.verdict == "stable"
 
