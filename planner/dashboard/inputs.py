@@ -251,7 +251,7 @@ def _config_editor(error: str | None) -> None:
     st.text_area(
         "Paste a config.json", key="config_paste", height=110, on_change=_take_paste, placeholder='{"model_type": …'
     )
-    st.file_uploader("or upload it", type=["json"], key="config_file", on_change=_take_file)
+    st.file_uploader("or upload it (at most 5 MB)", type=["json"], key="config_file", on_change=_take_file)
     st.text_input("or fetch it by hub id", key="config_hub", placeholder="owner/name")
     st.button("Fetch", on_click=_take_hub, key="config_fetch")
     message = state.get("_config_error") or error
