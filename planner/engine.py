@@ -6,7 +6,7 @@ what happens when memory or the queue runs out, and which defaults a version shi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from planner.errors import require_choice, require_int, require_number
@@ -114,3 +114,19 @@ class EngineSettings:
         require_int("max_loras", self.max_loras, at_least=0, at_most=4096)
         require_int("max_lora_rank", self.max_lora_rank, at_most=4096)
         require_number("kv_offload_gib", self.kv_offload_gib, at_least=0)
+
+    def with_patient_clients(self) -> EngineSettings:
+        """The same engine before clients who wait for ever and a queue that takes them all: what it can do at most.
+
+        Where waiting and running requests together are limited, that limit still bounds the running ones.
+        """
+        most = self.max_concurrent_requests
+        slots = self.max_num_seqs if most is None else min(self.max_num_seqs or most, most)
+        return replace(
+            self,
+            max_num_seqs=slots,
+            max_queued_requests=None,
+            max_concurrent_requests=None,
+            patience_s=None,
+            timeout_s=None,
+        )

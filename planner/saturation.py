@@ -23,6 +23,7 @@ from planner.step_time import StepTimeTable
 from planner.traffic import ServiceLevel
 
 LOAD_FRACTIONS = (0.05, 0.2, 0.35, 0.5, 0.6, 0.7, 0.78, 0.85, 0.9, 0.95, 1.0, 1.08)
+IDLE_FRACTION = 0.002
 BISECTIONS = 6
 Given = TypeVar("Given")
 Found = TypeVar("Found")
@@ -102,7 +103,8 @@ def capacity_rps(replica: Replica, requests: Requests) -> float:
     rate: (0.8 n) ÷ (time between the 10 % and the 90 % completion). The API server in front then slows
     what it cannot keep up with.
     """
-    result = simulate(at_once(requests), replica.engine, replica.limits, replica.step_time)
+    engine = replica.engine.with_patient_clients()
+    result = simulate(at_once(requests), engine, replica.limits, replica.step_time)
     finished = np.sort(result.finish_s[np.isfinite(result.finish_s)])
     if len(finished) < 2:
         return 0.0
@@ -142,6 +144,11 @@ def load_curve(replica: Replica, requests: Requests, level: ServiceLevel) -> Loa
     bad = [point.rate_rps for point in points if point.rate_rps > low]
     high = bad[0] if bad else low
     binding = next((p.metrics.binding for p in points if p.rate_rps >= high and p.metrics.binding), "")
+    if not good:
+        # Missed at the lowest point of the sweep: a replica that is all but idle tells whether load is to blame.
+        idle = _point(replica, requests, IDLE_FRACTION * top, level)
+        if meets(idle.metrics, level):
+            good, low = [idle], idle.rate_rps
     if good and bad:
         for _ in range(BISECTIONS):
             middle = (low + high) / 2

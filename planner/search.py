@@ -18,7 +18,7 @@ from planner.cost import SECONDS_PER_MONTH
 from planner.errors import InvalidInput, PlannerError
 from planner.hardware import Gpu
 from planner.metrics import measure
-from planner.planning import draw, gpu_price, replica_of, size
+from planner.planning import deploy, draw, gpu_price, mean_lengths, replica_of, size
 from planner.saturation import BISECTIONS, Replica, capacity_rps, meets
 from planner.scenario import CUSTOM, Scenario
 from planner.simulation.records import Requests
@@ -226,28 +226,36 @@ def _priced(item: Candidate, replicas: int) -> Candidate:
     return dataclasses.replace(item, num_replicas=replicas, num_gpus=gpus, usd_per_month=month)
 
 
-def judge(item: Candidate) -> Candidate:
-    """Simulate one candidate: the highest rate that meets the targets, the replicas, the latency there."""
+def judge(item: Candidate, *, as_fleet: bool = False) -> Candidate:
+    """Simulate one candidate: the highest rate that meets the targets, the replicas, the latency there.
+
+    One replica at its share of the rate stands for the fleet. Where a fleet shares what a single replica
+    cannot bear (bursts, LoRA slots), or `as_fleet`, the replicas are simulated together, as a plan does.
+    """
     scenario = item.scenario
-    short = scenario.replace(num_requests=SEARCH_REQUESTS)
+    short = scenario.replace(num_requests=SEARCH_REQUESTS, num_replicas=None)
     requests = draw(short)
     replica = replica_of(size(short, requests, explain=False))
     level = scenario.service_level
-    rate = _slo_rate(replica, requests, item.capacity_rps or 0.0, short)
-    if rate <= 0:
-        idle = measure(replica.run(with_rate(requests, 0.02 * (item.capacity_rps or 1.0))), level)
+    if as_fleet or scenario.arrivals == "bursty" or scenario.num_lora_adapters:
+        fleet = deploy(short, replica, requests)
+        rate, replicas, metrics = fleet.curve.slo_rate_rps, fleet.replicas_for_slo, fleet.metrics
+    else:
+        rate = _slo_rate(replica, requests, item.capacity_rps or 0.0, short)
+        replicas = max(1, math.ceil(scenario.peak_rate_rps / rate - 1e-9)) if rate > 0 else None
+        share = scenario.peak_rate_rps / replicas if replicas else 0.02 * (item.capacity_rps or 1.0)
+        metrics = measure(replica.run(with_rate(requests, share)), level)
+    if replicas is None:
         return dataclasses.replace(
             item,
             status="misses targets",
             reason="an idle replica already misses the targets",
             slo_rate_rps=0.0,
-            ttft_s=idle.ttft_s.at(level.quantile),
-            tpot_s=idle.tpot_s.at(level.quantile),
+            ttft_s=metrics.ttft_s.at(level.quantile),
+            tpot_s=metrics.tpot_s.at(level.quantile),
         )
-    replicas = max(1, math.ceil(scenario.peak_rate_rps / rate - 1e-9))
-    metrics = measure(replica.run(with_rate(requests, scenario.peak_rate_rps / replicas)), level)
     priced = _priced(item, replicas + scenario.spare_replicas)
-    tokens_per_request = float(requests.prompt_tokens.mean() + requests.output_tokens.mean())
+    tokens_per_request = sum(mean_lengths(requests, scenario.max_model_len))
     tokens = scenario.mean_rate_rps * SECONDS_PER_MONTH * tokens_per_request
     return dataclasses.replace(
         priced,
@@ -330,9 +338,9 @@ def _more_traffic(scenario: Scenario, factor: float) -> dict[str, object]:
 
 
 def _judged(scenario: Scenario) -> Candidate:
-    # The search's own short simulation on both sides, so that the difference is the change's alone.
+    # A short simulation of the whole fleet on both sides, so that the difference is the change's alone.
     low = bound(scenario)
-    return judge(low) if low.status == "" else low
+    return judge(low, as_fleet=True) if low.status == "" else low
 
 
 def _change(label: str, varied: Scenario, base: Candidate) -> Change:

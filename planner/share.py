@@ -211,7 +211,7 @@ def _read(name: str, text: str) -> Any:
         if text not in ("0", "1", "true", "false"):
             raise InvalidInput(name, _shown(text), "1 or 0")
         return text in ("1", "true")
-    bounds = f"a number from {meta['minimum']:,g} to {meta['maximum']:,g}"
+    bounds = f"a number from {_bound(meta['minimum'])} to {_bound(meta['maximum'])}"
     try:
         number = float(text) if len(text) <= 40 else math.nan
     except ValueError:
@@ -219,6 +219,10 @@ def _read(name: str, text: str) -> Any:
     if not math.isfinite(number) or (meta["kind"] == "count" and not number.is_integer()):
         raise InvalidInput(name, _shown(text), "a whole " + bounds[2:] if meta["kind"] == "count" else bounds)
     return int(number) if meta["kind"] == "count" else number
+
+
+def _bound(value: float) -> str:
+    return f"{value:,.0f}" if float(value).is_integer() and abs(value) < 1e15 else f"{value:g}"
 
 
 def _shown(text: str) -> str:

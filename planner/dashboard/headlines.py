@@ -202,7 +202,7 @@ Table = list[dict[str, str]]
 
 def table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
     """Rows under a header; markdown specials of the cells are escaped, short figures do not break."""
-    clean = [[re.sub(r"([\\`*_\[\]$<>~|])", r"\\\1", cell) for cell in row] for row in rows]
+    clean = [[re.sub(r"([\\`*_\[\]$<>~|]|:(?=[a-z/])|(?<=www)\.|@)", r"\\\1", cell) for cell in row] for row in rows]
     short = [[cell.replace(" ", "\u00a0") if len(cell) < 18 else cell for cell in row] for row in clean]
     return [dict(zip(header, row, strict=True)) for row in short]
 

@@ -163,11 +163,21 @@ def _nested(group: str, held: dict[str, Any], errors: dict[str, str]) -> None:
                 _field(name, item.metadata, errors.get(name))
 
 
+HEADINGS = {  # what stands above a field where a group falls into parts
+    "chunked_prefill": "Prefill and KV cache",
+    "num_speculative_tokens": "Speculative decoding",
+    "num_lora_adapters": "LoRA",
+    "patience_s": "Clients and replicas",
+}
+
+
 def _field(name: str, meta: Any, error: str | None) -> None:
     """Draw one field as the widget that its declaration asks for."""
     label = field_label(name)
     about = meta["help"] or None
     key, state = urlstate.key(name), st.session_state
+    if name in HEADINGS:
+        st.markdown(f"**{HEADINGS[name]}**")
     common: dict[str, Any] = {"key": key, "help": about, "persist_state": "session"}
     if name in OPTIONS or meta["choices"]:
         choices = list(meta["choices"] or OPTIONS[name]())
@@ -241,7 +251,7 @@ def _config_editor(error: str | None) -> None:
     st.text_area(
         "Paste a config.json", key="config_paste", height=110, on_change=_take_paste, placeholder='{"model_type": …'
     )
-    st.file_uploader("or upload it", type=["json"], key="config_file", on_change=_take_file)
+    st.file_uploader("or upload it (at most 5 MB)", type=["json"], key="config_file", on_change=_take_file)
     st.text_input("or fetch it by hub id", key="config_hub", placeholder="owner/name")
     st.button("Fetch", on_click=_take_hub, key="config_fetch")
     message = state.get("_config_error") or error

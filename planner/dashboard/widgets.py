@@ -14,7 +14,7 @@ from planner.memory_plan import Formula, MemoryPlan
 from planner.sizing.verdict import PARTLY_ON_CPU
 from planner.units import GIB, format_number
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+\-.!|~$<>:&])")
+_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+\-.!|~$<>:&@])")
 
 
 def plain(text: object) -> str:
@@ -24,7 +24,7 @@ def plain(text: object) -> str:
 
 def prose(text: str) -> str:
     """Our own sentences, which may quote users: no math, no links, no HTML, no emphasis; a % stays by its figure."""
-    return re.sub(r"([\\`*_\[\]$<>~]|:(?=[a-z]))", r"\\\1", text).replace(" %", "\u00a0%")
+    return re.sub(r"([\\`*_\[\]$<>~]|:(?=[a-z/])|(?<=www)\.|@)", r"\\\1", text).replace(" %", "\u00a0%")
 
 
 def show(chart: Chart | None, key: str, note: str = "") -> None:

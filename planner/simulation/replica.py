@@ -11,7 +11,7 @@ import numpy as np
 from planner.engine import EngineSettings
 from planner.errors import InvalidInput
 from planner.simulation import kernel, state
-from planner.simulation.records import FINISHED, Floats, Ints, Limits, Requests, SimulationResult, Timeline
+from planner.simulation.records import ABANDONED, FINISHED, Floats, Ints, Limits, Requests, SimulationResult, Timeline
 from planner.simulation.state import Records
 from planner.step_time import StepTimeTable
 
@@ -218,6 +218,13 @@ def judge(requests: Requests, jobs: dict[str, Floats], machines: list[Machine]) 
     offered = arrived / (min(last, float(jobs["arrival"][-1])) - first)
     over = stopped or waiting > 0.05 * arrived + chance
     word = "overloaded" if over else "backlogged"
+    gone = float((jobs["status"][:arrived] == ABANDONED).mean())
+    if gone > 0:  # what is served is then less than what could be, had they waited
+        return (
+            word,
+            capacity,
+            f"{word} at {offered:.3g} req/s: {gone:.0%} of clients leave, {capacity:.3g} req/s are served",
+        )
     return word, capacity, f"{word} at {offered:.3g} req/s, capacity is about {capacity:.3g} req/s"
 
 

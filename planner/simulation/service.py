@@ -11,7 +11,7 @@ import numpy as np
 from planner.engine import EngineSettings
 from planner.errors import InvalidInput, require_int, require_number
 from planner.simulation import state
-from planner.simulation.records import UNFINISHED, Floats, Ints, Limits, Requests, SimulationResult
+from planner.simulation.records import ABANDONED, REJECTED, UNFINISHED, Floats, Ints, Limits, Requests, SimulationResult
 from planner.simulation.replica import Machine, collect, make_machine
 from planner.step_time import StepTimeTable
 
@@ -199,10 +199,10 @@ class _Service:
         host.paid_until = now
         mine = host.machine.feed[: host.machine.count("fed")]
         finish = self.jobs["finish"][mine]
-        lost = mine[~(finish <= now) & (self.jobs["status"][mine] != 1)]
+        lost = mine[~(finish <= now) & ~np.isin(self.jobs["status"][mine], (REJECTED, ABANDONED))]
         for name in ("first_token", "finish", "admitted"):
             self.jobs[name][lost] = np.nan
-        for name in ("max_gap", "preemptions", "made", "given"):
+        for name in ("max_gap", "preemptions", "made", "given", "own", "place"):
             self.jobs[name][lost] = 0
         self.jobs["status"][lost] = UNFINISHED
         host.machine.state["stopped"] = 1  # it does nothing any more

@@ -93,8 +93,8 @@ STATE = _dtype(
     "partials queue_head waiting fed next closed done done_before_step steps decode_steps peak_running "
     "prefill_tokens hit_tokens decode_tokens preemptions run_first run_last free_slots blocked reason stack_from "
     "stack_to batch batch_kv batch_pad steps_since_prefill allocated shared_twice newcomers chunks sample_stride "
-    "samples next_sample ready_from ready ahead retracting stopped adapters fitting turns oldest_run newest_run last_run "
-    "spare_run settled queued silent_from open_from gaps_from",
+    "samples next_sample ready_from ready ahead retracting stopped adapters fitting turns oldest_run newest_run "
+    "last_run spare_run settled queued silent_from open_from gaps_from",
 )
 ROWS_AT_ONCE = 4096
 UNBOUNDED = int(np.iinfo(np.int64).max // 16)

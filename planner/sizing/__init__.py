@@ -2,6 +2,7 @@
 
 edition    which version's arithmetic
 defaults   limits that the engine resolves from the device
+expert_padding what the kernels of 4-bit experts add
 shards     weights per pipeline stage and GPU
 kv_groups  groups of layers that share a pool
 compressed DeepSeek-V4

@@ -16,6 +16,7 @@ LATENT_CACHE = (0, 7)  # latent attention caches the latent; before, keys and va
 V1_DEFAULT = (0, 8)  # V1 engine by default
 HYBRID_POOL = (0, 9)  # windows share a pool of block groups; before, every layer was kept in full
 FREE_MEMORY_CHECK = (0, 9)  # refuses when other processes hold what it wants; before, theirs counted as its own
+TRITON_EXPERTS = (0, 11)  # 4-bit experts by Triton on Hopper: PyTorch 2.8 (0.10.2); before, by Marlin
 PIPELINE_CHECK_OF_WHOLE_MODEL = (0, 14)  # only there: compares the whole model's cache with one stage's memory
 LEAN_SAMPLER = (0, 17)  # sampler of the profile run needs 15 instead of 38 bytes per logit
 SYMMETRIC_MEMORY = (0, 18)  # larger communication buffers

@@ -12,6 +12,7 @@ from planner.model import Layer, Mixer, MixerKind, ModelShape, Shard, TensorGrou
 from planner.quantization import resolve_scheme
 from planner.sizing.defaults import Resolved, resolve
 from planner.sizing.edition import FREE_MEMORY_CHECK, GRAPHS_IN_BUDGET, STATE_PREFIXES
+from planner.sizing.expert_padding import expert_padding
 from planner.sizing.kv_groups import KvLayout
 from planner.sizing.kv_layout import build_layout
 from planner.sizing.reserved import reserved_bytes, reserved_layout
@@ -215,7 +216,8 @@ def all_ranks(demand: Demand, resolved: Resolved | None = None) -> tuple[Rank, .
     fp32 = scheme.name == "fp32"
     ranks = []
     wide, experts_only = widens_latent_attention(demand, resolved), divides_experts_only(demand, resolved)
-    for stage in pipeline_stages(model, demand.weight_dtype, parallelism, drafting, wide, experts_only):
+    padding = expert_padding(demand.gpu, resolved.edition, engine.max_loras > 0)
+    for stage in pipeline_stages(model, demand.weight_dtype, parallelism, drafting, wide, experts_only, padding):
         stage = held_by_engine(demand, stage)
         drafts = demand.draft_model.layer_counts() if demand.draft_model is not None and stage.is_last else ()
         layout = build_layout(

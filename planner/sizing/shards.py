@@ -10,10 +10,10 @@ from functools import lru_cache
 from planner.hardware import Parallelism
 from planner.model import Layer, Linear, Mixer, MixerKind, ModelShape, Shard, TensorGroup
 from planner.quantization import linear_bytes, resolve_scheme, weight_bits
+from planner.sizing.expert_padding import NONE, ExpertPadding, padded_share
 
 VOCABULARY_MULTIPLE = 64  # vLLM pads the vocabulary per rank
 NOT_EXPERT_GROUPS = (TensorGroup.ATTENTION, TensorGroup.SHARED_EXPERT)
-MXFP4_MULTIPLE = 256  # gpt-oss kernels pad each rank's expert width
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +52,7 @@ def pipeline_stages(
     with_draft_layers: bool,
     wide_latent_attention: bool = False,
     experts_divided_only: bool = False,
+    padding: ExpertPadding = NONE,
 ) -> tuple[Stage, ...]:
     """Return the distinct stages of a replica with their weights per GPU.
 
@@ -69,6 +70,8 @@ def pipeline_stages(
         Latent attention is held in 16 bits whatever the scheme (ranks.widens_latent_attention says when).
     experts_divided_only : bool
         Every rank holds attention and shared experts in full (ranks.divides_experts_only says when).
+    padding : ExpertPadding
+        Of 4-bit experts.
 
     Returns
     -------
@@ -84,7 +87,15 @@ def pipeline_stages(
         if key not in seen:
             layers = tuple((model.layer_kinds[kind], number) for kind, number in key[0])
             sizes = _stage_weights(
-                model, weight_dtype, parallelism, layers, key[1], key[2], with_draft_layers, experts_divided_only
+                model,
+                weight_dtype,
+                parallelism,
+                layers,
+                key[1],
+                key[2],
+                with_draft_layers,
+                experts_divided_only,
+                padding,
             )
             if wide_latent_attention:
                 sizes = _with_wide_attention(model, weight_dtype, layers, sizes)
@@ -114,6 +125,7 @@ def _stage_weights(
     is_last: bool,
     with_draft_layers: bool,
     experts_divided_only: bool,
+    padding: ExpertPadding,
 ) -> tuple[tuple[str, float], ...]:
     tp = parallelism.tensor_parallel_size
     sizes: dict[str, float] = defaultdict(float)
@@ -121,7 +133,7 @@ def _stage_weights(
     native = scheme.bits_per_weight / 8 if scheme.is_native else 2.0
     for layer, number in layers:
         for linear in layer.linears:
-            share = rank_share(linear, layer.mixer, parallelism, scheme.name)
+            share = rank_share(linear, layer.mixer, parallelism, padding if scheme.name == "mxfp4" else NONE)
             if experts_divided_only and linear.group in NOT_EXPERT_GROUPS:
                 share = 1.0
             sizes[linear.group.value] += number * share * linear_bytes(model, weight_dtype, linear)
@@ -146,7 +158,7 @@ def _stage_weights(
     return tuple((group, size) for group, size in sizes.items() if size)
 
 
-def rank_share(linear: Linear, mixer: Mixer, parallelism: Parallelism, scheme_name: str = "") -> float:
+def rank_share(linear: Linear, mixer: Mixer, parallelism: Parallelism, padding: ExpertPadding = NONE) -> float:
     """Share of a matrix that one GPU holds, padding included (above its fair share when replicated)."""
     tp = parallelism.tensor_parallel_size
     if linear.shard is Shard.REPLICATED:
@@ -156,13 +168,9 @@ def rank_share(linear: Linear, mixer: Mixer, parallelism: Parallelism, scheme_na
     if linear.shard is Shard.EXPERT:
         ranks = tp * parallelism.attention_data_parallel_size
         if parallelism.expert_parallel:
-            return math.ceil(linear.count / ranks) / linear.count
-        if scheme_name == "mxfp4":
-            down = linear.name.startswith("down")
-            width = linear.in_features if down else linear.out_features // 2
-            per_rank = -(-width // (ranks * MXFP4_MULTIPLE)) * MXFP4_MULTIPLE
-            return per_rank / width
-        return 1.0 / ranks
+            whole = 1.0 if padding is NONE else padded_share(linear, 1, padding)
+            return math.ceil(linear.count / ranks) / linear.count * whole
+        return 1.0 / ranks if padding is NONE else padded_share(linear, ranks, padding)
     return 1.0 / tp
 
 

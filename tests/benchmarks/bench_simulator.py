@@ -5,6 +5,7 @@ Run: python -m tests.benchmarks.bench_simulator
 
 from __future__ import annotations
 
+import dataclasses
 import resource
 import time
 
@@ -14,7 +15,7 @@ from planner.catalog.model_catalog import get_model
 from planner.hardware import Parallelism
 from planner.saturation import Replica, capacity_rps
 from planner.simulation.records import Requests
-from planner.simulation.workload import draw_requests, with_rate
+from planner.simulation.workload import draw_conversations, draw_requests, with_rate
 from planner.sizing import plan_memory
 from planner.step_time_model import step_time_table
 from planner.traffic import Arrivals, Lengths, Traffic
@@ -41,6 +42,27 @@ def workload(count: int, rate_rps: float) -> Requests:
     return draw_requests(traffic, count, 7, max_model_len=CONTEXT)
 
 
+def features(replica: Replica, rate_rps: float, count: int = 100_000) -> None:
+    """Print requests per second of workloads whose requests are not all alike to the scheduler."""
+    lengths = {"prompt_tokens": Lengths(mean=512), "output_tokens": Lengths(mean=128)}
+    traffic = Traffic(arrivals=Arrivals(rate_rps=rate_rps), **lengths)
+    turns = dataclasses.replace(traffic, arrivals=Arrivals(rate_rps=rate_rps / 6), prompt_tokens=Lengths(mean=256))
+    prefixes = dataclasses.replace(traffic, shared_prefix_tokens=256, num_prefix_groups=100)
+    adapters = dataclasses.replace(traffic, num_lora_adapters=50)
+    cases = {
+        "100 prefixes of 256 tokens": (prefixes, {}),
+        "50 LoRA adapters, 16 slots": (adapters, {"max_loras": 16}),
+        "clients who leave": (traffic, {"patience_s": 5.0, "timeout_s": 30.0}),
+    }
+    drawn = {name: (draw_requests(t, count, 7, max_model_len=CONTEXT), more) for name, (t, more) in cases.items()}
+    drawn["conversations of 4 turns"] = (draw_conversations(turns, count // 4, 7, max_model_len=CONTEXT), {})
+    for name, (requests, more) in drawn.items():
+        changed = dataclasses.replace(replica, engine=dataclasses.replace(replica.engine, **more))
+        begin = time.perf_counter()
+        changed.run(requests)
+        print(f"{name}: {len(requests) / (time.perf_counter() - begin):,.0f} requests/s")
+
+
 def main() -> None:
     """Print requests per second of both loops."""
     replica = reference_replica()
@@ -62,6 +84,7 @@ def main() -> None:
             f"{speed:,.0f} requests/s"
         )
     print(f"peak memory of the process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
+    features(replica, rate)
     requests = with_rate(workload(PLAIN_REQUESTS, 1.0), rate)
     begin = time.perf_counter()
     Reference(requests, replica.engine, replica.limits, replica.step_time).run()

@@ -143,7 +143,9 @@ def test_link_keeps_host_and_page():
     assert link(Scenario(), None) == "?v=1"
 
 
-@pytest.mark.parametrize("text", ["$a$", "[x](y)", "`c`", "*b*", "<b>", ":red[x]", ":material/home:"])
+@pytest.mark.parametrize(
+    "text", ["$a$", "[x](y)", "`c`", "*b*", "<b>", ":red[x]", ":material/home:", "http://a.b", "www.a.b", "a@b.c"]
+)
 def test_users_text_is_never_markdown(text):
     # CommonMark: a backslash before ASCII punctuation makes it literal.
     for escape in (plain, prose):

@@ -238,3 +238,12 @@ def test_disaggregated_clients_leave_too():
         run = simulate_disaggregated(requests, pool, pool, kv_bytes_per_token=0, link_bytes_per_s=1, link_latency_s=1.0)
         assert run.service.status.tolist() == status
         assert run.service.first_token_s.tolist() == [1, 2]
+
+
+def test_clients_who_left_a_replica_before_it_failed_do_not_ask_again():
+    # One slot each. A runs on the first replica, C leaves its queue at 3; it fails at 4: A alone asks again.
+    requests = make([0, 0.1, 0.2], [1, 1, 1], [6, 9, 1])
+    engine = dataclasses.replace(get_engine("vllm"), patience_s=2.5)
+    run = simulate_service(requests, engine, limits(seqs=1), UNIT, num_replicas=2, failure=Failure(time_s=4.0))
+    assert run.num_retried == 1
+    assert run.result.status[2] == ABANDONED

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numba
 import numpy as np
 import pytest
 
 from planner.catalog.engine_catalog import engine_names, get_engine
 from planner.errors import InvalidInput
+from planner.saturation import Replica, capacity_rps
 from planner.simulation import kernel, simulate
 from planner.simulation.kernel import compiling
 from planner.simulation.records import REJECTED
@@ -81,3 +84,17 @@ def test_the_cache_on_disk_knows_all_sources_of_the_loop():
     digest = compiling.source_digest()
     assert digest in kernel.advance.py_func.__qualname__
     assert compiling.source_digest.__wrapped__() == digest
+
+
+def test_capacity_does_not_hang_on_how_long_clients_wait():
+    # Two slots, 10 steps of 1 s each: 0.2 a second, whoever would have left or been turned away meanwhile.
+    requests = make([0.1 * k for k in range(200)], [1] * 200, [10] * 200)
+    for changes in (
+        {"patience_s": 3.0},
+        {"timeout_s": 12.0},
+        {"max_queued_requests": 1},
+        {"max_concurrent_requests": 2},
+    ):
+        engine = dataclasses.replace(get_engine("vllm"), **changes)
+        replica = Replica(engine=engine, limits=limits(seqs=2 if "max_conc" not in str(changes) else 9), step_time=UNIT)
+        assert capacity_rps(replica, requests) == pytest.approx(0.2, rel=0.02)

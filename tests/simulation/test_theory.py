@@ -13,7 +13,7 @@ import pytest
 from planner.engine import Batching, EngineSettings, KvReservation
 from planner.metrics import measure
 from planner.simulation import simulate
-from planner.simulation.records import FINISHED, REJECTED, Limits, Requests, SimulationResult
+from planner.simulation.records import ABANDONED, FINISHED, REJECTED, Limits, Requests, SimulationResult
 from planner.simulation.workload import draw_requests
 from planner.step_time import StepTimeTable
 from planner.traffic import Arrivals, Lengths, ServiceLevel, Traffic
@@ -118,6 +118,22 @@ def test_erlang_b_without_a_queue():
     assert rejected.mean() == pytest.approx(expected, abs=tolerance + load * STEP_S * expected)
 
 
+@pytest.mark.parametrize("rho", [0.8, 1.3])
+def test_m_m_1_with_clients_who_leave(rho):
+    # Patience T for the start of service. The wait that an arrival faces has mass p0 at 0 and density
+    # lambda p0 exp((lambda - mu) x) up to T; beyond it nobody joins: lambda p0 exp((lambda - mu) T - mu (x - T)).
+    # Who faces more than T leaves. mu = 1, T = 2.
+    patience = 2.0
+    decay = math.exp((rho - 1) * patience)
+    p0 = 1 / (1 + rho / (1 - rho) * (1 - decay) + rho * decay)
+    expected = p0 * rho * decay
+    _, result = served(rho, "exponential", 1, patience_s=patience + STEP_S)  # the first token takes a step more
+    gone = (result.status == ABANDONED).astype(float)
+    batches = gone.reshape(20, -1).mean(axis=1)
+    tolerance = 2 * 2.093 * batches.std(ddof=1) / math.sqrt(20)
+    assert gone.mean() == pytest.approx(expected, abs=tolerance + STEP_S)
+
+
 def test_m_g_infinity_and_littles_law():
     # Constant step time and room for all: the number in service has mean lambda E[S]
     rate = 20.0
@@ -216,6 +232,8 @@ def test_overload_is_named_with_the_capacity():
     assert result.verdict == "overloaded"
     assert result.capacity_rps == pytest.approx(1.0, rel=0.05)
     assert "capacity is about" in result.message
+    _, gone = served(3.0, "exponential", 1, n=20_000, patience_s=2.0)
+    assert "of clients leave" in gone.message
     _, calm = served(0.6, "exponential", 1, n=20_000)
     assert calm.verdict == "stable"
 

@@ -11,7 +11,8 @@ What is simplified: a prefix group has one text, which its requests continue one
 computed while its copy is in the cache already is not offered a second time, nor are those behind it:
 vLLM keeps both copies, and finds up to 0.3 % more tokens for it, 3 % in a pool that is far too small
 (20 prefixes of 512 tokens, Llama-3.1-8B on an H100). What a sequence decodes can be found once it has
-ended. The caches of SGLang and TensorRT-LLM, trees in which leaves go first, follow the same queue.
+ended. The caches of SGLang and TensorRT-LLM, trees in which leaves go first, follow the same queue, and
+llama.cpp's slots, which keep their prompts to themselves, share them here.
 """
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, untyped-decorator"
 
