@@ -74,6 +74,12 @@ class Plan:
     slo_probability: float
 
 
+def serving_replicas(done: Plan) -> int:
+    """Replicas that share the load: those bought, less the spare ones; where the user fixes the number, all serve."""
+    spare = done.scenario.spare_replicas if done.scenario.num_replicas is None else 0
+    return max(1, done.num_replicas - spare)
+
+
 def fit_in_pool(done: Plan) -> float:
     """Sequences of this traffic that the KV pool of one replica holds, as this engine reserves it.
 
@@ -162,7 +168,7 @@ def chain(done: Plan) -> tuple[ChainLink, ...]:
             detail=_target_detail(curve, needed),
         )
     )
-    if scenario.spare_replicas:
+    if scenario.spare_replicas and scenario.num_replicas is None:
         links.append(
             ChainLink(
                 reason="Failure reserve",
@@ -228,7 +234,7 @@ def reasons(done: Plan) -> tuple[str, ...]:
     else:
         said.append(f"{decisive.reason} sets the number of GPUs: {decisive.detail}.")
     if done.curve.slo_rate_rps:
-        room = done.curve.slo_rate_rps * max(1, done.num_replicas - done.scenario.spare_replicas)
+        room = done.curve.slo_rate_rps * serving_replicas(done)
         spare = room / done.scenario.peak_rate_rps - 1
         if spare > 0:
             said.append(

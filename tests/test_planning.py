@@ -3,6 +3,7 @@ import dataclasses
 import pytest
 
 from planner import Scenario, plan
+from planner.answer import serving_replicas
 from planner.catalog.engine_catalog import get_engine
 from planner.catalog.model_catalog import get_model
 from planner.fleet import operate
@@ -257,3 +258,17 @@ def test_every_router_serves_the_whole_rate(router):
     done = plan(SMALL.replace(users=4000, gpu="L40S", router=router))
     assert done.num_replicas > 1
     assert done.metrics.requests_per_s == pytest.approx(done.scenario.peak_rate_rps, rel=0.15)
+
+
+def test_spare_replicas_serve_where_the_user_fixes_the_number():
+    done = plan(SMALL.replace(num_replicas=3, spare_replicas=2))
+    assert serving_replicas(done) == 3
+    assert "Failure reserve" not in {link.reason for link in done.chain}
+    spared = plan(SMALL.replace(spare_replicas=2))
+    assert serving_replicas(spared) == spared.num_replicas - 2 == spared.replicas_for_slo
+
+
+def test_requests_that_the_context_turns_away_are_not_averaged():
+    # Whisper's decoder holds 448 tokens: no running sequence is longer, whatever the traffic sends.
+    sized = size(SMALL.replace(model="openai/whisper-large-v3", max_model_len=448))
+    assert sized.mean_prompt_tokens + sized.mean_output_tokens / 2 <= 448

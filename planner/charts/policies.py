@@ -135,7 +135,6 @@ def waits(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
                 f"{name} %{{x:.3g}} s",
                 name="median" if name == "p50" else name,
                 marker={"color": COLOUR[name]},
-                constraintext="none",
                 insidetextfont={"color": "#ffffff", "size": 11},
                 outsidetextfont={"size": 11},
             )

@@ -106,6 +106,7 @@ def bars(names: list[str], values: list[float], texts: list[str], hover: str, **
         "text": texts,
         "textposition": "auto",
         "textangle": 0,
+        "constraintext": "none",  # a figure that does not fit stands beside its bar, never shrunk
         "hovertemplate": "%{y}: " + hover + "<extra></extra>",
         **more,
     }

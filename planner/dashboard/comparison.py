@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from planner.answer import Plan, run_at_once
+from planner.answer import Plan, run_at_once, serving_replicas
 from planner.dashboard.headlines import Table, busy_share, table
 from planner.dashboard.words import field_label, field_value
 from planner.scenario import Scenario, fields_by_name
@@ -25,11 +25,11 @@ class Figure:
 
 def figures(plan: Plan) -> tuple[Figure, ...]:
     """The figures that a comparison shows, always the same ones in the same order."""
-    m, cost, curve, s, memory = plan.metrics, plan.cost, plan.curve, plan.scenario, plan.memory
+    m, cost, curve, memory = plan.metrics, plan.cost, plan.curve, plan.memory
     nan, q = math.nan, plan.scenario.target_quantile
     ttft, tpot = (m.ttft_s.at(q), m.tpot_s.at(q)) if m is not None else (nan, nan)
     meet = m.slo_attainment if m is not None else nan
-    holds = curve.slo_rate_rps * max(1, plan.num_replicas - s.spare_replicas) if curve is not None else nan
+    holds = curve.slo_rate_rps * serving_replicas(plan) if curve is not None else nan
     month, per_token = (cost.usd_per_month, cost.usd_per_million_tokens) if cost is not None else (nan, nan)
     gpus = float(plan.num_gpus) if plan.fits else nan
     busy, running = (busy_share(plan), run_at_once(plan)) if plan.fits else (nan, nan)

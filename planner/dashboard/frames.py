@@ -20,7 +20,7 @@ SEARCH_COLUMNS = {
     "USD / M tokens": st.column_config.NumberColumn(format="%.3f"),
     "TTFT s": st.column_config.NumberColumn(format="%.3f"),
     "TPOT ms": st.column_config.NumberColumn(format="%.1f"),
-    "req/s per replica": st.column_config.NumberColumn(format="%.2f"),
+    "req/s each": st.column_config.NumberColumn(format="%.2f"),
 }
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from planner.answer import Plan, fit_in_pool, run_at_once
+from planner.answer import Plan, fit_in_pool, run_at_once, serving_replicas
 from planner.charts.policies import in_sentence
 from planner.confidence import Band
 from planner.saturation import LoadPoint
@@ -92,7 +92,7 @@ def tiles(plan: Plan) -> tuple[Tile, ...]:
         Tile(
             label="Busy at peak",
             value=format_percent(busy_share(plan)),
-            beside=f"of {format_number(curve.capacity_rps * serving(plan))} req/s",
+            beside=f"of {format_number(curve.capacity_rps * serving_replicas(plan))} req/s",
             help="Share of the full throughput that the peak uses. The line: goodput over load.",
             line=_line(plan, lambda p: p.metrics.goodput_rps, points),
         ),
@@ -102,7 +102,7 @@ def tiles(plan: Plan) -> tuple[Tile, ...]:
             beside=f"{low} … {high}" if low else f"{format_usd(cost.usd_per_month)} a month",
             help="The month's bill divided by its tokens, prompt and output alike, at the mean rate. The range is the "
             "lowest and highest hourly GPU price. The line: over load.",
-            line=_line(plan, lambda p: cost.usd_per_hour / serving(plan) / max(p.rate_rps, 1e-9), points[1:]),
+            line=_line(plan, lambda p: cost.usd_per_hour / serving_replicas(plan) / max(p.rate_rps, 1e-9), points[1:]),
         ),
     )
 
@@ -122,19 +122,13 @@ def band_meaning(band: Band) -> str:
     )
 
 
-def serving(plan: Plan) -> int:
-    """Replicas that share the load: those bought, less the spare ones."""
-    spare = plan.scenario.spare_replicas if plan.scenario.num_replicas is None else 0
-    return max(1, plan.num_replicas - spare)
-
-
 def busy_share(plan: Plan) -> float:
     """Served requests per second as a share of what the fleet finishes with a full queue."""
     if plan.curve is None or plan.metrics is None or plan.curve.capacity_rps <= 0:
         return math.nan
     open_loop = plan.scenario.is_open_loop
     rate = plan.scenario.peak_rate_rps if open_loop else plan.metrics.requests_per_s
-    return rate / (plan.curve.capacity_rps * serving(plan))
+    return rate / (plan.curve.capacity_rps * serving_replicas(plan))
 
 
 def price_band(plan: Plan) -> tuple[str, str]:
@@ -322,7 +316,7 @@ def derivations(plan: Plan) -> Table:
             ("Figure", "Formula"),
             [("KV pool", "budget − weights − activations − runtime − graphs: see Memory")],
         )
-    tokens = plan.mean_prompt_tokens + plan.mean_output_tokens
+    tokens, fixed = plan.mean_prompt_tokens + plan.mean_output_tokens, s.num_replicas is not None
     demand = {
         "users": f"{s.users:,} × {format_number(s.requests_per_user_hour)} / 3,600 s × {format_number(s.peak_factor)}",
         "daily": f"{format_number(s.requests_per_day)} / 86,400 s × {format_number(s.peak_factor)}",
@@ -339,8 +333,10 @@ def derivations(plan: Plan) -> Table:
             ),
             (
                 "Replicas",
-                "⌈peak rate ÷ highest rate that meets the targets⌉ + spare, then simulated",
-                f"⌈{format_number(s.peak_rate_rps)} ÷ {format_number(curve.slo_rate_rps)}⌉ + {s.spare_replicas}",
+                "as entered" if fixed else "⌈peak rate ÷ highest rate that meets the targets⌉ + spare, then simulated",
+                f"{plan.num_replicas}"
+                if fixed
+                else f"⌈{format_number(s.peak_rate_rps)} ÷ {format_number(curve.slo_rate_rps)}⌉ + {s.spare_replicas}",
                 f"{plan.num_replicas}",
             ),
             (
@@ -358,7 +354,7 @@ def derivations(plan: Plan) -> Table:
             (
                 "Busy at peak",
                 "peak rate ÷ (throughput with a full queue × replicas)",
-                f"{format_number(s.peak_rate_rps)} ÷ ({format_number(curve.capacity_rps)} × {serving(plan)})",
+                f"{format_number(s.peak_rate_rps)} ÷ ({format_number(curve.capacity_rps)} × {serving_replicas(plan)})",
                 format_percent(busy_share(plan)),
             ),
             (
@@ -391,7 +387,7 @@ def search_rows(found: Search) -> list[dict[str, object]]:
             "USD / M tokens": item.usd_per_million_tokens,
             "TTFT s": item.ttft_s,
             "TPOT ms": item.tpot_s * 1000 if item.tpot_s is not None else None,
-            "req/s per replica": item.slo_rate_rps,
+            "req/s each": item.slo_rate_rps,
             "why": item.reason,
         }
         for item in found.candidates

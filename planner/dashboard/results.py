@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from planner.answer import Plan
 from planner.cost import SECONDS_PER_MONTH
-from planner.dashboard.headlines import serving
 from planner.planning import plan
 from planner.policies import PolicyOutcome
 from planner.scenario import Scenario
@@ -48,11 +47,6 @@ def search_for(scenario: Scenario, gpus: tuple[str, ...] | None, weight_dtypes: 
 def current_plan() -> Plan:
     """The plan of this run's scenario."""
     return plan_for(st.session_state["_scenario"])
-
-
-def serving_replicas(done: Plan) -> int:
-    """Replicas that share the load."""
-    return serving(done)
 
 
 def latency_samples(result: SimulationResult) -> dict[str, NDArray[np.float64]]:

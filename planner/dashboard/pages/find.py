@@ -3,8 +3,9 @@
 import streamlit as st
 
 from planner.catalog.gpu_catalog import gpu_names
-from planner.dashboard import frames, headlines, inputs, results, sharing, widgets
+from planner.dashboard import frames, headlines, inputs, results, sharing, urlstate, widgets
 from planner.errors import PlannerError
+from planner.share import to_query
 
 scenario = st.session_state["_scenario"]
 sharing.answer("Find the cheapest deployment that meets the targets")
@@ -71,6 +72,11 @@ def adopt(index: int) -> None:
 
 
 if rows and rows[0] < len(found.candidates):
-    st.button("Plan with the selected deployment", on_click=adopt, args=(rows[0],), type="primary")
+    with st.container(horizontal=True):
+        st.button("Plan with the selected deployment", on_click=adopt, args=(rows[0],), type="primary")
+        if st.button("Compare it with this plan"):
+            urlstate.compare_with(to_query(found.candidates[rows[0]].scenario))
+            st.session_state["compare_link"] = st.session_state["_other"]
+            st.switch_page(headlines.PAGES / "compare.py")
 else:
     st.caption("Select a row to plan with it.")

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from planner import charts
+from planner.answer import serving_replicas
 from planner.dashboard import headlines, results, sharing, widgets
 
 plan = results.current_plan()
@@ -15,7 +16,7 @@ if plan.metrics is None or curve is None or result is None or plan.step_time is 
 sharing.answer(headlines.latency_sentence(plan))
 widgets.table(headlines.latency_table(plan))
 open_loop = plan.scenario.is_open_loop
-replicas, rate = results.serving_replicas(plan), plan.scenario.peak_rate_rps if open_loop else None
+replicas, rate = serving_replicas(plan), plan.scenario.peak_rate_rps if open_loop else None
 targets = {"ttft_s": level.ttft_s, "tpot_s": level.tpot_s, "e2e_s": None}
 samples, work = results.latency_samples(result), results.typical_step(plan)
 with st.grid("auto", min_column_width=320):

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from planner import charts
+from planner.answer import serving_replicas
 from planner.dashboard import headlines, results, sharing, widgets
 from planner.units import format_percent
 
@@ -60,7 +61,7 @@ with right:
             charts.latency_against_load(
                 curve,
                 "ttft_s",
-                num_replicas=results.serving_replicas(plan),
+                num_replicas=serving_replicas(plan),
                 rate_rps=plan.scenario.peak_rate_rps if open_loop else None,
                 target_s=level.ttft_s,
                 p95_s=metrics.ttft_s.p95 if metrics is not None else None,
