@@ -11,7 +11,7 @@ from planner.engine import EngineSettings
 from planner.errors import InvalidInput
 from planner.hardware import Gpu, Parallelism
 from planner.memory_plan import MemoryPlan
-from planner.model import Mixer, MixerKind, TensorGroup
+from planner.model import Mixer, MixerKind
 from planner.quantization import weight_bytes_by_group
 from planner.sizing import kv_bytes_for, plan_memory
 from planner.sizing.defaults import ollama_context_tokens
@@ -420,31 +420,3 @@ def test_hybrid_of_granite() -> None:
     state = next(x.mixer for x in get_model("ibm-granite/granite-4.0-h-small").layer_kinds if x.mixer.state_elements)
     assert state.state_elements == 128 * 64 * 128
     assert state.conv_elements == (128 * 64 + 2 * 128) * 3
-
-
-# gpt-oss-120b, TP 1, H100: "Model loading took" 64.38 GiB in vLLM 0.11.0 and 0.14.1 (Triton), 65.97 in 0.10.1 (Marlin).
-@pytest.mark.parametrize(("version", "gib"), [("0.11.0", 64.38), ("0.14.1", 64.38), ("0.10.1", 65.97)])
-def test_padded_experts_weigh_what_the_log_says(version: str, gib: float) -> None:
-    made = plan_memory(
-        get_model("openai/gpt-oss-120b"),
-        get_gpu("H100 SXM"),
-        EngineSettings(version=version),
-        Parallelism(),
-        max_model_len=8192,
-    )
-    assert made.weights_bytes / GIB == pytest.approx(gib, rel=0.001)
-
-
-# vLLM quantization/mxfp4.py: inner width and hidden size rounded up to 256 and 256 (FlashInfer), 128 and 256 (Marlin).
-@pytest.mark.parametrize(
-    ("gpu", "ranks", "factor"),
-    [("B200", 1, (3072 / 2880) ** 2), ("B200", 8, 8 * 512 * 3072 / 2880**2), ("RTX 4090", 1, 2944 * 3072 / 2880**2)],
-)
-def test_experts_are_padded_by_the_kernel_of_the_device(gpu: str, ranks: int, factor: float) -> None:
-    from planner.sizing.edition import edition_of
-    from planner.sizing.expert_padding import expert_padding, padded_share
-
-    model = get_model("openai/gpt-oss-20b")
-    padding = expert_padding(get_gpu(gpu), edition_of(EngineSettings(version="0.19")), False)
-    experts = [x for layer, _ in model.layer_counts() for x in layer.linears if x.group is TensorGroup.EXPERT]
-    assert [ranks * padded_share(matrix, ranks, padding) for matrix in experts[:2]] == pytest.approx([factor, factor])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from functools import cache
 
 from planner.accuracy.names import find_model
 from planner.catalog.model_catalog import find_model_id, get_model, model_names
 from planner.errors import InvalidInput
-from planner.model import MixerKind, ModelShape
+from planner.model import MixerKind, ModelShape, TensorGroup
+from planner.model_config import model_from_config
 from planner.sizing.kv_layout import kv_bytes_for
 
 #: names that say a class of models, not one of them
@@ -86,6 +88,7 @@ QUANTIZATIONS: tuple[tuple[str, str], ...] = (
 QUANTIZES_EVERY_LINEAR = re.compile(r"redhatai/|neuralmagic/|rhaiv", re.IGNORECASE)
 #: flags that quantise while loading
 QUANTIZATION_FLAG = re.compile(r"--?(?:quantization|load[-_]format)[= ]+(fp8|bitsandbytes|awq\w*|gptq\w*)")
+DFLASH_LAYERS = 5
 DRAFT_FLAG = re.compile(r"(?:speculative[-_]model|draft[-_]model(?:[-_]path)?|model[-_]draft)[= ]+(\S+)")
 
 
@@ -119,11 +122,31 @@ def weight_dtype_of(row: dict[str, str], model: ModelShape) -> str:
     return "auto"
 
 
-def find_draft(text: str) -> ModelShape | None:
+def find_draft(text: str, model: ModelShape) -> ModelShape | None:
     """Separate draft model that flags name, None when there is none or its shape is not known."""
     found = DRAFT_FLAG.search(text)
     key = find_model_key(found[1].strip("\"',{}")) if found else None
+    if key is None and re.search(r"\bdflash\b", text, re.IGNORECASE):
+        return block_diffusion_draft(model)
     return get_model(key) if key else None
+
+
+@cache
+def block_diffusion_draft(model: ModelShape) -> ModelShape:
+    """Shape of a DFlash draft when a row names none: five layers of Qwen3 as wide as the model.
+
+    Its embedding and head are the model's; a projection of five of the model's hidden states is its own (an
+    estimate after published drafts: 32 heads and 8 KV heads of 128, the model's dense width).
+    """
+    dense = [x for layer, _ in model.layer_counts() for x in layer.linears if x.group is TensorGroup.MLP]
+    width = max((x.in_features for x in dense if x.name == "down_proj"), default=3 * model.hidden_size)
+    config = {
+        "model_type": "qwen3", "num_hidden_layers": DFLASH_LAYERS, "hidden_size": model.hidden_size,
+        "intermediate_size": width, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128,
+        "vocab_size": 64, "tie_word_embeddings": True, "max_position_embeddings": model.max_position_embeddings,
+    }  # fmt: skip
+    shape = model_from_config(config, f"{model.name} draft")
+    return dataclasses.replace(shape, extra_embedding_parameters=DFLASH_LAYERS * model.hidden_size**2)
 
 
 def shape_of(row: dict[str, str]) -> ModelShape:

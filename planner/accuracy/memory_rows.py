@@ -30,6 +30,7 @@ FAMILY_OF_ENGINE = (("sglang", "sglang"), ("llama.cpp", "llamacpp"), ("ollama", 
 ASSUMED_GPUS = ("H100 SXM", "H200 SXM", "B200")
 #: sizes of device that a row may mean when it prints what its budget held
 DEVICE_CLASSES = ("RTX 4080", "RTX 4090", "RTX 5090", "A100 SXM 40GB", "RTX 6000 Ada", *ASSUMED_GPUS)
+DFLASH_TOKENS = 7  # blocks of 8, one of them accepted before (vLLM's recipes)
 RUNTIME_SHARE = 0.03  # of the budget: the least that activations and buffers take beside weights and pool
 #: a pool that shrinks with the length: prompts are profiled whole, so they are not chunked
 WHOLE_PROMPTS = re.compile(r"KV shrank\b.*\bwhen max_model_len grew|no[-_]enable[-_]chunked[-_]prefill")
@@ -94,7 +95,7 @@ def read_case(row: dict[str, str]) -> MemoryCase:
         max_model_len=length_of(row, notes, model, gpu),
         weight_dtype=weight_dtype,
         kv_cache_dtype=kv_dtype_of(row, notes),
-        draft_model=find_draft(notes),
+        draft_model=find_draft(notes, model),
         occupied_bytes=occupied_of(f"{notes} {row.get('outcome_detail', '')}", gpu),
     )
 
@@ -273,6 +274,8 @@ def speculative_tokens(text: str) -> int:
     stated = re.search(r"num_speculative_tokens[= ]+(\d+)|MTP (\d+) tokens?", text)
     if stated:
         return int(stated[1] or stated[2])
+    if re.search(r"\bdflash\b", text, re.IGNORECASE):
+        return DFLASH_TOKENS
     return 1 if re.search(r"\bMTP\b", text) else 0
 
 

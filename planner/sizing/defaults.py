@@ -18,6 +18,8 @@ from planner.sizing.edition import (
 V0_CHUNKED_PREFILL_FROM_TOKENS = 32_768  # V0 chunks prefill only for models longer than this
 LARGE_GPU_GIB = 70.0
 LARGEST_GPU_GIB = 160.0
+SGLANG_RESERVES = (0, 5)  # 0.4.x took a share by the number of ranks, later ones reserve what they need
+SGLANG_SHARE_BY_RANKS = ((16, 0.79), (8, 0.81), (4, 0.85), (2, 0.87), (1, 0.88))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +130,7 @@ def _sglang_chunk(gpu: Gpu) -> int:
 
 
 def _sglang_graph_batch(gpu: Gpu, parallelism: Parallelism) -> int:
-    narrow = parallelism.tensor_parallel_size < 4
+    narrow = parallelism.tensor_parallel_size * parallelism.attention_data_parallel_size < 4
     for limit_gb, batch, wide in ((20, 8, 8), (35, 24, 80), (60, 32, 160), (90, 256, 512)):
         if gpu.memory_gb < limit_gb:
             return batch if narrow else wide
@@ -139,16 +141,21 @@ def default_utilization(edition: Edition, gpu: Gpu, parallelism: Parallelism) ->
     """Share of device memory that the engine takes when the user says nothing.
 
     vLLM 0.9, from v0.22 on 0.92. SGLang reserves 512 MB + 1.5 MB per token of the prefill chunk +
-    2 MB per graph batch + 1 GB per eight ranks, at least 10 GiB on devices above 60 GB
-    (server_args of SGLang 0.5). TensorRT-LLM takes 0.9 of what is free after loading; TGI 0.95.
+    2 MB per graph batch + 1 GB per eight ranks, at least 10 GiB on devices above 60 GB, and 3 or 4.5 MB per
+    graph batch and rank of data-parallel attention (server_args of SGLang 0.5; 0.4 by ranks only).
+    TensorRT-LLM takes 0.9 of what is free after loading; TGI 0.95.
     """
     if edition.family == "vllm":
         return 0.92 if edition.since(UTILIZATION_092) else 0.9
     if edition.family == "sglang":
-        ranks = parallelism.tensor_parallel_size * parallelism.pipeline_parallel_size
+        data = parallelism.attention_data_parallel_size
+        ranks = parallelism.tensor_parallel_size * parallelism.pipeline_parallel_size * data
+        if edition.number < SGLANG_RESERVES:
+            return next(share for least, share in SGLANG_SHARE_BY_RANKS if ranks >= least)
         reserved_mb = 512 + 1.5 * _sglang_chunk(gpu) + ranks / 8 * 1024 + 2 * _sglang_graph_batch(gpu, parallelism)
-        if parallelism.attention_data_parallel_size > 1:
-            reserved_mb += 3 * _sglang_graph_batch(gpu, parallelism) * parallelism.attention_data_parallel_size
+        if data > 1:
+            batch = _sglang_graph_batch(gpu, parallelism)
+            reserved_mb += (4.5 if batch > 300 else 3) * batch * data
         if gpu.memory_gb > 60:
             reserved_mb = max(reserved_mb, 10 * 1024)
         return max(0.5, 1 - reserved_mb / 1024 / gpu.memory_gib)

@@ -19,6 +19,8 @@ from planner.sizing.kv_groups import KvGroup, KvLayout
 from planner.sizing.shards import kv_heads_per_rank
 
 DS_MLA_ENTRY_BYTES = 656  # 512 fp8 latent + 16 scales + 128 bf16 rope
+GROUPED = (MixerKind.STATE, MixerKind.SLIDING, MixerKind.CHUNKED)  # beside full attention they share its pool
+MAX_HEADS = 4096
 UNCOMPRESSED_HEAD_DIM = 256  # keys of 192 padded, when heads were cached in full
 V0_MLA_MULTIPLE = 128  # V0 pads the latent of 576 elements to 640
 GROUP_SLACK = 1.25  # groups take the larger size when sizes differ by less than this
@@ -65,12 +67,19 @@ def state_bytes(mixer: Mixer, tensor_parallel_size: int, num_speculative_tokens:
     return (mixer.state_elements * mixer.state_element_bytes + tail * 2) / tensor_parallel_size
 
 
-def _key(mixer: Mixer, pools_windows: bool) -> tuple[MixerKind, int]:
+def _key(mixer: Mixer, pools_windows: bool, ranks: int) -> tuple[MixerKind, int, int]:
+    """Group of a mixer: kind, window and, where groups share a pool (`ranks` > 0), heads of full attention.
+
+    vLLM joins layers of equal specifications only (KVCacheSpec): a draft model with other heads is a group.
+    """
     if mixer.kind in (MixerKind.SLIDING, MixerKind.CHUNKED):
-        return (mixer.kind, mixer.window_tokens or 0) if pools_windows else (MixerKind.FULL, 0)
+        return (mixer.kind, mixer.window_tokens or 0, 0) if pools_windows else (MixerKind.FULL, 0, 0)
     if mixer.kind is MixerKind.STATE:
-        return mixer.kind, mixer.window_tokens or 0
-    return MixerKind.FULL, 0
+        return mixer.kind, mixer.window_tokens or 0, 0
+    if not ranks or mixer.kind is not MixerKind.FULL:
+        return MixerKind.FULL, 0, 0
+    heads = kv_heads_per_rank(mixer.num_kv_heads, ranks)
+    return MixerKind.FULL, 0, heads + MAX_HEADS * (mixer.head_dim + MAX_HEADS * mixer.value_head_dim)
 
 
 def build_layout(
@@ -119,29 +128,30 @@ def build_layout(
     """
     bits = kv_bits(kv_cache_dtype, None, "fp32" if fp32 else "auto")
     pools = edition.family != "vllm" or (edition.since(HYBRID_POOL) and not edition.is_v0)
-    counts: dict[tuple[MixerKind, int], list[float]] = {}
+    counts: dict[tuple[MixerKind, int, int], list[float]] = {}
     states = 0.0
     entries = [(layer.mixer, count) for layer, count in layers]
     if draft_mixer is not None:
         entries.append((draft_mixer, 1))
+    shares = edition.family == "vllm" and pools and any(mixer.kind in GROUPED for mixer, _ in entries)
     for mixer, count in entries:
         per_token = entry_bytes(mixer, tensor_parallel_size, bits, edition, kv_cache_dtype)
         if mixer.kind is MixerKind.STATE and not mixer.window_tokens:
             states = max(states, state_bytes(mixer, tensor_parallel_size, num_speculative_tokens))
         elif not per_token:
             continue
-        entry = counts.setdefault(_key(mixer, pools), [0, 0.0, 0.0])
+        entry = counts.setdefault(_key(mixer, pools, tensor_parallel_size if shares else 0), [0, 0.0, 0.0])
         entry[0] += count
         entry[2] += count * per_token
         entry[1] = entry[2] / entry[0]
     if edition.family == "sglang" and not any(mixer.kv_compression > 1 for mixer, _ in entries):
         return _sglang_layout(counts, states, block_size, context_parallel, splits_windows)
-    growing = sum(total for (kind, _), (_, _, total) in counts.items() if kind is not MixerKind.STATE)
+    growing = sum(total for (kind, _, _), (_, _, total) in counts.items() if kind is not MixerKind.STATE)
     if any(mixer.kv_compression > 1 for mixer, _ in entries):
-        growing = counts[(MixerKind.FULL, 0)][2]
+        growing = counts[(MixerKind.FULL, 0, 0)][2]
         return compressed_layout(entries, growing, edition, block_size, num_speculative_tokens > 0)
     if len(counts) == 1 and not states:
-        (kind, size), (_, _, total) = next(iter(counts.items()))
+        (kind, size, _), (_, _, total) = next(iter(counts.items()))
         group = KvGroup(kind=kind, num_groups=1, block_tokens=block_size, window_tokens=size)
         return KvLayout(
             groups=(group,), block_bytes=total * block_size, bytes_per_token=growing, context_parallel=context_parallel
@@ -151,7 +161,7 @@ def build_layout(
 
 
 def _sglang_layout(
-    counts: dict[tuple[MixerKind, int], list[float]],
+    counts: dict[tuple[MixerKind, int, int], list[float]],
     states: float,
     block_size: int,
     context_parallel: int,
@@ -164,9 +174,9 @@ def _sglang_layout(
     windowed = (MixerKind.SLIDING, MixerKind.CHUNKED)
     total = sum(
         size * (SGLANG_WINDOW_SHARE if splits_windows and kind in windowed else 1.0)
-        for (kind, _), (_, _, size) in counts.items()
+        for (kind, _, _), (_, _, size) in counts.items()
     )
-    growing = sum(size for (kind, _), (_, _, size) in counts.items() if kind not in (*windowed, MixerKind.STATE))
+    growing = sum(size for (kind, _, _), (_, _, size) in counts.items() if kind not in (*windowed, MixerKind.STATE))
     group = KvGroup(kind=MixerKind.FULL, num_groups=1, block_tokens=block_size)
     return KvLayout(
         groups=(group,),
@@ -177,7 +187,7 @@ def _sglang_layout(
 
 
 def _hybrid_layout(
-    counts: dict[tuple[MixerKind, int], list[float]],
+    counts: dict[tuple[MixerKind, int, int], list[float]],
     states: float,
     growing: float,
     block_size: int,
@@ -203,7 +213,7 @@ def _hybrid_layout(
             window_tokens=window,
             pages_per_sequence=_pages(kind, window, block, state_pages),
         )
-        for (kind, window), (number, per_token, _) in counts.items()
+        for (kind, window, _), (number, per_token, _) in counts.items()
     )
     return KvLayout(
         groups=groups,

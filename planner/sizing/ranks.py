@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from planner.engine import EngineSettings
 from planner.hardware import Gpu, Parallelism
 from planner.model import Layer, Mixer, MixerKind, ModelShape, Shard, TensorGroup
-from planner.quantization import resolve_scheme
+from planner.quantization import resolve_scheme, weight_bits
 from planner.sizing.defaults import Resolved, resolve
-from planner.sizing.edition import FREE_MEMORY_CHECK, GRAPHS_IN_BUDGET, STATE_PREFIXES
+from planner.sizing.edition import FREE_MEMORY_CHECK, GRAPHS_IN_BUDGET, STATE_PREFIXES, V1_DEFAULT, edition_of
 from planner.sizing.expert_padding import expert_padding
 from planner.sizing.kv_groups import KvLayout
 from planner.sizing.kv_layout import build_layout
@@ -24,12 +24,13 @@ from planner.sizing.runtime import (
     sparse_workspace_bytes,
     visible_memory_bytes,
 )
-from planner.sizing.shards import Stage, pipeline_stages
+from planner.sizing.shards import Stage, absorbed_bytes, pipeline_stages
 from planner.units import GIB
 
 SGLANG_CONTEXT_BYTES = 0.5 * GIB  # taken before SGLang looks at free memory
 LLAMACPP_HEADROOM_BYTES = 0.5 * GIB  # CUDA context and the estimator's reserve
 TRTLLM_RESERVED_SHARE = 0.015
+ONE_SHARED_EXPERT = (0, 5)  # SGLang: the shared expert is divided as the others are
 SGLANG_SPLITS_WINDOWS = ("gpt_oss", "llama4", "llama4_text", "mimo_v2")  # model_config.py is_hybrid_swa_model
 
 
@@ -158,6 +159,40 @@ def copies_of_sglang(demand: Demand, stage: Stage) -> tuple[tuple[str, float], .
     return tuple(row for row in (("vocabulary_copies", vocabulary), ("wide_projection", wide)) if row[1])
 
 
+def divided_by_sglang(demand: Demand, sizes: tuple[tuple[str, float], ...]) -> tuple[tuple[str, float], ...]:
+    """SGLang's data-parallel attention divides dense blocks, head and shared experts over all ranks nevertheless.
+
+    Shared experts not with expert parallelism, nor in 0.4, where every rank held a copy (n_share_experts_fusion).
+    Source: srt/models/deepseek_v2.py; vLLM's data-parallel ranks hold all three in full.
+    """
+    ranks = demand.parallelism.attention_data_parallel_size
+    divided = {TensorGroup.MLP.value, TensorGroup.LM_HEAD.value}
+    if not demand.parallelism.expert_parallel and edition_of(demand.engine).since(ONE_SHARED_EXPERT):
+        divided.add(TensorGroup.SHARED_EXPERT.value)
+    return tuple((group, size / ranks if group in divided else size) for group, size in sizes)
+
+
+def absorbed_products(demand: Demand, stage: Stage) -> tuple[tuple[str, float], ...]:
+    """Products of matrices that vLLM 0.7 kept for latent attention: W_Q·W_UK, the rotary part of W_Q, W_UV·W_O.
+
+    In fp8 where attention is (attention/backends/mla/utils.py, absorbed_bytes are not there then); v0.8 dropped
+    them (#14770).
+    """
+    edition = edition_of(demand.engine)
+    if edition.family != "vllm" or edition.since(V1_DEFAULT) or not edition.caches_latent:
+        return ()
+    bits = weight_bits(demand.model, demand.weight_dtype, TensorGroup.ATTENTION)
+    width = bits / 8 if 8 <= bits < 9 else 2.0
+    total = 0.0
+    for layer, count in stage.layers:
+        mixer = layer.mixer
+        if mixer.kind is MixerKind.MLA and mixer.kv_compression == 1:
+            queries = (mixer.q_lora_rank or demand.model.hidden_size) * (mixer.kv_lora_rank + mixer.qk_rope_head_dim)
+            outputs = mixer.kv_lora_rank * demand.model.hidden_size
+            total += count * (width * mixer.num_heads * (queries + outputs) - absorbed_bytes(mixer))
+    return (("absorbed_products", total / demand.parallelism.tensor_parallel_size),) if total else ()
+
+
 def held_by_engine(demand: Demand, stage: Stage) -> Stage:
     """The stage with what the engine adds to the checkpoint's tensors, or leaves on the CPU.
 
@@ -168,9 +203,12 @@ def held_by_engine(demand: Demand, stage: Stage) -> Stage:
     if demand.engine.family == "llamacpp":
         absent = {"rope_cache"} | (set() if demand.model.tie_word_embeddings else {TensorGroup.EMBEDDING.value})
         sizes = tuple(row for row in sizes if row[0] not in absent)
+    elif demand.engine.family == "sglang":
+        sizes = divided_by_sglang(demand, sizes)
     slots = lora_bytes(stage.layers, demand.engine, demand.parallelism.tensor_parallel_size)
     draft = draft_bytes_per_gpu(demand) if stage.is_last else 0.0
-    added = tuple(row for row in (("lora", slots), ("draft", draft)) if row[1]) + copies_of_sglang(demand, stage)
+    added = tuple(row for row in (("lora", slots), ("draft", draft)) if row[1])
+    added += copies_of_sglang(demand, stage) + absorbed_products(demand, stage)
     return dataclasses.replace(stage, weights_by_group=sizes + added)
 
 
