@@ -7,8 +7,9 @@ import math
 
 from planner.engine import EngineSettings
 from planner.memory_plan import Formula
+from planner.sizing.overheads_text import activation_text, graphs_text, non_torch_text
 from planner.sizing.ranks import Demand
-from planner.sizing.runtime import captured_sizes, visible_memory_bytes
+from planner.sizing.runtime import visible_memory_bytes
 from planner.sizing.verdict import REFUSED_DIVISION, REFUSED_FREE_MEMORY, Verdict, judge
 from planner.units import GIB, MIB, format_number
 
@@ -52,28 +53,9 @@ def _memory_formulas(demand: Demand, verdict: Verdict) -> tuple[Formula, ...]:
     rows = (
         ("weights", "Σ parameters × bits ÷ 8, each at its share per GPU", parts, rank.weights_bytes, "tensor groups"),
         ("budget", "utilization × device memory", f"{share:g} × {_gib(total)}", rank.budget_bytes, BUDGET_SOURCE),
-        (
-            "activation",
-            "max(forward pass, sampler rows × vocabulary × bytes per logit) + workspaces",
-            f"{resolved.max_num_batched_tokens:,} tokens; "
-            f"{resolved.max_num_seqs:,} × {demand.model.vocab_size:,} logits",
-            rank.activation_bytes,
-            "fitted to published start-up logs, ± 5 %",
-        ),
-        (
-            "non_torch",
-            "context + library and communication buffers",
-            f"by version, {demand.parallelism.tensor_parallel_size} GPUs side by side",
-            rank.non_torch_bytes,
-            "published start-up logs, ± 0.1 GiB",
-        ),
-        (
-            "cuda_graphs",
-            "base + pool per layer × captured sizes",
-            f"{captured_sizes(resolved, demand.gpu)} sizes" if demand.engine.cuda_graphs else "off",
-            rank.cuda_graph_bytes,
-            "published start-up logs, ± 20 %",
-        ),
+        ("activation", *activation_text(demand, verdict), rank.activation_bytes, "published start-up logs, ± 5 %"),
+        ("non_torch", *non_torch_text(demand, verdict), rank.non_torch_bytes, "published start-up logs, ± 0.1 GiB"),
+        ("cuda_graphs", *graphs_text(demand, verdict), rank.cuda_graph_bytes, "published start-up logs, ± 20 %"),
         ("kv_pool", symbols, values, rank.pool_bytes, BUDGET_SOURCE),
     )
     return tuple(

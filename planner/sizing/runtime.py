@@ -7,6 +7,8 @@ is given beside each constant. Other engines use the same forward pass, so the s
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from planner.hardware import Gpu, Parallelism
 from planner.model import Layer, MixerKind, ModelShape, TensorGroup
 from planner.sizing.defaults import Resolved
@@ -118,7 +120,23 @@ def sparse_workspace_bytes(
     return V4_WORKSPACE_BYTES if kernels and any(mixer.kv_compression > 1 for mixer in mixers) else 0.0
 
 
-def activation_bytes(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActivationTerms:
+    """Activation peak of the profile run on one GPU: the largest of three, and what is kept beside it. [bytes]."""
+
+    forward: float
+    sampler: float
+    encoder: float
+    kept: float
+    bytes_per_logit: float
+
+    @property
+    def total(self) -> float:
+        """The peak."""
+        return max(self.forward, self.sampler, self.encoder) + self.kept
+
+
+def activation_terms(
     model: ModelShape,
     layers: tuple[tuple[Layer, int], ...],
     resolved: Resolved,
@@ -127,7 +145,7 @@ def activation_bytes(
     is_last: bool,
     fp32: bool,
     expert_scheme: str,
-) -> float:
+) -> ActivationTerms:
     """Activation peak of the engine's profile run on one GPU.
 
     The larger of the forward pass over max_num_batched_tokens tokens and the sampler over
@@ -153,7 +171,7 @@ def activation_bytes(
 
     Returns
     -------
-    float
+    ActivationTerms
         Bytes.
     """
     tokens, edition = resolved.max_num_batched_tokens, resolved.edition
@@ -176,20 +194,42 @@ def activation_bytes(
             encoder = FREE_RESOLUTION_PEAK_BYTES
     if parallelism.pipeline_parallel_size > 1 and not is_last:
         forward += 2 * tokens * hidden * width
-    return max(forward, sampler, encoder) + kept
+    return ActivationTerms(
+        forward=forward, sampler=sampler, encoder=encoder, kept=kept, bytes_per_logit=per_logit if is_last else 0.0
+    )
 
 
-def non_torch_bytes(resolved: Resolved, parallelism: Parallelism, gpu: Gpu) -> float:
-    """Memory outside the framework's allocator: context, cuBLAS, collective buffers of one GPU."""
+def activation_bytes(
+    model: ModelShape,
+    layers: tuple[tuple[Layer, int], ...],
+    resolved: Resolved,
+    parallelism: Parallelism,
+    *,
+    is_last: bool,
+    fp32: bool,
+    expert_scheme: str,
+) -> float:
+    """Sum of `activation_terms`."""
+    return activation_terms(
+        model, layers, resolved, parallelism, is_last=is_last, fp32=fp32, expert_scheme=expert_scheme
+    ).total
+
+
+def non_torch_terms(resolved: Resolved, parallelism: Parallelism, gpu: Gpu) -> tuple[float, float]:
+    """Context and libraries, and collective buffers, outside the framework's allocator of one GPU. [bytes]."""
     edition, tp = resolved.edition, parallelism.tensor_parallel_size
     later = edition.family != "vllm" or edition.since(SYMMETRIC_MEMORY)
     linked = "nvlink" in gpu.interconnect.lower() and gpu.architecture not in BEFORE_HOPPER
     if parallelism.pipeline_parallel_size > 1 and tp == 1:
-        return PIPELINE_RANK_BYTES
+        return PIPELINE_RANK_BYTES, 0.0
     base = BASE_BYTES_LATER if later else BASE_BYTES
     collectives = NCCL_BYTES_LATER if later and linked else NCCL_BYTES
-    extra = collectives.get(tp, collectives[2] * (1 + 0.04 * (tp / 2 - 1)))
-    return base + extra
+    return base, collectives.get(tp, collectives[2] * (1 + 0.04 * (tp / 2 - 1)))
+
+
+def non_torch_bytes(resolved: Resolved, parallelism: Parallelism, gpu: Gpu) -> float:
+    """Memory outside the framework's allocator: context, cuBLAS, collective buffers of one GPU."""
+    return sum(non_torch_terms(resolved, parallelism, gpu))
 
 
 def captured_sizes(resolved: Resolved, gpu: Gpu) -> int:
@@ -201,19 +241,44 @@ def captured_sizes(resolved: Resolved, gpu: Gpu) -> int:
     return small + min(largest, 256) // 8 + max(0, largest - 256) // 16
 
 
-def cuda_graph_bytes(
-    model: ModelShape,
-    layers: tuple[tuple[Layer, int], ...],
-    gpu: Gpu,
-    *,
-    enabled: bool,
-    resolved: Resolved,
-) -> float:
-    """Pool of the captured CUDA graphs on one GPU, an estimate as the engine's own."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphTerms:
+    """CUDA graphs of one GPU: a base, and a pool in proportion to the captured sizes. [bytes]."""
+
+    base: float
+    common: float
+    per_layer: float
+    num_layers: int
+    experts: float
+    sizes: int
+
+    @property
+    def total(self) -> float:
+        """All of it."""
+        pool = self.common + self.per_layer * self.num_layers + self.experts
+        return self.base + pool * self.sizes / GRAPH_SIZES
+
+
+def graph_terms(
+    model: ModelShape, layers: tuple[tuple[Layer, int], ...], gpu: Gpu, *, enabled: bool, resolved: Resolved
+) -> GraphTerms | None:
+    """Pool of the captured CUDA graphs on one GPU, an estimate as the engine's own; None where none are captured."""
     if not enabled or resolved.edition.family in ("llamacpp", "generic"):
-        return 0.0
-    number = sum(count for layer, count in layers if layer.mixer.kind is not MixerKind.NONE)
+        return None
     wide = gpu.memory_gib >= 70 and "a100" not in gpu.name.lower()
-    pool = GRAPH_ALL_SIZES_BYTES + GRAPH_LAYER_BYTES * number if wide else GRAPH_SMALL_GPU_BYTES
-    pool += GRAPH_EXPERT_BYTES if model.is_moe else 0.0
-    return GRAPH_BASE_BYTES + pool * captured_sizes(resolved, gpu) / GRAPH_SIZES
+    return GraphTerms(
+        base=GRAPH_BASE_BYTES,
+        common=GRAPH_ALL_SIZES_BYTES if wide else GRAPH_SMALL_GPU_BYTES,
+        per_layer=GRAPH_LAYER_BYTES if wide else 0.0,
+        num_layers=sum(count for layer, count in layers if layer.mixer.kind is not MixerKind.NONE),
+        experts=GRAPH_EXPERT_BYTES if model.is_moe else 0.0,
+        sizes=captured_sizes(resolved, gpu),
+    )
+
+
+def cuda_graph_bytes(
+    model: ModelShape, layers: tuple[tuple[Layer, int], ...], gpu: Gpu, *, enabled: bool, resolved: Resolved
+) -> float:
+    """Sum of `graph_terms`."""
+    terms = graph_terms(model, layers, gpu, enabled=enabled, resolved=resolved)
+    return terms.total if terms is not None else 0.0
