@@ -36,17 +36,26 @@ def check_together(scenario: Scenario) -> None:
     _check_engine(scenario)
     if scenario.draft_model and scenario.num_speculative_tokens:
         _check_draft(scenario)
-    if scenario.peak_rate_rps > MOST_RPS:
-        field = {"users": "users", "daily": "requests_per_day", "rate": "rate_rps"}[scenario.demand]
-        raise InvalidInput(
-            field,
-            getattr(scenario, field),
-            f"at most {MOST_RPS:,.0f} req/s at the peak, not {scenario.peak_rate_rps:,.0f}",
-        )
     memory_gib = scenario.gpu_spec.memory_gib
     if scenario.occupied_gib >= memory_gib:
         raise InvalidInput(
             "occupied_gib", scenario.occupied_gib, f"less than {memory_gib:,.4g} GiB, all that {scenario.gpu} has"
+        )
+
+
+def check_rate(scenario: Scenario) -> None:
+    """Refuse a rate beyond all services, in the words of the input that makes it. For those who draw requests.
+
+    Raises
+    ------
+    InvalidInput
+        Names users, requests per day or the rate.
+    """
+    if scenario.is_open_loop and scenario.peak_rate_rps > MOST_RPS:
+        field = {"users": "users", "daily": "requests_per_day", "rate": "rate_rps"}[scenario.demand]
+        rate = scenario.peak_rate_rps
+        raise InvalidInput(
+            field, getattr(scenario, field), f"at most {MOST_RPS:,.0f} req/s at the peak, not {rate:,.0f}"
         )
 
 

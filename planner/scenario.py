@@ -19,7 +19,7 @@ from planner.catalog.engine_catalog import engine_names, get_engine
 from planner.catalog.gpu_catalog import get_gpu
 from planner.catalog.length_catalog import length_quantiles, length_set_names
 from planner.catalog.model_catalog import find_model_id, get_model
-from planner.contradictions import check_together
+from planner.contradictions import MOST_RPS, check_rate, check_together
 from planner.engine import EngineSettings
 from planner.entered import custom_shape, shape_from_config
 from planner.errors import InvalidInput, require_choice
@@ -309,9 +309,10 @@ class Scenario(AdvancedEngine):
     @property
     def traffic(self) -> Traffic:
         """The peak traffic offered to the whole service."""
+        check_rate(self)
         arrivals = Arrivals(
             kind=ArrivalKind(self.arrivals),
-            rate_rps=self.peak_rate_rps,
+            rate_rps=min(self.peak_rate_rps, MOST_RPS),  # beyond it only where arrivals have no rate
             cv=self.burst_cv if self.arrivals == "bursty" else 1.0,
             users=self.concurrent_users,
             think_time_s=self.think_time_s,

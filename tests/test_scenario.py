@@ -140,5 +140,5 @@ def test_a_draft_model_counts_only_where_tokens_are_drafted():
 )
 def test_a_rate_that_nobody_serves_names_the_input_that_makes_it(field, changes):
     with pytest.raises(InvalidInput, match="1,000,000 req/s") as caught:
-        Scenario(**changes)
+        _ = Scenario(**changes).traffic
     assert caught.value.field == field
