@@ -36,6 +36,7 @@ RUNTIME_SHARE = 0.03  # of the budget: the least that activations and buffers ta
 WHOLE_PROMPTS = re.compile(r"KV shrank\b.*\bwhen max_model_len grew|no[-_]enable[-_]chunked[-_]prefill")
 WITHOUT_PREFIXES = re.compile(r"no prefix caching|no[-_]enable[-_]prefix[-_]caching|enable_prefix_caching=False")
 WITHOUT_VISION = re.compile(r"no vision|language[-_]model[-_]only|limit[-_]mm[-_]per[-_]prompt\S*\Wimage\W{1,3}0\b")
+UNIFIED = re.compile(r"\bThor\b|\bOrin(?: NX| Nano)?\b", re.IGNORECASE)
 FREE_AFTER_WEIGHTS = 0.1  # share of the budget that the assumed GPU must leave beside the weights
 
 
@@ -326,6 +327,10 @@ def gpu_of(name: str, memory: str) -> tuple[Gpu, bool]:
         return min((gpu_of(part, memory) for part in parts), key=lambda found: found[0].memory_gib)
     visible = _visible_gib(memory) or _visible_gib_in_name(name)
     gpu, known = _catalog_gpu(name), True
+    unified = UNIFIED.search(name)
+    if unified:  # what the system leaves of the memory shared with the CPU
+        gib = visible or float(_sheet_memory(unified[0]).split()[0])
+        return dataclasses.replace(get_gpu("GB10 (DGX Spark)"), name=name, memory_gib=gib), True
     memory = memory or _slice_of(name) or ("" if gpu else _sheet_memory(name))
     if gpu is None:
         marketing = re.search(r"(\d+)", memory) or re.search(r"(\d+) ?GB", name)
