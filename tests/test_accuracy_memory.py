@@ -263,7 +263,8 @@ def test_version_by_date(version: str, date: str, expected: str) -> None:
         ("RTX 4070 Ti Super 16GB", "", 16),
         ("RTX 2080 Ti 22GB", "", 22),
         ("Ascend 910C", "", 64),
-        ("Jetson AGX Thor", "", 128),
+        ("Jetson AGX Thor", "", 122.82),  # tegrastats: 125,772 MB
+        ("Jetson AGX Orin 64GB", "", 61.37),
         ("NVIDIA H20-3e", "", 140.4),
         ("NVIDIA H200 NVL", "", 140.4),
     ],
