@@ -74,6 +74,13 @@ class Plan:
     slo_probability: float
 
 
+def offered_rps(done: Plan) -> float:
+    """Requests per second at the peak; of a closed loop or a burst, what its clients get done. [req/s]"""
+    if done.scenario.is_open_loop or done.metrics is None:
+        return done.scenario.peak_rate_rps
+    return done.metrics.requests_per_s
+
+
 def serving_replicas(done: Plan) -> int:
     """Replicas that share the load: those bought, less the spare ones; where the user fixes the number, all serve."""
     spare = done.scenario.spare_replicas if done.scenario.num_replicas is None else 0
@@ -132,7 +139,7 @@ def chain(done: Plan) -> tuple[ChainLink, ...]:
     per_replica = scenario.parallelism.gpus_per_replica
     if metrics is None or curve is None or done.step_time is None:
         return ()
-    rate = scenario.peak_rate_rps
+    rate = offered_rps(done)
     links = [
         ChainLink(
             reason="Weights alone",
@@ -156,8 +163,8 @@ def chain(done: Plan) -> tuple[ChainLink, ...]:
         ChainLink(
             reason="Throughput",
             gpus=math.ceil(by_work) * per_replica if math.isfinite(by_work) else math.inf,
-            detail=f"{format_number(rate)} req/s at the peak, one replica finishes "
-            f"{format_number(curve.capacity_rps)} with a full queue",
+            detail=f"{format_number(rate)} req/s {'at the peak' if scenario.is_open_loop else 'reached'}, one replica "
+            f"finishes {format_number(curve.capacity_rps)} with a full queue",
         )
     )
     needed = done.replicas_for_slo
@@ -233,7 +240,7 @@ def reasons(done: Plan) -> tuple[str, ...]:
         said.append("One replica is enough on every count: weights, KV cache, throughput and latency targets.")
     else:
         said.append(f"{decisive.reason} sets the number of GPUs: {decisive.detail}.")
-    if done.curve.slo_rate_rps:
+    if done.curve.slo_rate_rps and done.scenario.is_open_loop:
         room = done.curve.slo_rate_rps * serving_replicas(done)
         spare = room / done.scenario.peak_rate_rps - 1
         if spare > 0:

@@ -24,7 +24,8 @@ CASES = [
 
 def worked_out(text: str) -> float:
     """Value of a substituted formula: words and the parts after 'of' are explanations. [GiB]"""
-    text = re.sub(r" of [^,)]*(?:,\d{3}[^,)]*)*(?=, |\))", "", text).replace("×", "*").replace("÷", "/").replace(" B", "")
+    text = re.sub(r" of [^,)]*(?:,\d{3}[^,)]*)*(?=, |\))", "", text).replace(" B", "")
+    text = text.replace("×", "*").replace("÷", "/")
     return float(eval(re.sub(r"(?<=\d),(?=\d{3})", "", text), {"__builtins__": {}, "max": max}))
 
 

@@ -3,7 +3,7 @@ import dataclasses
 import pytest
 
 from planner import Scenario, plan
-from planner.answer import serving_replicas
+from planner.answer import offered_rps, serving_replicas
 from planner.catalog.engine_catalog import get_engine
 from planner.catalog.model_catalog import get_model
 from planner.fleet import operate
@@ -272,3 +272,12 @@ def test_requests_that_the_context_turns_away_are_not_averaged():
     # Whisper's decoder holds 448 tokens: no running sequence is longer, whatever the traffic sends.
     sized = size(SMALL.replace(model="openai/whisper-large-v3", max_model_len=448))
     assert sized.mean_prompt_tokens + sized.mean_output_tokens / 2 <= 448
+
+
+def test_a_closed_loop_is_explained_by_the_rate_that_it_reaches():
+    done = plan(SMALL.replace(arrivals="closed", concurrent_users=40))
+    assert offered_rps(done) == done.metrics.requests_per_s
+    assert not any("than the peak" in reason for reason in done.reasons)
+    # Little's law: 40 users that never think are 40 requests in the system.
+    kv = next(link for link in done.chain if link.reason == "KV cache")
+    assert float(kv.detail.split(" ")[0]) == pytest.approx(40, rel=0.1)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from planner.answer import Plan, fit_in_pool, run_at_once, serving_replicas
+from planner.answer import Plan, fit_in_pool, offered_rps, run_at_once, serving_replicas
 from planner.charts.policies import in_sentence
 from planner.confidence import Band
 from planner.saturation import LoadPoint
@@ -59,7 +59,7 @@ def tiles(plan: Plan) -> tuple[Tile, ...]:
     per_replica = s.parallelism.gpus_per_replica
     need = (
         tuple(float(max(1, math.ceil(s.peak_rate_rps * k / 4 / slo)) * per_replica) for k in range(1, 9))
-        if slo > 0
+        if slo > 0 and s.is_open_loop
         else ()
     )
     low, high = price_band(plan)
@@ -126,9 +126,7 @@ def busy_share(plan: Plan) -> float:
     """Served requests per second as a share of what the fleet finishes with a full queue."""
     if plan.curve is None or plan.metrics is None or plan.curve.capacity_rps <= 0:
         return math.nan
-    open_loop = plan.scenario.is_open_loop
-    rate = plan.scenario.peak_rate_rps if open_loop else plan.metrics.requests_per_s
-    return rate / (plan.curve.capacity_rps * serving_replicas(plan))
+    return offered_rps(plan) / (plan.curve.capacity_rps * serving_replicas(plan))
 
 
 def price_band(plan: Plan) -> tuple[str, str]:
@@ -308,6 +306,37 @@ def step_table(plan: Plan, context_tokens: int) -> Table:
     return table((f"Decode at {context_tokens:,} tokens each", "Step", "Output"), rows)
 
 
+def _rate_row(plan: Plan) -> tuple[str, str, str, str]:
+    s, result = plan.scenario, f"{format_number(offered_rps(plan))} req/s"
+    if not s.is_open_loop:
+        return "Rate", "what the clients get done", "requests finished ÷ simulated time", result
+    peak = format_number(s.peak_factor)
+    formula, values = {
+        "users": (
+            "users × requests per hour ÷ 3,600 × peak factor",
+            f"{s.users:,} × {format_number(s.requests_per_user_hour)} ÷ 3,600 s × {peak}",
+        ),
+        "daily": (
+            "requests per day ÷ 86,400 × peak factor",
+            f"{format_number(s.requests_per_day)} ÷ 86,400 s × {peak}",
+        ),
+        "rate": ("as entered", format_number(s.rate_rps)),
+    }[s.demand]
+    return "Peak rate", formula, values, result
+
+
+def _replicas_row(plan: Plan) -> tuple[str, str, str, str]:
+    s, number = plan.scenario, f"{plan.num_replicas:,}"
+    if s.num_replicas is not None:
+        return "Replicas", "as entered", number, number
+    spare = f" + {s.spare_replicas}" if s.spare_replicas else ""
+    if not s.is_open_loop:
+        return "Replicas", "one, since there is no rate to hold" + (" + spare" if spare else ""), f"1{spare}", number
+    slo = plan.curve.slo_rate_rps if plan.curve is not None else 0.0
+    formula = "⌈peak rate ÷ highest rate that meets the targets⌉ + spare, then simulated"
+    return "Replicas", formula, f"⌈{format_number(s.peak_rate_rps)} ÷ {format_number(slo)}⌉{spare}", number
+
+
 def derivations(plan: Plan) -> Table:
     """The headline figures with their formulas and this plan's values."""
     c, m, curve, s = plan.cost, plan.metrics, plan.curve, plan.scenario
@@ -316,29 +345,12 @@ def derivations(plan: Plan) -> Table:
             ("Figure", "Formula"),
             [("KV pool", "budget − weights − activations − runtime − graphs: see Memory")],
         )
-    tokens, fixed = plan.mean_prompt_tokens + plan.mean_output_tokens, s.num_replicas is not None
-    demand = {
-        "users": f"{s.users:,} × {format_number(s.requests_per_user_hour)} / 3,600 s × {format_number(s.peak_factor)}",
-        "daily": f"{format_number(s.requests_per_day)} / 86,400 s × {format_number(s.peak_factor)}",
-        "rate": "as entered",
-    }[s.demand]
+    tokens, full = plan.mean_prompt_tokens + plan.mean_output_tokens, format_number(curve.capacity_rps)
     return table(
         ("Figure", "Formula", "With the values", "Result"),
         [
-            (
-                "Peak rate",
-                "users × requests per hour ÷ 3,600 × peak factor",
-                demand,
-                f"{format_number(s.peak_rate_rps)} req/s",
-            ),
-            (
-                "Replicas",
-                "as entered" if fixed else "⌈peak rate ÷ highest rate that meets the targets⌉ + spare, then simulated",
-                f"{plan.num_replicas}"
-                if fixed
-                else f"⌈{format_number(s.peak_rate_rps)} ÷ {format_number(curve.slo_rate_rps)}⌉ + {s.spare_replicas}",
-                f"{plan.num_replicas}",
-            ),
+            _rate_row(plan),
+            _replicas_row(plan),
             (
                 "GPUs",
                 "replicas × tensor × pipeline parallel",
@@ -354,7 +366,7 @@ def derivations(plan: Plan) -> Table:
             (
                 "Busy at peak",
                 "peak rate ÷ (throughput with a full queue × replicas)",
-                f"{format_number(s.peak_rate_rps)} ÷ ({format_number(curve.capacity_rps)} × {serving_replicas(plan)})",
+                f"{format_number(offered_rps(plan))} ÷ ({full} × {serving_replicas(plan)})",
                 format_percent(busy_share(plan)),
             ),
             (

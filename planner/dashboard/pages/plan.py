@@ -39,7 +39,7 @@ if metrics is not None:
     st.caption(widgets.prose(headlines.percentiles(plan)))
 
 if not plan.fits and memory.remedies:
-    st.markdown("**What would make it start**, most likely first:")
+    st.markdown("**What would make it start**, in the order to try:")
     widgets.bullets(memory.remedies)
 
 left, right = st.columns(2)
@@ -69,9 +69,10 @@ with right:
             "plan_load",
         )
     else:
-        with st.container(border=True):
-            st.markdown("**No latency to show: the engine does not start**")
-            st.caption("Latency against load appears here as soon as it does.")
+        with st.container(border=True, height="stretch"):
+            st.markdown("**The engine says**")
+            st.markdown(widgets.prose(memory.refusal or "No request of this traffic fits."))
+            st.caption("Latency against load appears here as soon as it starts.")
 
 changes_slot = None
 if plan.fits:
