@@ -233,7 +233,7 @@ def _start_from() -> None:
         "Start from an example",
         preset_names(),
         index=None,
-        placeholder="an example…",
+        placeholder="Start from an example…",
         format_func=lambda name: preset(name).title or name.replace("-", " ").capitalize(),
         key="start_from",
         on_change=chosen,
