@@ -202,13 +202,14 @@ def reserved_cache(scenario: Scenario, memory: MemoryPlan) -> Finding | None:
 def cross_node(scenario: Scenario) -> Finding | None:
     """Tensor parallelism across nodes is slow."""
     node = scenario.gpu_spec.gpus_per_node
-    if scenario.tensor_parallel_size <= node:
+    wide = scenario.tensor_parallel_size * scenario.attention_data_parallel_size
+    if wide <= node:
         return None
     return Finding(
         kind="cross_node",
         severity="warning",
         field="tensor_parallel_size",
-        text=f"Tensor parallel {scenario.tensor_parallel_size} spans more than one node of {node} GPUs; its "
+        text=f"Tensor and attention data parallel {wide} span more than one node of {node} GPUs; their "
         "all-reduces would cross the network, which this model does not price. Use pipeline parallelism between nodes.",
     )
 

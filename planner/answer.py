@@ -87,8 +87,8 @@ def serving_replicas(done: Plan) -> int:
     return max(1, done.num_replicas - spare)
 
 
-def fit_in_pool(done: Plan) -> float:
-    """Sequences of this traffic that the KV pool of one replica holds, as this engine reserves it.
+def fit_on_rank(done: Plan) -> float:
+    """Sequences of this traffic that the KV pool of one attention rank holds, as this engine reserves it.
 
     Paged: what a sequence has written on average. With the output limit reserved: prompt + limit, in whole
     blocks. With the model's limit reserved, or in static batches: the maximum for each.
@@ -103,11 +103,16 @@ def fit_in_pool(done: Plan) -> float:
     return memory.typical_concurrency_paged
 
 
-def run_at_once(done: Plan) -> float:
-    """Sequences of this traffic that one replica runs at once: what the pool holds, or the scheduler's limit."""
+def run_on_rank(done: Plan) -> float:
+    """Sequences of this traffic that one attention rank runs at once: what its pool holds, or the scheduler's limit."""
     if done.engine.batching is Batching.SINGLE:
-        return min(1.0, fit_in_pool(done))
-    return min(fit_in_pool(done), float(done.memory.max_num_seqs))
+        return min(1.0, fit_on_rank(done))
+    return min(fit_on_rank(done), float(done.memory.max_num_seqs))
+
+
+def run_at_once(done: Plan) -> float:
+    """Sequences of this traffic that one replica runs at once, over all its attention ranks."""
+    return run_on_rank(done) * done.scenario.attention_data_parallel_size
 
 
 def refusal_in_short(memory: MemoryPlan) -> str:
@@ -148,7 +153,7 @@ def chain(done: Plan) -> tuple[ChainLink, ...]:
         )
     ]
     held = metrics.e2e_s.mean * rate if math.isfinite(metrics.e2e_s.mean) else 0.0  # NaN: nothing was finished
-    fit = fit_in_pool(done)
+    fit = fit_on_rank(done) * scenario.attention_data_parallel_size
     by_kv = held / max(fit, 1e-9)
     links.append(
         ChainLink(

@@ -36,6 +36,12 @@ def check_together(scenario: Scenario) -> None:
     _check_engine(scenario)
     if scenario.draft_model and scenario.num_speculative_tokens:
         _check_draft(scenario)
+    if scenario.attention_data_parallel_size > 1 and not shape.is_moe:
+        raise InvalidInput(
+            "attention_data_parallel_size",
+            scenario.attention_data_parallel_size,
+            f"1 for {shape.name}, which has no experts to share; add replicas instead",
+        )
     memory_gib = scenario.gpu_spec.memory_gib
     if scenario.occupied_gib >= memory_gib:
         raise InvalidInput(

@@ -195,10 +195,11 @@ def size(scenario: Scenario, requests: Requests | None = None, *, explain: bool 
         occupied_bytes=scenario.occupied_gib * GIB,
         explain=explain,
     )
+    ranks = scenario.attention_data_parallel_size  # the scheduler's limits are over all ranks, memory is of one
     engine = dataclasses.replace(
         scenario.engine_settings,
-        max_num_seqs=memory.max_num_seqs,
-        max_num_batched_tokens=memory.max_num_batched_tokens,
+        max_num_seqs=memory.max_num_seqs * ranks,
+        max_num_batched_tokens=memory.max_num_batched_tokens * ranks,
         gpu_memory_utilization=memory.gpu_memory_utilization,
         block_size=memory.block_size,
     )
@@ -211,7 +212,8 @@ def size(scenario: Scenario, requests: Requests | None = None, *, explain: bool 
             scenario.parallelism,
             weight_dtype=scenario.weight_dtype,
             kv_cache_dtype=scenario.kv_cache_dtype,
-            max_tokens=max(memory.max_num_batched_tokens, memory.max_num_seqs * (1 + engine.num_speculative_tokens)),
+            max_tokens=ranks
+            * max(memory.max_num_batched_tokens, memory.max_num_seqs * (1 + engine.num_speculative_tokens)),
             draft_model=scenario.draft_shape,
         )
     sized = Plan(
@@ -275,7 +277,15 @@ def replica_of(sized: Plan) -> Replica:
     """
     if sized.step_time is None:
         raise Infeasible(sized.memory.refusal, sized.memory.remedies)
-    return Replica(engine=sized.engine, limits=sized.memory.limits(), step_time=sized.step_time)
+    limits, ranks = sized.memory.limits(), sized.scenario.attention_data_parallel_size
+    if ranks > 1:  # memory is that of one attention rank; requests are dealt to all of them evenly
+        limits = dataclasses.replace(
+            limits,
+            max_num_seqs=limits.max_num_seqs * ranks,
+            max_num_batched_tokens=limits.max_num_batched_tokens * ranks,
+            num_kv_blocks=limits.num_kv_blocks * ranks,
+        )
+    return Replica(engine=sized.engine, limits=limits, step_time=sized.step_time)
 
 
 def _open(requests: Requests) -> Requests:

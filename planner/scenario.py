@@ -95,6 +95,15 @@ class Scenario(AdvancedEngine):
     tensor_parallel_size: int = setting(1, "tp", "Tensor parallel", group="hardware", minimum=1, maximum=1024)
     pipeline_parallel_size: int = setting(1, "pp", "Pipeline parallel", group="hardware", minimum=1, maximum=256)
     expert_parallel: bool = setting(False, "ep", "Expert parallel", group="hardware")
+    attention_data_parallel_size: int = setting(
+        1,
+        "adp",
+        "Attention data parallel",
+        group="hardware",
+        minimum=1,
+        maximum=1024,
+        help="Attention in that many groups that share the experts. GPUs of a replica = tensor × pipeline × this.",
+    )
     num_replicas: int | None = optional_setting(
         "r", "Replicas", kind="count", group="hardware", minimum=1, maximum=100_000, help="Empty = as many as needed."
     )
@@ -285,6 +294,7 @@ class Scenario(AdvancedEngine):
             tensor_parallel_size=self.tensor_parallel_size,
             pipeline_parallel_size=self.pipeline_parallel_size,
             expert_parallel=self.expert_parallel,
+            attention_data_parallel_size=self.attention_data_parallel_size,
         )
 
     @property

@@ -18,7 +18,7 @@ from planner.cost import SECONDS_PER_MONTH
 from planner.errors import InvalidInput, PlannerError
 from planner.hardware import Gpu
 from planner.metrics import measure
-from planner.planning import deploy, draw, gpu_price, mean_lengths, replica_of, size
+from planner.planning import Deployment, deploy, draw, gpu_price, mean_lengths, replica_of, size
 from planner.saturation import BISECTIONS, Replica, capacity_rps, meets
 from planner.scenario import CUSTOM, Scenario
 from planner.simulation.records import Requests
@@ -226,21 +226,29 @@ def _priced(item: Candidate, replicas: int) -> Candidate:
     return dataclasses.replace(item, num_replicas=replicas, num_gpus=gpus, usd_per_month=month)
 
 
-def judge(item: Candidate, *, as_fleet: bool = False) -> Candidate:
+def fleet_of(item: Candidate) -> Deployment:
+    """Simulate one candidate's replicas together, as a plan does, on few requests."""
+    short = item.scenario.replace(num_requests=SEARCH_REQUESTS, num_replicas=None)
+    requests = draw(short)
+    return deploy(short, replica_of(size(short, requests, explain=False)), requests)
+
+
+def judge(item: Candidate, fleet: Deployment | None = None) -> Candidate:
     """Simulate one candidate: the highest rate that meets the targets, the replicas, the latency there.
 
     One replica at its share of the rate stands for the fleet. Where a fleet shares what a single replica
-    cannot bear (bursts, LoRA slots), or `as_fleet`, the replicas are simulated together, as a plan does.
+    cannot bear (bursts, LoRA slots), or where one is given, the replicas are simulated together.
     """
     scenario = item.scenario
-    short = scenario.replace(num_requests=SEARCH_REQUESTS, num_replicas=None)
+    short = scenario.replace(num_requests=SEARCH_REQUESTS)
     requests = draw(short)
-    replica = replica_of(size(short, requests, explain=False))
     level = scenario.service_level
-    if as_fleet or scenario.arrivals == "bursty" or scenario.num_lora_adapters:
-        fleet = deploy(short, replica, requests)
+    if fleet is None and (scenario.arrivals == "bursty" or scenario.num_lora_adapters):
+        fleet = fleet_of(item)
+    if fleet is not None:
         rate, replicas, metrics = fleet.curve.slo_rate_rps, fleet.replicas_for_slo, fleet.metrics
     else:
+        replica = replica_of(size(short, requests, explain=False))
         rate = _slo_rate(replica, requests, item.capacity_rps or 0.0, short)
         replicas = max(1, math.ceil(scenario.peak_rate_rps / rate - 1e-9)) if rate > 0 else None
         share = scenario.peak_rate_rps / replicas if replicas else 0.02 * (item.capacity_rps or 1.0)
@@ -306,7 +314,7 @@ def what_would_change(scenario: Scenario) -> tuple[Change, ...]:
     """
     if not scenario.is_open_loop:
         return ()  # a closed loop or a burst has no rate to hold, so no number of GPUs to change
-    base = _judged(scenario.replace(num_replicas=None))
+    base, fleet = _judged(scenario.replace(num_replicas=None))
     tries: list[tuple[str, dict[str, object]]] = [
         ("fp8 weights", {"weight_dtype": "fp8"}),
         ("fp8 KV cache", {"kv_cache_dtype": "fp8"}),
@@ -323,7 +331,8 @@ def what_would_change(scenario: Scenario) -> tuple[Change, ...]:
             varied = scenario.replace(num_replicas=None, **fields)
             if varied == scenario:
                 continue
-            changes.append(_change(label, varied, base))
+            settled = fleet is not None and "target" in label and _keeps_its_fleet(fleet, varied, label)
+            changes.append(_change(label, varied, base, base if settled else _judged(varied)[0]))
         except PlannerError:
             continue
     return tuple(changes)
@@ -337,14 +346,27 @@ def _more_traffic(scenario: Scenario, factor: float) -> dict[str, object]:
     return {"rate_rps": scenario.rate_rps * factor}
 
 
-def _judged(scenario: Scenario) -> Candidate:
+def _judged(scenario: Scenario) -> tuple[Candidate, Deployment | None]:
     # A short simulation of the whole fleet on both sides, so that the difference is the change's alone.
     low = bound(scenario)
-    return judge(low, as_fleet=True) if low.status == "" else low
+    if low.status:
+        return low, None
+    fleet = fleet_of(low)
+    return judge(low, fleet), fleet
 
 
-def _change(label: str, varied: Scenario, base: Candidate) -> Change:
-    done = _judged(varied)
+def _keeps_its_fleet(fleet: Deployment, varied: Scenario, label: str) -> bool:
+    """Whether another target leaves the number of replicas as it is, without simulating anew.
+
+    A tighter target needs at least as many, and they already hold it; a looser one cannot do with less than one.
+    """
+    if label.startswith("half"):
+        level = varied.service_level
+        return fleet.replicas_for_slo is not None and meets(measure(fleet.result, level), level)
+    return fleet.replicas_for_slo == 1
+
+
+def _change(label: str, varied: Scenario, base: Candidate, done: Candidate) -> Change:
     if done.status != "meets targets" or done.num_gpus is None:
         text = "does not start" if done.status == "does not start" else "misses the targets with any number of replicas"
         return Change(label=label, scenario=varied, num_gpus=None, usd_per_month=None, text=text)

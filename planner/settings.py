@@ -61,6 +61,8 @@ def check_setting(item: dataclasses.Field[Any], value: Any) -> None:
     meta = item.metadata
     if value is None and meta["optional"]:
         return
+    if meta["choices"] and not isinstance(value, str):
+        raise InvalidInput(item.name, value, "one of " + ", ".join(meta["choices"]))
     if meta["kind"] == "text":
         limit = MAX_CONFIG_TEXT if item.name == "model_config" else MAX_TEXT
         if not isinstance(value, str) or len(value) > limit or any(ord(c) < 32 and c not in "\n\t" for c in value):

@@ -3,10 +3,11 @@ import dataclasses
 import pytest
 
 from planner import Scenario, plan
-from planner.answer import offered_rps, serving_replicas
+from planner.answer import offered_rps, run_at_once, serving_replicas
 from planner.catalog.engine_catalog import get_engine
 from planner.catalog.model_catalog import get_model
 from planner.fleet import operate
+from planner.hardware import Parallelism
 from planner.planning import draw, replica_of, size
 from planner.saturation import capacity_rps
 from planner.scenario import ROUTERS
@@ -281,3 +282,24 @@ def test_a_closed_loop_is_explained_by_the_rate_that_it_reaches():
     # Little's law: 40 users that never think are 40 requests in the system.
     kv = next(link for link in done.chain if link.reason == "KV cache")
     assert float(kv.detail.split(" ")[0]) == pytest.approx(40, rel=0.1)
+
+
+def test_attention_ranks_share_a_replica():
+    moe = SMALL.replace(model="Qwen/Qwen3-30B-A3B", expert_parallel=True)
+    two = size(moe.replace(attention_data_parallel_size=2))
+    assert two.memory == plan_memory(
+        moe.model_shape,
+        moe.gpu_spec,
+        get_engine("vllm"),
+        Parallelism(expert_parallel=True, attention_data_parallel_size=2),
+        max_model_len=moe.max_model_len,
+        mean_sequence_tokens=two.mean_prompt_tokens + two.mean_output_tokens / 2,
+    )
+    # The scheduler deals requests to both ranks: twice the blocks and slots of one, on two GPUs.
+    limits = replica_of(two).limits
+    assert limits.num_kv_blocks == 2 * two.memory.num_kv_blocks
+    assert limits.max_num_seqs == 2 * two.memory.max_num_seqs
+    assert two.scenario.parallelism.gpus_per_replica == 2
+    assert run_at_once(two) == 2 * min(two.memory.typical_concurrency_paged, two.memory.max_num_seqs)
+    done = plan(moe.replace(attention_data_parallel_size=2))
+    assert done.num_gpus == 2 * done.num_replicas

@@ -86,6 +86,7 @@ def test_a_scenario_is_hashable_and_picklable():
         ("draft_model", {"draft_model": "nobody/nothing"}, "catalog"),
         # Llama 3 has 128,256 tokens, Qwen3 151,936 (their config.json).
         ("draft_model", {"draft_model": "Qwen/Qwen3-0.6B", "num_speculative_tokens": 4}, "128,256"),
+        ("attention_data_parallel_size", {"attention_data_parallel_size": 2}, "no experts"),
         ("long_prefill_token_threshold", {"long_prefill_token_threshold": 9000}, "8,192"),
         ("max_num_batched_tokens", {"chunked_prefill": "off", "max_num_batched_tokens": 4096}, "8,192"),
         ("block_size", {"block_size": 17}, "16, 32"),

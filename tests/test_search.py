@@ -71,3 +71,16 @@ def test_without_a_rate_there_is_nothing_to_search(arrivals):
     with pytest.raises(InvalidInput, match="arrivals"):
         recommend(SCENARIO.replace(arrivals=arrivals))
     assert what_would_change(SCENARIO.replace(arrivals=arrivals)) == ()
+
+
+@pytest.mark.parametrize("changes", [{"arrivals": "bursty", "burst_cv": 8.0, "users": 1500}, {"num_lora_adapters": 20}])
+def test_changes_agree_with_the_plan_where_only_a_fleet_bears_the_load(changes):
+    # A single replica misses the targets at any share of such traffic; the plan's fleet holds them, and so must they.
+    scenario = SCENARIO.replace(**changes)
+    done = plan(scenario)
+    assert done.slo_met
+    found = {change.label: change for change in what_would_change(scenario)}
+    assert found["twice the TTFT target"].num_gpus is not None
+    saved = [int(change.text.split()[1]) for change in found.values() if change.text.startswith("saves")]
+    assert all(number < done.num_gpus + 2 for number in saved)
+    assert recommend(scenario, gpus=("H100 SXM",), weight_dtypes=("auto",)).best is not None

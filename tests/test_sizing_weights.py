@@ -10,6 +10,7 @@ from planner.engine import EngineSettings
 from planner.hardware import Parallelism
 from planner.model import TensorGroup
 from planner.sizing import plan_memory
+from planner.sizing.defaults import resolve
 from planner.sizing.edition import Edition
 from planner.sizing.kv_layout import build_layout
 from planner.units import GIB
@@ -41,13 +42,28 @@ def test_latent_attention_weighs_what_the_log_says(family: str, version: str, tp
     assert made.weights_bytes / GIB == pytest.approx(gib, rel=0.006)
 
 
-# server_args.py of SGLang 0.4: mem_fraction_static by tp_size, whatever the device.
-@pytest.mark.parametrize(("tp", "share"), [(1, 0.88), (2, 0.87), (4, 0.85), (8, 0.81), (16, 0.79)])
-def test_first_sglang_takes_a_share_by_ranks(tp: int, share: float) -> None:
-    from planner.sizing.defaults import default_utilization
+# server_args.py of SGLang: mem_fraction_static by tp_size (0.4.5), by device class (0.5.3), by purpose (0.5.4: 512 +
+# 1.5 × 8,192 + 2 × 512 + 1,024 MiB of 81,560), 2 GiB more when drafting.
+@pytest.mark.parametrize(
+    ("version", "tp", "drafts", "share"),
+    [
+        ("0.4.5", 1, 0, 0.88), ("0.4.5", 8, 0, 0.81), ("0.4.5", 16, 0, 0.79), ("0.5.3", 8, 0, 1 - 13.5 / 79.65),
+        ("0.5.3", 1, 0, 1 - 10 / 79.65), ("0.5.4", 8, 0, 1 - 14_848 / 81_560), ("", 8, 3, 1 - 16_896 / 81_560),
+    ],
+)  # fmt: skip
+def test_sglang_takes_a_share_by_its_version(version: str, tp: int, drafts: int, share: float) -> None:
+    engine = EngineSettings(family="sglang", version=version, num_speculative_tokens=drafts)
+    resolved = resolve(engine, get_gpu("H100 SXM"), Parallelism(tensor_parallel_size=tp), 8192)
+    assert resolved.gpu_memory_utilization == pytest.approx(share, abs=1e-4)
 
-    parallelism = Parallelism(tensor_parallel_size=tp)
-    assert default_utilization(Edition("sglang", (0, 4)), get_gpu("H100 SXM"), parallelism) == share
+
+def test_sglang_leaves_room_for_a_tower() -> None:
+    engine, gpu = EngineSettings(family="sglang", version="0.5.5"), get_gpu("H100 SXM")
+    shares = [
+        resolve(engine, gpu, Parallelism(), 8192, vision_parameters=size).gpu_memory_utilization
+        for size in (0.0, 302e6, 604e6, 6e9)
+    ]
+    assert [share / shares[0] for share in shares] == pytest.approx([1.0, 0.95, 0.95 * 0.9, 0.95 * 0.8])
 
 
 # vLLM 0.20, Qwen3.6-27B TP 2 with a DFlash draft: 67,728 tokens = 83 × 816 in 9.74 GiB, 5 layers per block.

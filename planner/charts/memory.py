@@ -236,7 +236,7 @@ def concurrency(
     shown = limit < 1.3 * max(values)
     return Chart(
         title=title,
-        subtitle="Sequences that fit in the KV pool of one replica",
+        subtitle="Sequences that fit in one KV pool",
         figure=figure(
             [
                 bars(

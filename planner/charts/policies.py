@@ -92,6 +92,7 @@ def kv_use(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
                     ["" if v < 0.12 else format_percent(v) for v in written],
                     "%{x:.1%} holds tokens",
                     name="KV used",
+                    textposition="inside",
                     marker={"color": COLOUR["kv_used"]},
                 ),
                 _bars(
@@ -100,6 +101,7 @@ def kv_use(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
                     ["" if v < 0.12 else format_percent(v) for v in empty],
                     "%{x:.1%} reserved, empty",
                     name="KV reserved",
+                    textposition="inside",
                     marker={"color": COLOUR["kv_reserved"], "pattern": HATCH},
                     insidetextfont={"color": "#14241c"},
                 ),

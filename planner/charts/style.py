@@ -98,15 +98,17 @@ def time_ticks(low_s: float, high_s: float) -> dict[str, Any]:
 
 def bars(names: list[str], values: list[float], texts: list[str], hover: str, **more: Any) -> dict[str, Any]:
     """One trace of horizontal bars, each with its figure; `hover` stands after the name, `more` joins the trace."""
+    wide = 0.22 * max(values, default=0.0)  # room for a figure inside the bar; in a shorter one it stands beside it
     return {
         "type": "bar",
         "orientation": "h",
         "y": names,
         "x": values,
         "text": texts,
-        "textposition": "auto",
+        "textposition": ["inside" if value > wide else "outside" for value in values],
         "textangle": 0,
-        "constraintext": "none",  # a figure that does not fit stands beside its bar, never shrunk
+        "constraintext": "none",
+        "cliponaxis": False,
         "hovertemplate": "%{y}: " + hover + "<extra></extra>",
         **more,
     }

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from planner.answer import Plan, fit_in_pool, offered_rps, run_at_once, serving_replicas
+from planner.answer import Plan, fit_on_rank, offered_rps, run_on_rank, serving_replicas
 from planner.charts.policies import in_sentence
 from planner.confidence import Band
 from planner.saturation import LoadPoint
@@ -169,10 +169,12 @@ def memory_sentence(plan: Plan) -> str:
     m = plan.memory
     if not m.starts:
         return plan.headline
-    held, running = fit_in_pool(plan), run_at_once(plan)
+    held, running = fit_on_rank(plan), run_on_rank(plan)
+    ranks = plan.scenario.attention_data_parallel_size
+    where = f"each of the {ranks} attention ranks" if ranks > 1 else "each replica"
     limited = f"; the scheduler runs at most {format_number(running)}" if running < 0.995 * held else ""
     return (
-        f"{m.kv_tokens:,} tokens of KV cache on each replica: room for {format_number(m.max_concurrency)} sequences "
+        f"{m.kv_tokens:,} tokens of KV cache on {where}: room for {format_number(m.max_concurrency)} sequences "
         f"of {m.max_model_len:,} tokens, or {format_number(held)} of this traffic{limited}"
     )
 
@@ -293,7 +295,7 @@ def step_table(plan: Plan, context_tokens: int) -> Table:
     assert step is not None
     rows = []
     for batch in (1, 2, 4, 8, 16, 32, 64, 128, 256):
-        if batch > plan.memory.max_num_seqs:
+        if batch > (plan.engine.max_num_seqs or 0):
             break
         work = StepWork(
             num_decodes=batch,
@@ -345,6 +347,7 @@ def derivations(plan: Plan) -> Table:
             ("Figure", "Formula"),
             [("KV pool", "budget − weights − activations − runtime − graphs: see Memory")],
         )
+    ranks = s.attention_data_parallel_size
     tokens, full = plan.mean_prompt_tokens + plan.mean_output_tokens, format_number(curve.capacity_rps)
     return table(
         ("Figure", "Formula", "With the values", "Result"),
@@ -353,8 +356,9 @@ def derivations(plan: Plan) -> Table:
             _replicas_row(plan),
             (
                 "GPUs",
-                "replicas × tensor × pipeline parallel",
-                f"{plan.num_replicas} × {s.tensor_parallel_size} × {s.pipeline_parallel_size}",
+                "replicas × tensor × pipeline" + (" × attention data parallel" if ranks > 1 else " parallel"),
+                f"{plan.num_replicas} × {s.tensor_parallel_size} × {s.pipeline_parallel_size}"
+                + (f" × {ranks}" if ranks > 1 else ""),
                 f"{plan.num_gpus}",
             ),
             (

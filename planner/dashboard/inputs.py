@@ -233,7 +233,7 @@ def _start_from() -> None:
         "Start from an example",
         preset_names(),
         index=None,
-        placeholder="an example…",
+        placeholder="Start from an example…",
         format_func=lambda name: preset(name).title or name.replace("-", " ").capitalize(),
         key="start_from",
         on_change=chosen,
@@ -301,10 +301,12 @@ def summary(group: str, s: Scenario) -> str:
     means = s.traffic
     lengths = f"{format_number(means.prompt_tokens.mean)} → {format_number(means.output_tokens.mean)} tokens"
     price = s.gpu_price_usd_per_hour
+    groups = s.attention_data_parallel_size
     replicas = "" if s.num_replicas is None else f" · {s.num_replicas:,} replicas"
     split = f"TP {s.tensor_parallel_size}" + (
         f" · PP {s.pipeline_parallel_size}" if s.pipeline_parallel_size > 1 else ""
     )
+    split += f" · DP {groups}" if groups > 1 else ""
     lines = {
         "model": f"{short(s.model_shape.name)} · {WORDS['weight_dtype'].get(s.weight_dtype, s.weight_dtype)} · "
         f"{s.max_model_len:,} tokens",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
-from planner.answer import Plan, fit_in_pool, run_at_once
+from planner.answer import Plan, fit_on_rank, run_on_rank
 from planner.charts.memory import GROUP_TITLES
 from planner.dashboard.headlines import Table, table
 from planner.engine import KvReservation
@@ -132,8 +132,8 @@ def _traffic_formulas(plan: Plan) -> list[Formula]:
         (
             "run_at_once",
             "what the pool holds, at most max_num_seqs",
-            f"min({format_number(fit_in_pool(plan), 5)}, {m.max_num_seqs:,})",
-            run_at_once(plan),
+            f"min({format_number(fit_on_rank(plan), 5)}, {m.max_num_seqs:,})",
+            run_on_rank(plan),
             "sequences",
         ),
         (
@@ -152,7 +152,7 @@ def _traffic_formulas(plan: Plan) -> list[Formula]:
                 "typical_concurrency_limit",
                 "blocks ÷ blocks of prompt + answer limit",
                 f"{m.num_kv_blocks:,} ÷ blocks of {sets} tokens",
-                fit_in_pool(plan),
+                fit_on_rank(plan),
                 "sequences",
             )
         )

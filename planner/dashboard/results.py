@@ -64,7 +64,7 @@ def latency_samples(result: SimulationResult) -> dict[str, NDArray[np.float64]]:
 def typical_step(done: Plan) -> dict[str, int]:
     """A step as it is at the peak: mean sequences running, mean context, a chunk of the mean prompt."""
     running = max(1, round(done.result.mean_running)) if done.result is not None else 1
-    chunk = max(1, min(done.memory.max_num_batched_tokens - running, round(done.mean_prompt_tokens)))
+    chunk = max(1, min((done.engine.max_num_batched_tokens or 0) - running, round(done.mean_prompt_tokens)))
     return {
         "running": running,
         "context_tokens": max(1, round(done.mean_prompt_tokens + done.mean_output_tokens / 2)),

@@ -22,6 +22,7 @@ ECHO_S = 1.0  # how long our own write to the address bar may take to come back
 HISTORY = 50
 CONTEXT_MINIMUM = 16
 OTHER = "vs"  # link name of the plan that this one is compared with: its query, whole
+YIELDING = ("draft_model", "attention_data_parallel_size")  # settings that give way to another model
 # When an error names no widget (a derived value), the change most likely behind it.
 BLAME = ("model_config", "model", "gpu", "engine", "tensor_parallel_size", "pipeline_parallel_size")
 
@@ -86,10 +87,10 @@ def settle(before: Scenario, wanted: dict[str, Any]) -> Current:
         except InvalidInput as error:
             if error.field == "max_model_len" and _clamp_context(before, changes, error, errors):
                 continue
-            if error.field == "draft_model" and "draft_model" not in changes:
-                # Another model was chosen, whose vocabulary the draft model does not share: the model goes first.
-                errors["draft_model"] = f"{error} Planned without a draft model."
-                changes["draft_model"] = ""
+            if error.field in YIELDING and error.field not in changes:
+                # Another model was chosen, which does not go with an older setting: the model goes first.
+                errors[error.field] = f"{error} Planned without."
+                changes[error.field] = fields_by_name()[error.field].default
                 continue
             blamed = [error.field] if error.field in changes else [name for name in BLAME if name in changes][:1]
             for name in blamed or list(changes):

@@ -167,6 +167,7 @@ SAME_AS: dict[str, str] = {
     "qwen4_exp": "qwen3_5_moe_text",
     "qwen4_exp_text": "qwen3_5_moe_text",
     "exaone": "llama",
+    "deepseek": "llama",
     "smollm3": "llama",
     "qwen2_vl": "qwen2",
     "qwen2_5_vl": "qwen2",

@@ -14,12 +14,11 @@ from planner.sizing.edition import (
     Edition,
     edition_of,
 )
+from planner.sizing.sglang_limits import sglang_limits, sglang_sequences, sglang_share
 
 V0_CHUNKED_PREFILL_FROM_TOKENS = 32_768  # V0 chunks prefill only for models longer than this
 LARGE_GPU_GIB = 70.0
 LARGEST_GPU_GIB = 160.0
-SGLANG_RESERVES = (0, 5)  # 0.4.x took a share by the number of ranks, later ones reserve what they need
-SGLANG_SHARE_BY_RANKS = ((16, 0.79), (8, 0.81), (4, 0.85), (2, 0.87), (1, 0.88))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +37,7 @@ class Resolved:
 
 
 def resolve(
-    engine: EngineSettings, gpu: Gpu, parallelism: Parallelism, max_model_len: int, *, multimodal: bool = False
+    engine: EngineSettings, gpu: Gpu, parallelism: Parallelism, max_model_len: int, *, vision_parameters: float = 0.0
 ) -> Resolved:
     """Resolve the limits.
 
@@ -52,9 +51,8 @@ def resolve(
         SGLang's reserve depends on it.
     max_model_len : int
         Longest sequence [tokens]; without chunked prefill a whole prompt must fit into one step.
-
-    multimodal : bool
-        V0 never chunks the prompts of models with images.
+    vision_parameters : float
+        V0 never chunks the prompts of models with images; SGLang leaves room for the tower.
 
     Returns
     -------
@@ -75,13 +73,14 @@ def resolve(
         seqs = engine.max_num_seqs
     chunked = engine.enable_chunked_prefill
     if edition.is_v0 and engine.max_num_batched_tokens is None:
-        chunked = max_model_len > V0_CHUNKED_PREFILL_FROM_TOKENS and not multimodal
+        chunked = max_model_len > V0_CHUNKED_PREFILL_FROM_TOKENS and not vision_parameters
         tokens = (512 if edition.number < (0, 7) else 2048) if chunked else max(2048, max_model_len)
     elif not chunked:
         tokens = max(tokens, max_model_len)
     utilization = engine.gpu_memory_utilization
     if utilization is None:
-        utilization = default_utilization(edition, gpu, parallelism)
+        drafts = engine.num_speculative_tokens > 0
+        utilization = default_utilization(edition, gpu, parallelism, drafts=drafts, vision_parameters=vision_parameters)
     if (
         engine.kv_reservation is KvReservation.MODEL_LIMIT
         and engine.max_num_seqs is None
@@ -117,48 +116,22 @@ def _batch_defaults(edition: Edition, gpu: Gpu, parallelism: Parallelism) -> tup
             return 1024, 16_384
         return (1024, 8192) if large else (256, 2048)
     if edition.family == "sglang":
-        return _sglang_graph_batch(gpu, parallelism) * 2, _sglang_chunk(gpu)
+        return sglang_sequences(gpu, parallelism), sglang_limits(edition, gpu, parallelism)[0]
     return {"trtllm": (256, 8192), "tgi": (128, 4096), "llamacpp": (1, 2048)}.get(edition.family, (256, 2048))
 
 
-def _sglang_chunk(gpu: Gpu) -> int:
-    """Prefill chunk of SGLang by device memory. [tokens]."""
-    for limit_gb, chunk in ((35, 2048), (60, 4096), (160, 8192)):
-        if gpu.memory_gb < limit_gb:
-            return chunk
-    return 16_384
-
-
-def _sglang_graph_batch(gpu: Gpu, parallelism: Parallelism) -> int:
-    narrow = parallelism.tensor_parallel_size * parallelism.attention_data_parallel_size < 4
-    for limit_gb, batch, wide in ((20, 8, 8), (35, 24, 80), (60, 32, 160), (90, 256, 512)):
-        if gpu.memory_gb < limit_gb:
-            return batch if narrow else wide
-    return 256 if narrow else 512
-
-
-def default_utilization(edition: Edition, gpu: Gpu, parallelism: Parallelism) -> float:
+def default_utilization(
+    edition: Edition, gpu: Gpu, parallelism: Parallelism, *, drafts: bool = False, vision_parameters: float = 0.0
+) -> float:
     """Share of device memory that the engine takes when the user says nothing.
 
-    vLLM 0.9, from v0.22 on 0.92. SGLang reserves 512 MB + 1.5 MB per token of the prefill chunk +
-    2 MB per graph batch + 1 GB per eight ranks, at least 10 GiB on devices above 60 GB, and 3 or 4.5 MB per
-    graph batch and rank of data-parallel attention (server_args of SGLang 0.5; 0.4 by ranks only).
-    TensorRT-LLM takes 0.9 of what is free after loading; TGI 0.95.
+    vLLM 0.9, from v0.22 on 0.92. SGLang as `sglang_share` says. TensorRT-LLM takes 0.9 of what is free after
+    loading; TGI 0.95.
     """
     if edition.family == "vllm":
         return 0.92 if edition.since(UTILIZATION_092) else 0.9
     if edition.family == "sglang":
-        data = parallelism.attention_data_parallel_size
-        ranks = parallelism.tensor_parallel_size * parallelism.pipeline_parallel_size * data
-        if edition.number < SGLANG_RESERVES:
-            return next(share for least, share in SGLANG_SHARE_BY_RANKS if ranks >= least)
-        reserved_mb = 512 + 1.5 * _sglang_chunk(gpu) + ranks / 8 * 1024 + 2 * _sglang_graph_batch(gpu, parallelism)
-        if data > 1:
-            batch = _sglang_graph_batch(gpu, parallelism)
-            reserved_mb += (4.5 if batch > 300 else 3) * batch * data
-        if gpu.memory_gb > 60:
-            reserved_mb = max(reserved_mb, 10 * 1024)
-        return max(0.5, 1 - reserved_mb / 1024 / gpu.memory_gib)
+        return sglang_share(edition, gpu, parallelism, drafts=drafts, vision_parameters=vision_parameters)
     return {"trtllm": 0.9, "tgi": 0.95, "llamacpp": 1.0}.get(edition.family, 0.9)
 
 

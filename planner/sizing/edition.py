@@ -9,6 +9,7 @@ from functools import lru_cache
 from planner.engine import EngineSettings
 
 NEWEST = (0, 30)
+NEWEST_PATCH = 99
 COMMITS_PER_RELEASE = 500  # vLLM's release notes of v0.14 to v0.21 name 335 to 752 commits each
 
 # vLLM: first version with the behaviour
@@ -16,7 +17,7 @@ LATENT_CACHE = (0, 7)  # latent attention caches the latent; before, keys and va
 V1_DEFAULT = (0, 8)  # V1 engine by default
 HYBRID_POOL = (0, 9)  # windows share a pool of block groups; before, every layer was kept in full
 FREE_MEMORY_CHECK = (0, 9)  # refuses when other processes hold what it wants; before, theirs counted as its own
-TRITON_EXPERTS = (0, 11)  # 4-bit experts by Triton on Hopper: PyTorch 2.8 (0.10.2); before, by Marlin
+TRITON_EXPERTS = (0, 10, 2)  # 4-bit experts by Triton on Hopper: with PyTorch 2.8; before, by Marlin
 PIPELINE_CHECK_OF_WHOLE_MODEL = (0, 14)  # only there: compares the whole model's cache with one stage's memory
 LEAN_SAMPLER = (0, 17)  # sampler of the profile run needs 15 instead of 38 bytes per logit
 SYMMETRIC_MEMORY = (0, 18)  # larger communication buffers
@@ -43,6 +44,12 @@ class Edition:
     number: tuple[int, int]
     is_v0: bool = False
     caches_latent: bool = True
+    patch: int = NEWEST_PATCH
+
+    @property
+    def release(self) -> tuple[int, int, int]:
+        """Number with its patch; none stated means the last one."""
+        return (*self.number, self.patch)
 
     def since(self, number: tuple[int, int]) -> bool:
         """Whether the behaviour that came with `number` is there."""
@@ -62,7 +69,10 @@ def edition_of(engine: EngineSettings) -> Edition:
     if found and found[4]:
         number = (number[0], number[1] + round(int(found[4]) / COMMITS_PER_RELEASE))
     is_v0 = engine.family == "vllm" and ("V0" in text or (number < V1_DEFAULT and "V1" not in text))
-    return Edition(engine.family, number, is_v0, _caches_latent(engine, number))
+    patch = re.search(r"\d+\.\d+\.(\d+)", text)
+    return Edition(
+        engine.family, number, is_v0, _caches_latent(engine, number), int(patch[1]) if patch else NEWEST_PATCH
+    )
 
 
 def _caches_latent(engine: EngineSettings, number: tuple[int, int]) -> bool:

@@ -62,7 +62,7 @@ def expert_padding(gpu: Gpu, edition: Edition, lora: bool) -> ExpertPadding:
         return NONE
     if gpu.vendor == "AMD":
         return AMD_CDNA4 if gpu.architecture == "CDNA4" else AMD
-    if lora or (edition.family == "vllm" and not edition.since(TRITON_EXPERTS)):
+    if lora or (edition.family == "vllm" and edition.release < TRITON_EXPERTS):
         return MARLIN
     if gpu.architecture == "Hopper":
         return TRITON

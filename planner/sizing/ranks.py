@@ -78,7 +78,7 @@ def limits_of(demand: Demand) -> Resolved:
         demand.gpu,
         demand.parallelism,
         demand.max_model_len,
-        multimodal=demand.model.vision_parameters > 0,
+        vision_parameters=demand.model.vision_parameters,
     )
 
 

@@ -23,7 +23,7 @@ with st.grid("auto", min_column_width=320):
     widgets.show(charts.policy_throughput(outcomes), "batching_throughput")
     widgets.show(charts.policy_kv_use(outcomes), "batching_kv")
     widgets.show(charts.policy_waits(outcomes), "batching_waits")
-    widgets.show(charts.policy_slots(outcomes, plan.memory.max_num_seqs), "batching_slots")
+    widgets.show(charts.policy_slots(outcomes, plan.engine.max_num_seqs or 0), "batching_slots")
     widgets.show(charts.policy_cost(outcomes), "batching_cost")
     with st.container(border=True, height="stretch"):
         st.markdown("**What each policy does**")

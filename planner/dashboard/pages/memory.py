@@ -3,7 +3,7 @@
 import streamlit as st
 
 from planner import charts
-from planner.answer import fit_in_pool
+from planner.answer import fit_on_rank
 from planner.dashboard import headlines, opened, results, sharing, widgets
 from planner.units import format_number
 
@@ -38,7 +38,7 @@ if identity is not None:
 
 shared = plan.scenario.shared_prefix_tokens if plan.engine.enable_prefix_caching else 0
 common = f", the common prompt of {shared:,} once for all" if shared else ""
-concurrency = charts.concurrency(memory, plan.engine.kv_reservation, fit_in_pool(plan))
+concurrency = charts.concurrency(memory, plan.engine.kv_reservation, fit_on_rank(plan))
 with st.grid("auto", min_column_width=340):
     widgets.show(
         concurrency,
