@@ -320,3 +320,16 @@ def test_row_without_a_gpu_is_sized_by_what_its_budget_held() -> None:
     predicted, _ = predict(pd.DataFrame([row, row | {"id": "b", "max_model_len": "100000", "notes": ""}]))
     assert list(predicted.pred_outcome) == ["refused_max_len_exceeds_kv", "started"]
     assert pd.isna(predicted.pred_available_kv_gib[0])
+
+
+@pytest.mark.parametrize(
+    ("stated", "date", "first"),
+    [
+        ("0.11.0", "2025-12-01", "0.11.0"),
+        ("0.1.dev9876+gabc123", "2026-04-10", "0.19"),
+        ("25.12-py3", "2026-04-10", "0.11"),
+        ("main 2026-05", "2026-06-20", "0.21"),
+    ],
+)
+def test_builds_without_a_version_are_dated(stated: str, date: str, first: str) -> None:
+    assert version_of({"version": stated, "date": date}, "vllm").split()[0] == first

@@ -36,6 +36,7 @@ RUNTIME_SHARE = 0.03  # of the budget: the least that activations and buffers ta
 WHOLE_PROMPTS = re.compile(r"KV shrank\b.*\bwhen max_model_len grew|no[-_]enable[-_]chunked[-_]prefill")
 WITHOUT_PREFIXES = re.compile(r"no prefix caching|no[-_]enable[-_]prefix[-_]caching|enable_prefix_caching=False")
 WITHOUT_VISION = re.compile(r"no vision|language[-_]model[-_]only|limit[-_]mm[-_]per[-_]prompt\S*\Wimage\W{1,3}0\b")
+UNTAGGED = re.compile(r"\bv?0\.1\.dev\S*")
 UNIFIED = re.compile(r"\bThor\b|\bOrin(?: NX| Nano)?\b", re.IGNORECASE)
 FREE_AFTER_WEIGHTS = 0.1  # share of the budget that the assumed GPU must leave beside the weights
 
@@ -137,10 +138,18 @@ def _releases() -> tuple[tuple[str, str, str], ...]:
 
 
 def version_of(row: dict[str, str], family: str) -> str:
-    """Version of a row; where it names none, the newest release at the date that it names, or was posted."""
+    """Version of a row; where it names none, the newest release at the date that it names, or was posted.
+
+    Builds without tags call themselves 0.1.dev, and NVIDIA's containers are numbered by year and month.
+    """
     stated = row.get("version", "")
-    if re.search(r"\d+\.\d+", stated):
+    container = re.search(r"(?<![\d.])(2[4-9])\.(0[1-9]|1[0-2])\b", stated)
+    if container:
+        stated = f"20{container[1]}-{container[2]}-01 build"
+    elif re.search(r"\d+\.\d+", stated) and not UNTAGGED.search(stated):
         return stated
+    else:
+        stated = UNTAGGED.sub("build", stated)
     dated = re.search(r"20\d\d-\d\d(?:-\d\d)?", f"{stated} {row.get('date', '')}")
     if dated is None:
         return stated

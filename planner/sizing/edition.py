@@ -65,7 +65,7 @@ def edition_of(engine: EngineSettings) -> Edition:
     """
     text = engine.version
     found = re.search(r"(\d+)\.(\d+)(?:\.([1-9]\d*)(?:rc\d+)?\.dev(\d+))?", text)
-    number = (int(found[1]), int(found[2])) if found else NEWEST
+    number = (int(found[1]), int(found[2])) if found and "0.1.dev" not in text else NEWEST  # a build without tags
     if found and found[4]:
         number = (number[0], number[1] + round(int(found[4]) / COMMITS_PER_RELEASE))
     is_v0 = engine.family == "vllm" and ("V0" in text or (number < V1_DEFAULT and "V1" not in text))
