@@ -5,6 +5,8 @@ blocks     the matrices of each building block
 families   traits of each model_type, as data
 decoder    layers of the families that differ in traits only
 hybrids    layers of the families with a builder of their own
+states     those with Mamba, short convolutions and linear attention
+mixers     token mixers that several of them share
 encoder_decoder Whisper, BART, T5
 vision     towers and projectors
 checkpoint the quantization_config

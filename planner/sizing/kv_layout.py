@@ -31,8 +31,7 @@ SGLANG_STATE_SHARE = 0.9  # memory of the states' pool per memory of the cache
 
 def entry_bytes(mixer: Mixer, tensor_parallel_size: int, bits: float, edition: Edition, dtype: str) -> float:
     """Bytes that one token adds to one layer's cache on one GPU."""
-    recurrent = mixer.kind is MixerKind.STATE and not mixer.window_tokens
-    if mixer.reuses_kv_of_another_layer or mixer.kind is MixerKind.NONE or recurrent:
+    if mixer.reuses_kv_of_another_layer or mixer.kind is MixerKind.NONE or _is_state(mixer):
         return 0.0
     if mixer.kind is MixerKind.MLA:
         return _latent_bytes(mixer, tensor_parallel_size, bits, edition, dtype)
@@ -82,6 +81,11 @@ def _key(mixer: Mixer, pools_windows: bool, ranks: int) -> tuple[MixerKind, int,
     return MixerKind.FULL, 0, heads + MAX_HEADS * (mixer.head_dim + MAX_HEADS * mixer.value_head_dim)
 
 
+def _is_state(mixer: Mixer) -> bool:
+    """Whether it keeps one state per sequence (a cross-attention cache is none)."""
+    return mixer.kind is MixerKind.STATE and not mixer.window_tokens
+
+
 def build_layout(
     layers: tuple[tuple[Layer, int], ...],
     *,
@@ -104,18 +108,14 @@ def build_layout(
         Distinct layers of the stage with their numbers.
     tensor_parallel_size, context_parallel : int
         Division of heads, and of tokens.
-    kv_cache_dtype : str
-        Element type of the cache.
-    fp32 : bool
-        The model runs in fp32, so "auto" does too.
+    kv_cache_dtype, fp32
+        Element type of the cache; "auto" is fp32 when the model runs in it.
     edition : Edition
         Decides whether windows share a pool.
     block_size : int
         Tokens per block before hybrids enlarge it.
-    num_speculative_tokens : int
-        Each adds a state page per sequence.
-    state_checkpoints : int
-        State pages kept per sequence for prefix reuse.
+    num_speculative_tokens, state_checkpoints : int
+        Each adds a state page per sequence: drafted tokens, and states kept for reuse.
     draft_mixer : Mixer, optional
         One more layer when drafting with multi-token prediction.
     splits_windows : bool
@@ -128,22 +128,21 @@ def build_layout(
     """
     bits = kv_bits(kv_cache_dtype, None, "fp32" if fp32 else "auto")
     pools = edition.family != "vllm" or (edition.since(HYBRID_POOL) and not edition.is_v0)
-    counts: dict[tuple[MixerKind, int, int], list[float]] = {}
-    states = 0.0
     entries = [(layer.mixer, count) for layer, count in layers]
     if draft_mixer is not None:
         entries.append((draft_mixer, 1))
     shares = edition.family == "vllm" and pools and any(mixer.kind in GROUPED for mixer, _ in entries)
+    counts: dict[tuple[MixerKind, int, int], list[float]] = {}  # layers, bytes per token of one, of all
     for mixer, count in entries:
         per_token = entry_bytes(mixer, tensor_parallel_size, bits, edition, kv_cache_dtype)
-        if mixer.kind is MixerKind.STATE and not mixer.window_tokens:
-            states = max(states, state_bytes(mixer, tensor_parallel_size, num_speculative_tokens))
-        elif not per_token:
-            continue
-        entry = counts.setdefault(_key(mixer, pools, tensor_parallel_size if shares else 0), [0, 0.0, 0.0])
-        entry[0] += count
-        entry[2] += count * per_token
-        entry[1] = entry[2] / entry[0]
+        if per_token or _is_state(mixer):
+            entry = counts.setdefault(_key(mixer, pools, tensor_parallel_size if shares else 0), [0, 0.0, 0.0])
+            entry[0] += count
+            entry[2] += count * per_token
+            entry[1] = entry[2] / entry[0]
+    states = max(
+        (state_bytes(x, tensor_parallel_size, num_speculative_tokens) for x, _ in entries if _is_state(x)), default=0.0
+    )
     if edition.family == "sglang" and not any(mixer.kv_compression > 1 for mixer, _ in entries):
         return _sglang_layout(counts, states, block_size, context_parallel, splits_windows)
     growing = sum(total for (kind, _, _), (_, _, total) in counts.items() if kind is not MixerKind.STATE)
