@@ -103,13 +103,13 @@ def fleet_size(
     trace : Requests, optional
         A replayed trace, served at its own times.
     at_least : int
-        Fewer than this cannot carry the rate at full throughput.
+        Fewer than this cannot carry the rate at full throughput, which a short run does not show.
 
     Returns
     -------
     int or None
         None when a request that has a replica to itself already misses the targets, or no fleet of up
-        to 64 times the guess holds them.
+        to 64 times where the search begins holds them.
     """
     level = scenario.service_level
     apart = dataclasses.replace(
@@ -121,12 +121,11 @@ def fleet_size(
     def holds(count: int) -> bool:
         return meets(operate(scenario, replica, requests, count, trace, SEARCH_LENGTHS * len(requests))[1], level)
 
-    low, high = 0, max(1, guess)
+    low, high = at_least - 1, max(1, guess, at_least)
     while not holds(high):
         low, high = high, max(high + 1, math.ceil(high * 1.5))
-        if high > 64 * max(1, guess):
+        if high > 64 * max(1, guess, at_least):
             return None
-    low = max(low, min(at_least, high) - 1)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle, high)

@@ -22,7 +22,7 @@ from planner.fleet import fleet_size, operate
 from planner.metrics import ServingMetrics
 from planner.model import ModelShape
 from planner.policies import compare_policies
-from planner.saturation import LoadCurve, Replica, load_curve, meets, replicas_needed
+from planner.saturation import STEADY_SHARE, LoadCurve, Replica, load_curve, meets, replicas_needed
 from planner.scenario import Scenario
 from planner.simulation.records import Requests, SimulationResult
 from planner.simulation.workload import draw_requests, with_rate
@@ -68,7 +68,7 @@ def plan(scenario: Scenario, *, requests: Requests | None = None) -> Plan:
         timeline=True,
     )
     cost = price_plan(scenario, base, bought * scenario.parallelism.gpus_per_replica, metrics)
-    met = meets(metrics, level)
+    met = meets(metrics, level) and not (open_loop and fleet.overloaded(scenario.peak_rate_rps))
     done = dataclasses.replace(
         base,
         num_replicas=bought,
@@ -108,6 +108,10 @@ class Deployment:
     result: SimulationResult
     metrics: ServingMetrics
 
+    def overloaded(self, rate_rps: float) -> bool:
+        """Whether a rate exceeds what all replicas finish at full throughput: then the queue grows for ever."""
+        return rate_rps > self.num_serving * self.curve.capacity_rps * (1 + 1e-9)
+
 
 def deploy(scenario: Scenario, replica: Replica, requests: Requests, trace: Requests | None = None) -> Deployment:
     """Find how many replicas the peak needs, and serve the requests with them.
@@ -130,7 +134,7 @@ def deploy(scenario: Scenario, replica: Replica, requests: Requests, trace: Requ
     open_loop, level = scenario.is_open_loop, scenario.service_level
     curve = load_curve(replica, _open(requests), level)
     needed = replicas_needed(scenario.peak_rate_rps, curve.slo_rate_rps) if open_loop else 1
-    least = _replicas_by_throughput(scenario, curve)
+    least = replicas_needed(scenario.peak_rate_rps, STEADY_SHARE * curve.capacity_rps) or 1
     bought = scenario.num_replicas or (needed or least) + scenario.spare_replicas
     serving = max(1, bought - scenario.spare_replicas) if scenario.num_replicas is None else bought
     result, metrics = operate(scenario, replica, requests, serving, trace)
@@ -142,7 +146,10 @@ def deploy(scenario: Scenario, replica: Replica, requests: Requests, trace: Requ
                 needed += max(1, needed // 20)
                 result, metrics = operate(scenario, replica, requests, needed, trace)
             serving, bought = needed, needed + scenario.spare_replicas
-            curve = _as_in_the_fleet(curve, scenario.peak_rate_rps, needed)
+            if meets(metrics, level):
+                curve = _as_in_the_fleet(curve, scenario.peak_rate_rps, needed)
+            else:
+                needed = None
     return Deployment(
         curve=curve,
         replicas_for_slo=needed,
@@ -294,12 +301,6 @@ def _open(requests: Requests) -> Requests:
         return requests
     gaps = np.random.default_rng(0).exponential(size=len(requests))
     return dataclasses.replace(requests, arrival_s=np.cumsum(gaps), closed_loop_users=0)
-
-
-def _replicas_by_throughput(scenario: Scenario, curve: LoadCurve) -> int:
-    if curve.capacity_rps <= 0:
-        return 1
-    return max(1, math.ceil(scenario.peak_rate_rps / curve.capacity_rps))
 
 
 def gpu_price(scenario: Scenario) -> tuple[float, str]:

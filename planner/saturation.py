@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,10 @@ from planner.traffic import ServiceLevel
 LOAD_FRACTIONS = (0.05, 0.2, 0.35, 0.5, 0.6, 0.7, 0.78, 0.85, 0.9, 0.95, 1.0, 1.08)
 IDLE_FRACTION = 0.002
 BISECTIONS = 6
+#: closer to its capacity a queue needs longer to settle than any run lasts
+STEADY_SHARE = 0.97
+#: how many times over the engine is filled to find its capacity, and how many of them settle first
+FILLINGS, FILLINGS_LEFT_OUT = 12, 4
 Given = TypeVar("Given")
 Found = TypeVar("Found")
 
@@ -55,8 +59,8 @@ class LoadPoint:
 class LoadCurve:
     """One replica over the whole range of load, on identical requests.
 
-    `capacity_rps` is the throughput with a queue that never empties; `slo_rate_rps` the highest rate
-    at which the targets hold (0 when they fail even when idle); `binding` what limits there.
+    `capacity_rps` is the throughput with a queue that never empties; `slo_rate_rps` the highest rate, up to
+    97 % of that, at which the targets hold (0 when they fail even when idle); `binding` what limits there.
     """
 
     points: tuple[LoadPoint, ...]
@@ -96,19 +100,51 @@ def at_once(requests: Requests) -> Requests:
     return dataclasses.replace(requests, arrival_s=np.zeros(len(requests)), closed_loop_users=0)
 
 
+def repeated(requests: Requests, count: int) -> Requests:
+    """At least `count` requests: the same ones over and over, the gaps between them included."""
+    times = -(-count // len(requests))
+    if times <= 1:
+        return requests
+    arrays: dict[str, Any] = {
+        item.name: np.tile(getattr(requests, item.name), times)
+        for item in dataclasses.fields(requests)
+        if isinstance(getattr(requests, item.name), np.ndarray)
+    }
+    one_round_s = float(requests.arrival_s[-1]) * len(requests) / max(1, len(requests) - 1)
+    arrays["arrival_s"] += np.repeat(np.arange(times) * one_round_s, len(requests))
+    return dataclasses.replace(requests, **arrays)
+
+
 def capacity_rps(replica: Replica, requests: Requests) -> float:
     """Requests per second that one replica finishes while its queue never empties.
 
-    The run's first and last tenth of completions are cut, so that ramp and drain do not dilute the
-    rate: (0.8 n) ÷ (time between the 10 % and the 90 % completion). The API server in front then slows
-    what it cannot keep up with.
+    All requests wait from the start. Until the engine has been filled a few times prompts and answers are
+    out of step, and once the last request is taken up only answers are left: completions are counted
+    between the two. The requests are repeated until that span holds several fillings. The API server in
+    front then slows what it cannot keep up with.
+
+    Parameters
+    ----------
+    replica : Replica
+        Scheduler, capacity and step time.
+    requests : Requests
+        The workload; its arrival times do not matter.
+
+    Returns
+    -------
+    float
+        0 when no request of the workload fits.
     """
     engine = replica.engine.with_patient_clients()
     result = simulate(at_once(requests), engine, replica.limits, replica.step_time)
+    if len(requests) < FILLINGS * result.peak_running:
+        more = at_once(repeated(requests, FILLINGS * result.peak_running))
+        result = simulate(more, engine, replica.limits, replica.step_time)
     finished = np.sort(result.finish_s[np.isfinite(result.finish_s)])
     if len(finished) < 2:
         return 0.0
-    low, high = int(0.1 * len(finished)), int(0.9 * len(finished))
+    high = max(1, len(finished) - 1 - result.peak_running)
+    low = min(FILLINGS_LEFT_OUT * result.peak_running, high - 1)
     span = finished[high] - finished[low]
     rate = float((high - low) / span) if span > 0 else len(finished) / max(result.duration_s, 1e-9)
     return rate / stretch(rate * server_s(replica.step_time, float(requests.output_tokens.mean())))
@@ -139,17 +175,19 @@ def load_curve(replica: Replica, requests: Requests, level: ServiceLevel) -> Loa
     if top <= 0:
         return LoadCurve(points=(), capacity_rps=0.0, slo_rate_rps=0.0, binding="no request fits")
     points = in_parallel(lambda share: _point(replica, requests, share * top, level), LOAD_FRACTIONS)
-    good = [point for point in points if meets(point.metrics, level)]
+    # At its capacity a replica falls behind for ever, however well the requests of a short run fare.
+    most = STEADY_SHARE * top
+    good = [point for point in points if point.rate_rps <= most and meets(point.metrics, level)]
     low = good[-1].rate_rps if good else 0.0
     bad = [point.rate_rps for point in points if point.rate_rps > low]
-    high = bad[0] if bad else low
+    high = min(bad[0], most) if bad else low
     binding = next((p.metrics.binding for p in points if p.rate_rps >= high and p.metrics.binding), "")
     if not good:
         # Missed at the lowest point of the sweep: a replica that is all but idle tells whether load is to blame.
         idle = _point(replica, requests, IDLE_FRACTION * top, level)
         if meets(idle.metrics, level):
             good, low = [idle], idle.rate_rps
-    if good and bad:
+    if good and low < high:
         for _ in range(BISECTIONS):
             middle = (low + high) / 2
             if meets(_point(replica, requests, middle, level).metrics, level):

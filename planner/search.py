@@ -19,7 +19,7 @@ from planner.errors import InvalidInput, PlannerError
 from planner.hardware import Gpu
 from planner.metrics import measure
 from planner.planning import Deployment, deploy, draw, gpu_price, mean_lengths, replica_of, size
-from planner.saturation import BISECTIONS, Replica, capacity_rps, meets
+from planner.saturation import BISECTIONS, STEADY_SHARE, Replica, capacity_rps, meets
 from planner.scenario import CUSTOM, Scenario
 from planner.simulation.records import Requests
 from planner.simulation.workload import with_rate
@@ -28,6 +28,7 @@ from planner.units import format_number, format_usd
 SEARCH_REQUESTS = 600
 TENSOR_PARALLEL = (1, 2, 4, 8)
 KEPT = 30
+CONFIRMED, MOST_CONFIRMED = 5, 20  # leading rows that are simulated as plans, and how many may be tried for them
 REFUSED_STATES = "refused_mamba_blocks"
 
 
@@ -177,8 +178,7 @@ def recommend(
         judged.append(outcome)
         if outcome.status == "meets targets" and outcome.usd_per_month is not None:
             best = min(best, outcome.usd_per_month)
-    order = {"meets targets": 0, "misses targets": 1, "cannot be cheaper": 2, "does not start": 3}
-    ranked = sorted(judged + rejected, key=lambda c: (order[c.status], c.usd_per_month or math.inf, c.num_gpus or 0))
+    ranked = confirmed(_ranked(judged + rejected))
     return Search(
         candidates=tuple(ranked),
         candidates_considered=len(options),
@@ -188,6 +188,39 @@ def recommend(
         wall_s=time.perf_counter() - started,
         summary=_summary(ranked, scenario),
     )
+
+
+def _ranked(items: Iterable[Candidate]) -> list[Candidate]:
+    order = {"meets targets": 0, "misses targets": 1, "cannot be cheaper": 2, "does not start": 3}
+    return sorted(items, key=lambda c: (order[c.status], c.usd_per_month or math.inf, c.num_gpus or 0))
+
+
+def confirmed(ranked: list[Candidate]) -> list[Candidate]:
+    """Judge the leading candidates anew as their own plans would, until the first few stand.
+
+    The search simulates few requests of one replica; a plan simulates the whole fleet on all of them and
+    may need a replica more. What leads the list must be what its plan says.
+
+    Parameters
+    ----------
+    ranked : list of Candidate
+        Best first.
+
+    Returns
+    -------
+    list of Candidate
+        Ranked anew.
+    """
+    seen: set[Scenario] = set()
+    while len(seen) < MOST_CONFIRMED:
+        leaders = [item for item in ranked[:CONFIRMED] if item.status == "meets targets"]
+        open_item = next((item for item in leaders if item.scenario not in seen), None)
+        if open_item is None:
+            break
+        seen.add(open_item.scenario)
+        whole = judge(open_item, fleet_of(open_item, open_item.scenario.num_requests))
+        ranked = _ranked(whole if item is open_item else item for item in ranked)
+    return ranked
 
 
 def _beaten(item: Candidate, best: float) -> str:
@@ -226,9 +259,9 @@ def _priced(item: Candidate, replicas: int) -> Candidate:
     return dataclasses.replace(item, num_replicas=replicas, num_gpus=gpus, usd_per_month=month)
 
 
-def fleet_of(item: Candidate) -> Deployment:
-    """Simulate one candidate's replicas together, as a plan does, on few requests."""
-    short = item.scenario.replace(num_requests=SEARCH_REQUESTS, num_replicas=None)
+def fleet_of(item: Candidate, num_requests: int = SEARCH_REQUESTS) -> Deployment:
+    """Simulate one candidate's replicas together, as a plan does; on few requests by default."""
+    short = item.scenario.replace(num_requests=num_requests, num_replicas=None)
     requests = draw(short)
     return deploy(short, replica_of(size(short, requests, explain=False)), requests)
 
@@ -282,9 +315,11 @@ def _slo_rate(replica: Replica, requests: Requests, top: float, scenario: Scenar
     def holds(rate: float) -> bool:
         return meets(measure(replica.run(with_rate(requests, rate)), level), level)
 
-    low, high = 0.02 * top, 1.02 * top
+    low, high = 0.02 * top, STEADY_SHARE * top
     if not holds(low):
         return 0.0
+    if holds(high):
+        return high
     for _ in range(BISECTIONS + 1):
         middle = (low + high) / 2
         if holds(middle):

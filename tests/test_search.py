@@ -27,6 +27,14 @@ def test_the_best_candidate_is_a_plan_that_meets_the_targets(found):
     assert abs(done.num_gpus - found.best.num_gpus) <= found.best.scenario.parallelism.gpus_per_replica
 
 
+def test_what_leads_the_list_is_what_its_plan_says(found):
+    leaders = [item for item in found.candidates[:5] if item.status == "meets targets"]
+    assert leaders
+    for item in leaders:
+        done = plan(item.scenario)
+        assert (done.num_gpus, done.slo_met) == (item.num_gpus, True)
+
+
 def test_every_candidate_is_accounted_for(found):
     assert found.candidates_considered == len(found.candidates)
     assert found.candidates_simulated + found.rejected_by_memory + found.pruned_by_bound == found.candidates_considered
