@@ -6,8 +6,9 @@ from planner.model import Mixer, MixerKind
 from planner.step_time_model.deployment import Deployment
 from planner.step_time_model.profile import device_of
 
-ABSORBED_FIXED_S = 6e-6  # the second of the two batched products that absorb a latent's up-projections
-INDEXER_FIXED_S = 45e-6  # sparse attention's indexer: rotation, quantisation, logits and selection, some eight kernels
+ABSORBED_FIXED_S = 6e-6  # the second of the two batched products that absorb a latent's up-projections; estimate
+INDEXER_FIXED_S = 45e-6  # sparse attention's indexer: rotation, quantisation, logits and selection, some eight kernels; adjusted, GLM-5 on two GPUs
+INDEXER_MFU = 0.5  # of the 16-bit rate at which the indexer scores a prompt in 8 bits; estimate
 SPARSE_HEADS = 64  # sparse latent attention pads its query heads to this (FlashMLA sparse kernels: 64 or 128)
 SPARSE_PREFILL_MFU = 0.64  # FlashMLA's README: 640 TFLOP/s on H800, 1,450 on B200
 SPARSE_DECODE_MFU = 0.41  # FlashMLA's README: 410 TFLOP/s on H800
@@ -95,4 +96,4 @@ def _add_latent(d: Deployment, mixer: Mixer, count: float, out: dict[str, float]
     out["attention_per_kv_token_s"] += share * mixer.indexer_head_dim / (decode.bandwidth * device.bandwidth)
     out["window_per_kv_token_s"] += share * per_kv
     out["window_prefill_pair_s"] += share * pair
-    out["prefill_pair_s"] += share * mixer.indexer_num_heads * 2 * mixer.indexer_head_dim / (0.5 * device.peak)
+    out["prefill_pair_s"] += share * mixer.indexer_num_heads * 2 * mixer.indexer_head_dim / (INDEXER_MFU * device.peak)

@@ -15,18 +15,21 @@ from planner.step_time_model.kernels import Floats, Parts
 from planner.step_time_model.overheads import overhead
 from planner.step_time_model.profile import device_of, peak_flops
 
-EXPERT_IMBALANCE = 1.45  # work of the busiest expert-parallel rank over the mean
-BENCHMARK_IMBALANCE = 0.5  # kernel tables route by a power law: the busiest of R ranks has R**0.5 times the mean
-EXCHANGE_FIXED_S = 15e-6  # latency of an all-gather or reduce-scatter between attention ranks
-EXCHANGE_FRACTION = 0.75  # of a PCIe link's one-way bandwidth that it reaches
-EXCHANGE_FRACTION_NVLINK = 0.6  # of NVLink's
+# Where no kernel table speaks. "Adjusted": to published serving results, on the Accuracy page with their error.
+EXPERT_IMBALANCE = 1.45  # work of the busiest expert-parallel rank over the mean; adjusted, five models on four GPUs
+BENCHMARK_IMBALANCE = 0.5  # AIConfigurator's kernel tables: the busiest of R ranks has R**0.5 times the mean
+SERVED_EVENNESS = 0.55  # tokens of one answer resemble each other and touch fewer experts than the tables'; adjusted
+EXCHANGE_FIXED_S = 15e-6  # latency of an all-gather or reduce-scatter between attention ranks; estimate
+EXCHANGE_FRACTION = 0.75  # of a PCIe link's one-way bandwidth that it reaches; estimate
+EXCHANGE_FRACTION_NVLINK = 0.6  # of NVLink's; adjusted, Qwen3-235B and DeepSeek-R1 with attention data parallelism
 NVLINK_GB_S = 400  # slower links are PCIe
-STATE_FIXED_S = 22e-6  # recurrent update of a state layer: convolution, gates, delta rule
-STATE_FRACTION = 0.6
-SAMPLING_S = 25e-6  # logits in fp32 read twice at half the bandwidth, plus the sampler's kernels
-HOP_FIXED_S = 10e-6  # sending activations to the next pipeline stage
-HOP_FRACTION = 0.8  # of the link's one-way bandwidth
-SERVED_EVENNESS = 0.55  # tokens of one answer resemble each other: they touch fewer experts than the tables' routing
+STATE_FIXED_S = 22e-6  # recurrent update of a state layer: convolution, gates, delta rule; adjusted, Qwen3.5 at 4 users
+STATE_FRACTION = 0.6  # of bandwidth that the update reaches; estimate
+SAMPLING_S = 25e-6  # the sampler's kernels; estimate
+LOGITS_FRACTION = 0.5  # of bandwidth at which fp32 logits are read twice; estimate
+NORM_EXCHANGE_S = 12e-6  # norm of query and key over all heads, three small kernels; adjusted, MiniMax-M2.5
+HOP_FIXED_S = 10e-6  # sending activations to the next pipeline stage; estimate
+HOP_FRACTION = 0.8  # of the link's one-way bandwidth; estimate
 FUSED_QUANTISATION = ("fp8", "nvfp4")  # TensorRT-LLM quantises these activations inside the norm or activation before
 TOKEN_TERMS = (
     "weights_read",
@@ -162,7 +165,7 @@ def norm_exchange_s(d: Deployment, layer: Layer) -> float:
     version = tuple(int(part) for part in d.engine.version.split(".")[:3] if part.isdigit())
     if d.engine.family == "vllm" and d.gpu.architecture == "Hopper" and version >= (0, 18):
         return 0.0
-    return 12e-6 + (2 * float(d.profile.all_reduce(d.tp)[1][0]) if d.tp > 1 else 0.0)
+    return NORM_EXCHANGE_S + (2 * float(d.profile.all_reduce(d.tp)[1][0]) if d.tp > 1 else 0.0)
 
 
 def token_terms_s(
@@ -232,5 +235,5 @@ def head_s(d: Deployment, rows: Floats) -> Floats:
     out, inner = np.array([d.model.vocab_size / d.tp]), np.array([float(d.model.hidden_size)])
     seconds = _gemm_parts(d, mine, out, inner, bits).total[0]
     if not d.kernels_only:
-        seconds = seconds + SAMPLING_S + mine * d.model.vocab_size * 4 * 2 / (0.5 * d.bandwidth)
+        seconds = seconds + SAMPLING_S + mine * d.model.vocab_size * 4 * 2 / (LOGITS_FRACTION * d.bandwidth)
     return np.where(rows > 0, seconds, 0.0)
