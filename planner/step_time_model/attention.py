@@ -7,7 +7,7 @@ from planner.step_time_model.deployment import Deployment
 from planner.step_time_model.profile import device_of
 
 ABSORBED_FIXED_S = 6e-6  # the second of the two batched products that absorb a latent's up-projections; estimate
-INDEXER_FIXED_S = 45e-6  # sparse attention's indexer: rotation, quantisation, logits and selection, some eight kernels; adjusted, GLM-5 on two GPUs
+INDEXER_FIXED_S = 45e-6  # the sparse indexer's eight or so kernels, rotation to selection; adjusted, GLM-5 on two GPUs
 INDEXER_MFU = 0.5  # of the 16-bit rate at which the indexer scores a prompt in 8 bits; estimate
 SPARSE_HEADS = 64  # sparse latent attention pads its query heads to this (FlashMLA sparse kernels: 64 or 128)
 SPARSE_PREFILL_MFU = 0.64  # FlashMLA's README: 640 TFLOP/s on H800, 1,450 on B200
