@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 
+from planner.clients import busy_replicas, fewest, part, serve_users, with_idle
 from planner.metrics import ServingMetrics, measure
 from planner.saturation import Replica, meets, with_windows
 from planner.scenario import Scenario
@@ -16,6 +17,7 @@ from planner.simulation.records import Requests, SimulationResult
 from planner.simulation.workload import draw_requests, with_rate
 
 MAX_SIMULATED_REPLICAS = 16
+MAX_REPLICAS_OF_A_BURST = 500
 SEARCH_LENGTHS = 4  # while the number is still searched for, a fleet shares this many times the requests
 BLIND_ROUTERS = ("round_robin", "random", "prefix_affinity")  # their choice does not depend on the replicas
 ALONE_S = 600.0  # between requests that shall not meet
@@ -34,15 +36,19 @@ def operate(
     """Simulate the fleet at the peak rate, or on a trace with its own times.
 
     Beyond 16 replicas, 16 of them at their share of the rate stand for the whole, since replicas
-    behind one router differ only by chance.
+    behind one router differ only by chance. The users of a closed loop and the requests of a burst are
+    those of the whole service, dealt to its replicas.
     """
     shown = min(num_replicas, MAX_SIMULATED_REPLICAS)
-    if requests.closed_loop_users:
-        per_replica = max(1, round(requests.closed_loop_users / num_replicas))
-        result = replica.run(dataclasses.replace(requests, closed_loop_users=per_replica), timeline=True)
-        return result, measure(result, scenario.service_level)
+    if requests.closed_loop_users and num_replicas > 1:
+        shown = min(shown, requests.closed_loop_users)
+        each = len(requests)  # every replica sees a steady state
+        total = draw_requests(scenario.traffic, each * shown, scenario.seed, max_model_len=scenario.max_model_len)
+        return serve_users(replica, total, num_replicas, scenario.service_level, most_simulated=shown)
+    if scenario.arrivals == "once" and trace is None and num_replicas > 1:
+        return _serve_burst(scenario, replica, requests, num_replicas)
     if shown == 1:
-        keep = scenario.arrivals == "once" or trace is not None
+        keep = not scenario.is_open_loop or trace is not None
         offered = requests if keep else with_rate(requests, scenario.peak_rate_rps)
         result = replica.run(offered, timeline=True)
         return result, measure(result, scenario.service_level)
@@ -53,21 +59,53 @@ def operate(
         blind = scenario.router in BLIND_ROUTERS
         count = min(scenario.num_requests * shown, most_requests or math.inf, math.inf if blind else ROUTED_REQUESTS)
         total = draw_requests(scenario.traffic, int(count), scenario.seed, max_model_len=scenario.max_model_len)
-        if scenario.arrivals != "once":
-            total = with_rate(total, scenario.peak_rate_rps * shown / num_replicas)
+        total = with_rate(total, scenario.peak_rate_rps * shown / num_replicas)
+    result = _routed(scenario, replica, total, shown)
+    return result, _scaled(measure(result, scenario.service_level), num_replicas / shown)
+
+
+def _routed(scenario: Scenario, replica: Replica, requests: Requests, num_replicas: int) -> SimulationResult:
+    """Serve an open stream on replicas behind the scenario's router."""
     result = simulate_fleet(
-        total,
+        requests,
         replica.engine,
         replica.limits,
         replica.step_time,
-        num_replicas=shown,
+        num_replicas=num_replicas,
         router=scenario.router,
         seed=scenario.seed,
     )
-    result = with_windows(
-        behind_server(result, replica.step_time, num_replicas=shown), replica.limits, num_replicas=shown
-    )
-    return result, _scaled(measure(result, scenario.service_level), num_replicas / shown)
+    served = behind_server(result, replica.step_time, num_replicas=num_replicas)
+    return with_windows(served, replica.limits, num_replicas=num_replicas)
+
+
+def _serve_burst(
+    scenario: Scenario, replica: Replica, requests: Requests, num_replicas: int
+) -> tuple[SimulationResult, ServingMetrics]:
+    """Deal a burst to the replicas; beyond 500 of them, 500 with their share stand for the whole."""
+    busy = busy_replicas(len(requests), num_replicas)
+    shown = min(busy, MAX_REPLICAS_OF_A_BURST)
+    result = _routed(scenario, replica, part(requests, slice(0, math.ceil(len(requests) * shown / busy))), shown)
+    metrics = _scaled(measure(result, scenario.service_level), busy / shown)
+    counts = ("num_finished", "num_rejected", "num_abandoned", "num_unfinished", "num_preemptions")
+    if shown < busy:
+        scale = len(requests) / metrics.num_requests
+        metrics = dataclasses.replace(
+            metrics,
+            num_requests=len(requests),
+            **{name: round(getattr(metrics, name) * scale) for name in counts},
+        )
+    return result, with_idle(metrics, busy, num_replicas)
+
+
+def fewest_sharing(scenario: Scenario, replica: Replica, requests: Requests) -> int | None:
+    """Find the fewest replicas with which a closed loop or a burst meets the targets; None when no number does.
+
+    More than one replica for each user or request cannot help.
+    """
+    level = scenario.service_level
+    most = requests.closed_loop_users or len(requests)
+    return fewest(lambda count: meets(operate(scenario, replica, requests, count)[1], level), most)
 
 
 def _scaled(metrics: ServingMetrics, factor: float) -> ServingMetrics:
@@ -134,9 +172,4 @@ def fleet_size(
 
 def first(requests: Requests, count: int) -> Requests:
     """The first `count` requests of a workload."""
-    arrays = {
-        item.name: getattr(requests, item.name)[:count]
-        for item in dataclasses.fields(requests)
-        if isinstance(getattr(requests, item.name), np.ndarray)
-    }
-    return dataclasses.replace(requests, **arrays)
+    return part(requests, slice(0, count))

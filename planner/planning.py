@@ -14,11 +14,12 @@ import numpy as np
 from planner.advice import findings
 from planner.answer import Plan, chain, headline, reasons
 from planner.api_prices import ApiPrices, api_prices
+from planner.clients import share_of_one
 from planner.confidence import Band, band
 from planner.cost import CostPlan, cost_plan
 from planner.engine import EngineSettings
 from planner.errors import Infeasible
-from planner.fleet import fleet_size, operate
+from planner.fleet import fewest_sharing, fleet_size, operate
 from planner.metrics import ServingMetrics
 from planner.model import ModelShape
 from planner.policies import compare_policies
@@ -62,7 +63,9 @@ def plan(scenario: Scenario, *, requests: Requests | None = None) -> Plan:
     price, _ = gpu_price(scenario)
     policies = compare_policies(
         replica,
-        with_rate(requests, scenario.peak_rate_rps / fleet.num_serving) if open_loop else requests,
+        with_rate(requests, scenario.peak_rate_rps / fleet.num_serving)
+        if open_loop
+        else share_of_one(requests, fleet.num_serving),
         level,
         usd_per_hour=price * scenario.parallelism.gpus_per_replica,
         timeline=True,
@@ -73,7 +76,7 @@ def plan(scenario: Scenario, *, requests: Requests | None = None) -> Plan:
         base,
         num_replicas=bought,
         num_gpus=bought * scenario.parallelism.gpus_per_replica,
-        replicas_for_slo=fleet.replicas_for_slo,
+        replicas_for_slo=fleet.replicas_for_slo if open_loop else fewest_sharing(scenario, replica, requests),
         metrics=metrics,
         result=fleet.result,
         curve=fleet.curve,

@@ -20,7 +20,7 @@ LAYERS = [
     {"metrics"},
     {"api_prices", "cost", "confidence"},
     {"saturation"},
-    {"policies"},
+    {"policies", "clients"},
     {"advice"},
     {"fleet", "answer"},
     {"planning"},
