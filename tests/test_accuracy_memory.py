@@ -41,8 +41,9 @@ def test_measured_columns_are_not_read() -> None:
 
 def test_row_without_a_known_model_is_skipped_with_its_reason() -> None:
     predicted, skipped = predict(pd.DataFrame([ROW, ROW | {"id": "b", "model": "something private"}]))
-    assert list(predicted.id) == ["a"]
-    assert "something private" in skipped["b"]
+    assert list(predicted.id) == ["a", "b"]
+    assert predicted.drop(columns="id").iloc[1].isna().all()
+    assert "something private" in skipped[1]
 
 
 def test_row_without_a_gpu_predicts_weights_only() -> None:

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from planner.accuracy.report import serving_class, serving_counts, serving_report
-from planner.accuracy.serving import draw_case, explain_row, measure_case, predict
-from planner.accuracy.serving_deploy import acceptance_of, tuned_batch
+from planner.accuracy.serving import draw_case, measure_case, predict
+from planner.accuracy.serving_deploy import acceptance_of, deployment_of, tuned_batch
 from planner.accuracy.serving_rows import RowSkipped, harness_settings, read_case
 from planner.simulation.records import SimulationResult
 
@@ -156,8 +156,8 @@ def test_scoring_by_hand():
 def test_simulated_rows_obey_their_workload():
     frame = pd.DataFrame([CLOSED, BURST, STATIC, CLOSED | {"id": "none", "model": "Grok-9"}])
     predicted, skipped = predict(frame)
-    assert set(skipped) == {"none"}
-    lines = predicted.set_index("id")
+    assert set(skipped) == {3}
+    lines = predicted.set_index("id").drop(index="none")
     assert np.isfinite(lines.to_numpy(dtype=float)).all()
     closed = lines.loc["closed"]
     # Little's law in a closed loop: users = request rate × time in system, but for the drain at the end
@@ -233,7 +233,7 @@ def test_acceptance_follows_from_the_tokens_gained_per_step():
 def test_a_share_of_memory_that_holds_no_weights_was_larger():
     # DeepSeek-R1 in FP8 on four B200: 671 GB ÷ 4 = 156 GiB a GPU, beyond the harness's 0.82 of 178 GiB
     row = CLOSED | {"engine": "SGLang", "engine_version": "0.5.9", "model": "DeepSeek-R1", "n_gpus": 4, "tp": 4}
-    _, found = explain_row(row | {"isl": 8192, "concurrency": 8})
+    found = deployment_of(read_case(row | {"isl": 8192, "concurrency": 8}, is_moe=lambda name: True), {})
     assert found.memory.starts
     assert found.memory.gpu_memory_utilization > 0.87
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
+from planner.accuracy.cells import reason_of
 from planner.accuracy.memory_rows import MemoryCase, read_case
-from planner.errors import PlannerError
 from planner.memory_plan import MemoryPlan
 from planner.sizing import plan_memory
 from planner.units import GIB
@@ -23,7 +23,7 @@ COLUMNS = (
 )
 
 
-def predict(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:
+def predict(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[int, str]]:
     """Predict every row of a memory file from its inputs.
 
     Parameters
@@ -34,21 +34,20 @@ def predict(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:
     Returns
     -------
     DataFrame
-        `id` and the `pred_` columns; blank where a row gives too little.
-    dict of str to str
-        Reason by id for rows of which nothing is predicted.
+        `id` and the `pred_` columns of every row; blank where a row gives too little.
+    dict of int to str
+        Reason by row number (from 0) for rows of which nothing is predicted.
     """
-    rows, skipped = [], {}
-    for record in frame.fillna("").astype(str).to_dict("records"):
+    lines: list[dict[str, object]] = []
+    skipped: dict[int, str] = {}
+    for number, record in enumerate(frame.astype(object).fillna("").astype(str).to_dict("records")):
         row = {str(key): value for key, value in record.items()}
+        lines.append({"id": row.get("id", str(number))})
         try:
-            case = read_case(row)
-            rows.append({"id": row["id"], **predicted(case)})
-        except PlannerError as error:
-            skipped[row["id"]] = str(error)
-        except (ArithmeticError, ValueError) as error:  # a cell that no rule above foresaw must not cost the file
-            skipped[row["id"]] = f"cannot be read: {error}"
-    return pd.DataFrame(rows, columns=["id", *COLUMNS]), skipped
+            lines[-1] |= predicted(read_case(row))
+        except Exception as error:  # whatever a foreign row holds, it must not cost the other rows
+            skipped[number] = reason_of(error)
+    return pd.DataFrame(lines, columns=["id", *COLUMNS]), skipped
 
 
 def predicted(case: MemoryCase) -> dict[str, object]:

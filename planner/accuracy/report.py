@@ -57,10 +57,35 @@ def serving_class(frame: pd.DataFrame) -> pd.Series:
     return family.where(main, "other")
 
 
+def measured_values(frame: pd.DataFrame, quantity: str) -> pd.Series:
+    """Measured figures of a quantity; NaN where a row has none, or none that can have been measured."""
+    if quantity not in frame:
+        return pd.Series(np.nan, frame.index)
+    values = pd.to_numeric(frame[quantity], errors="coerce").astype(float)
+    return values.where(values.gt(0) & np.isfinite(values))
+
+
+def guesses(frame: pd.DataFrame, predicted: pd.DataFrame, quantity: str) -> pd.Series:
+    """Look up the prediction of every row of `frame`, NaN where there is none.
+
+    Rows belong together by their place where both tables list the same ids in the same order (ids may
+    repeat), and by id otherwise, as in another tool's file.
+    """
+    column = f"pred_{quantity}"
+    if column not in predicted:
+        return pd.Series(np.nan, frame.index)
+    if predicted["id"].astype(str).tolist() == frame["id"].astype(str).tolist():
+        found = pd.Series(predicted[column].to_numpy(), frame.index)
+    else:
+        found = frame["id"].map(predicted.drop_duplicates("id").set_index("id")[column])
+    return pd.to_numeric(found, errors="coerce").astype(float)
+
+
 def serving_counts(frame: pd.DataFrame, quantity: str) -> pd.Series:
     """Rows on which a serving quantity is measured and meaningful."""
-    measured = pd.to_numeric(frame[quantity], errors="coerce") if quantity in frame else pd.Series(np.nan, frame.index)
-    counts = measured.gt(0) & ~frame["notes"].fillna("").str.contains("SPECULATIVE DECODING ON")
+    counts = measured_values(frame, quantity).notna() & ~frame["notes"].fillna("").str.contains(
+        "SPECULATIVE DECODING ON"
+    )
     if quantity.startswith(("ttft", "tpot")):
         counts &= frame["arrival"].isin(["concurrency", "poisson"])
     if quantity.startswith("ttft"):
@@ -69,13 +94,13 @@ def serving_counts(frame: pd.DataFrame, quantity: str) -> pd.Series:
 
 
 def relative_errors(frame: pd.DataFrame, predicted: pd.DataFrame, quantity: str) -> pd.Series:
-    """Predicted ÷ measured − 1 per row of `frame`, NaN where a row does not count or is not predicted."""
-    column = f"pred_{quantity}"
-    if column not in predicted or quantity not in frame:
-        return pd.Series(np.nan, frame.index)
-    guess = frame["id"].map(predicted.drop_duplicates("id").set_index("id")[column])
-    error = pd.to_numeric(guess, errors="coerce") / pd.to_numeric(frame[quantity], errors="coerce") - 1
-    return error.where(serving_counts(frame, quantity))
+    """Predicted ÷ measured − 1 per row of `frame`, NaN where a row was not measured or is not predicted."""
+    return guesses(frame, predicted, quantity) / measured_values(frame, quantity) - 1
+
+
+def labels(column: pd.Series) -> pd.Series:
+    """Cells as names of groups: one line each, "?" for what is not stated."""
+    return column.fillna("").astype(str).str.split().str.join(" ").replace("", "?")
 
 
 def summarize(error: pd.Series, rows: int, *, quantity: str, group: str, value: str) -> ErrorSummary:
@@ -116,14 +141,14 @@ def serving_report(
     out: list[ErrorSummary] = []
     for quantity in SERVING_QUANTITIES:
         counts = serving_counts(frame, quantity)
-        error = relative_errors(frame, predicted, quantity)
+        error = relative_errors(frame, predicted, quantity).where(counts)
         for name in sorted(classes.unique()):
             mine = counts & classes.eq(name)
             if not mine.any():
                 continue
             out.append(summarize(error[mine], int(mine.sum()), quantity=quantity, group="class", value=name))
             for by in groups:
-                for value, part in error[mine].groupby(frame.loc[mine, by].fillna("?")):
+                for value, part in error[mine].groupby(labels(frame.loc[mine, by])):
                     if part.notna().sum() >= 5:
                         label = f"{name} · {value}"
                         out.append(summarize(part, len(part), quantity=quantity, group=by, value=label))

@@ -2,8 +2,10 @@
 
 A row becomes a `ServingCase`; sizing gives the memory and limits of the deployment, the step-time
 model its step times, and the simulator runs the published arrival pattern: everything at once,
-a closed loop at the published concurrency, Poisson arrivals, or one static batch. Nothing here is
-fitted to rows: engine and GPU parameters live with the step-time model.
+a closed loop at the published concurrency, Poisson arrivals, or one static batch. No parameter belongs
+to a row or a model: those of engines and GPUs live with the step-time model and its data files (some of
+them were adjusted on published rows, as the README says), and what a row leaves open is an assumption
+that `serving_rows` states.
 """
 
 from __future__ import annotations
@@ -11,13 +13,14 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from planner.accuracy.cells import reason_of
 from planner.accuracy.names import benchmark_model
 from planner.accuracy.serving_deploy import Deployment, deployment_of
 from planner.accuracy.serving_rows import RowSkipped, ServingCase, read_case
@@ -45,7 +48,7 @@ MAX_CLOSED_REQUESTS = 3000
 MAX_BURST_REQUESTS = 6000
 
 
-def predict(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:
+def predict(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[int, str]]:
     """Predict every row of a serving benchmark file.
 
     Parameters
@@ -55,27 +58,27 @@ def predict(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:
 
     Returns
     -------
-    (DataFrame, dict)
-        `id` and `pred_<quantity>` for the rows that can be predicted, and for each other row's id
-        the reason why not.
+    DataFrame
+        `id` and `pred_<quantity>` of every row, blank where skipped.
+    dict of int to str
+        Why a row was skipped, by its number from 0.
     """
     deployments: dict[Hashable, Deployment | str] = {}
     results: dict[Hashable, dict[str, float]] = {}
     lines: list[dict[str, Any]] = []
-    skipped: dict[str, str] = {}
-    for published in frame.to_dict("records"):
+    skipped: dict[int, str] = {}
+    for number, published in enumerate(frame.to_dict("records")):
         row = {str(key): value for key, value in published.items()}
-        name = str(row.get("id", ""))
+        lines.append({"id": row.get("id", str(number))})
         try:
             case = read_case(row, is_moe=_is_moe)
             key = dataclasses.replace(case, id="")
             if key not in results:
                 results[key] = predict_case(case, deployments)
-            lines.append({"id": name} | results[key])
-        except (RowSkipped, PlannerError) as reason:
-            skipped[name] = str(reason)
-    columns = ["id", *COLUMNS]
-    return pd.DataFrame(lines, columns=columns), skipped
+            lines[-1] |= results[key]
+        except Exception as error:  # whatever a foreign row holds, it must not cost the other rows
+            skipped[number] = reason_of(error)
+    return pd.DataFrame(lines, columns=["id", *COLUMNS]), skipped
 
 
 def _is_moe(name: str) -> bool:
@@ -276,9 +279,3 @@ def measure_case(
         "pred_tpot_ms_p50": 1e3 * float(np.median(tpot)) if len(tpot) else math.nan,
         "pred_e2e_s_mean": float((finish - arrival).mean()) + wait_s,
     }
-
-
-def explain_row(row: Mapping[str, Any]) -> tuple[ServingCase, Deployment]:
-    """Read one row and size it, for the accuracy page and for looking into a residual."""
-    case = read_case(row, is_moe=_is_moe)
-    return case, deployment_of(case, {})

@@ -8,7 +8,6 @@ attention data parallelism, how lengths were drawn), and the benchmark's own scr
 from __future__ import annotations
 
 import csv
-import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,10 +15,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from planner.accuracy.cells import number_of, text_of
 from planner.accuracy.names import find_engine, find_gpu, find_model, version_tuple
+from planner.errors import InvalidInput
 
 _HARNESS = Path(__file__).parent.parent / "catalog" / "harness_settings.csv"
 _DATASETS = _HARNESS.with_name("dataset_lengths.csv")
+LEAST_RATE_RPS = 1e-6
+#: tokens that a sequence gains per step with three drafts where nobody published it: an assumption
+ASSUMED_TOKENS_PER_STEP = 2.7
 
 
 # What the scripts compute from a run's prompt length and concurrency.
@@ -99,19 +103,6 @@ def _table(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(line for line in file if not line.startswith("#")))
 
 
-def _text(row: Mapping[str, Any], key: str) -> str:
-    value = row.get(key)
-    return "" if value is None or (isinstance(value, float) and math.isnan(value)) else str(value).strip()
-
-
-def _number(row: Mapping[str, Any], key: str) -> float | None:
-    text = _text(row, key)
-    try:
-        return float(text) if text else None
-    except ValueError:
-        return None
-
-
 def _names(part: str, published: str) -> bool:
     """Whether a published name contains a part, or begins with it (`^`)."""
     name = published.lower()
@@ -126,15 +117,15 @@ def harness_settings(row: Mapping[str, Any], engine: str) -> dict[str, float | s
     dict
         Setting name to value; what depends on the prompt length or concurrency is worked out.
     """
-    isl, users = int(_number(row, "isl") or 0), int(_number(row, "concurrency") or 0)
+    isl, users = int(number_of(row, "isl") or 0), int(number_of(row, "concurrency") or 0)
     out: dict[str, float | str] = {}
     for line in _table(_HARNESS):
         wanted = (("source", "source"), ("model", "model"), ("gpu", "gpu"), ("weights", "weight_dtype"))
         if line["engine"] not in ("", engine):
             continue
-        if not all(_names(line[key], _text(row, column)) for key, column in wanted):
+        if not all(_names(line[key], text_of(row, column)) for key, column in wanted):
             continue
-        if line["version"] and line["version"] != _text(row, "engine_version"):
+        if line["version"] and line["version"] != text_of(row, "engine_version"):
             continue
         value = line["value"]
         if value in _EXPRESSIONS:
@@ -146,9 +137,9 @@ def harness_settings(row: Mapping[str, Any], engine: str) -> dict[str, float | s
 
 def published_weight_dtype(row: Mapping[str, Any], model: str) -> str:
     """Read a row's weight precision as a scheme of `planner.quantization`."""
-    text = _text(row, "weight_dtype").lower()
-    notes = _text(row, "notes")
-    engine = _text(row, "engine").lower()
+    text = text_of(row, "weight_dtype").lower()
+    notes = text_of(row, "notes")
+    engine = text_of(row, "engine").lower()
     gemm = re.search(r"\bgemm=(\w+)", notes)
     if "gpt-oss" in model and text not in ("bf16", "fp16"):
         return "mxfp4"
@@ -156,7 +147,7 @@ def published_weight_dtype(row: Mapping[str, Any], model: str) -> str:
         return "fp8_block"
     if "fp8" in text:
         native = any(name in model for name in ("DeepSeek", "Kimi-K2-", "MiniMax", "Qwen3.5", "GLM-5"))
-        published = re.search(r"(Qwen3|GLM)[^/]*-FP8", _text(row, "model"))
+        published = re.search(r"(Qwen3|GLM)[^/]*-FP8", text_of(row, "model"))
         return "fp8_block" if native or published else "fp8"
     if "mxfp4" in text:
         return "mxfp4"
@@ -191,7 +182,7 @@ def dataset_of(row: Mapping[str, Any]) -> dict[str, str] | None:
         A line of `catalog/dataset_lengths.csv`.
     """
     for column in ("notes", "model", "source"):
-        text = _text(row, column).lower()
+        text = text_of(row, column).lower()
         for line in _table(_DATASETS):
             if line["keyword"] in text or line["keyword"] in re.sub(r"[ _-]", "", text):
                 return line
@@ -200,8 +191,8 @@ def dataset_of(row: Mapping[str, Any]) -> dict[str, str] | None:
 
 def _lengths(row: Mapping[str, Any]) -> dict[str, Any]:
     """Mean lengths and the bounds of their draw, as fractions of the mean."""
-    notes = _text(row, "notes")
-    isl, osl = _number(row, "isl"), _number(row, "osl")
+    notes = text_of(row, "notes")
+    isl, osl = number_of(row, "isl"), number_of(row, "osl")
     if isl is None or osl is None:
         known = dataset_of(row)
         if known is None:
@@ -225,14 +216,14 @@ def _lengths(row: Mapping[str, Any]) -> dict[str, Any]:
     elif "NVIDIA internal gap-analysis" in notes:
         # nothing is said of the draw; requests that all end together for ever would need exact lengths and times
         out |= {"prompt_low": 0.95, "prompt_high": 1.05, "output_low": 0.9, "output_high": 1.1}
-    elif "uniform in [1,nominal]" in notes or "lengths uniform" in notes or "sgl-cookbook" in _text(row, "source"):
+    elif "uniform in [1,nominal]" in notes or "lengths uniform" in notes or "sgl-cookbook" in text_of(row, "source"):
         out |= {"prompt_low": 0.0, "prompt_high": 2.0, "output_low": 0.0, "output_high": 2.0}
     return out
 
 
 def _serve_flags(row: Mapping[str, Any]) -> dict[str, Any]:
     """Read the settings that a row's notes state: serve flags, the case's chunk size, attention-DP labels."""
-    notes = _text(row, "notes")
+    notes = text_of(row, "notes")
     out: dict[str, Any] = {}
     for flag, name, kind in (
         ("max-num-batched-tokens", "max_num_batched_tokens", int),
@@ -245,8 +236,8 @@ def _serve_flags(row: Mapping[str, Any]) -> dict[str, Any]:
     ):
         # the case label of a sweep comes first in the notes and overrides the serve command
         found = re.search(rf"--{flag}[ =](\d+(?:\.\d+)?)", notes)
-        if found and kind(found.group(1)) > 0:
-            out.setdefault(name, kind(found.group(1)))
+        if found and kind(float(found.group(1))) > 0:
+            out.setdefault(name, kind(float(found.group(1))))
     backend = re.search(r"--moe-runner-backend[ =](\w+)", notes)
     if backend:
         out["moe_runner_backend"] = backend.group(1)
@@ -267,13 +258,13 @@ def _serve_flags(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _parallelism(row: Mapping[str, Any], flags: dict[str, Any], moe: bool) -> dict[str, Any]:
     """Widths of each kind of parallelism from the row's columns and notes."""
-    notes = _text(row, "notes")
-    gpus = int(_number(row, "n_gpus") or _number(row, "tp") or 1)
-    stated = _number(row, "tp")
+    notes = text_of(row, "notes")
+    gpus = int(number_of(row, "n_gpus") or number_of(row, "tp") or 1)
+    stated = number_of(row, "tp")
     tp = int(stated or gpus)
-    pp = int(_number(row, "pp") or 1)
-    ep = int(_number(row, "ep") or 1)
-    if tp > 1 and re.search(r"llama\.cpp|exllama", _text(row, "engine"), re.IGNORECASE):
+    pp = int(number_of(row, "pp") or 1)
+    ep = int(number_of(row, "ep") or 1)
+    if tp > 1 and re.search(r"llama\.cpp|exllama", text_of(row, "engine"), re.IGNORECASE):
         tp, pp = 1, tp * pp  # these split a model by layers: one GPU works at a time for a single stream
     attention_dp = flags.get("attention_data_parallel_size", 1)
     expert_tp = re.search(r"\bmoe_tp=(\d+)", notes)
@@ -304,27 +295,37 @@ def _parallelism(row: Mapping[str, Any], flags: dict[str, Any], moe: bool) -> di
 
 def _workload(row: Mapping[str, Any], harness: dict[str, float | str]) -> dict[str, Any]:
     """Arrival pattern and number of requests."""
-    notes = _text(row, "notes")
-    arrival = _text(row, "arrival")
-    users = int(_number(row, "concurrency") or 0)
-    published = _number(row, "n_requests")
+    notes = text_of(row, "notes")
+    arrival = text_of(row, "arrival")
+    users = int(number_of(row, "concurrency") or 0)
+    published = number_of(row, "n_requests")
     if "STATIC batching" in notes or "batch-1 first-token" in notes:
         return {"arrival": "static", "concurrency": max(1, users), "num_requests": max(1, users)}
     if arrival == "poisson":
-        rate = _number(row, "request_rate_rps")
+        rate = _rate_rps(row)
         if rate:
             return {"arrival": "poisson", "rate_rps": rate, "num_requests": int(published or 500)}
         # Without its rate an open loop can be read only as the most that the system serves.
     if arrival == "concurrency" or (not arrival and users):
         users = max(1, users)
         shared = re.search(r"\bbatch_size=(\d+)", notes)
-        if shared and users > int(shared.group(1)) * (_number(row, "n_gpus") or users):
+        if shared and int(shared.group(1)) and users > int(shared.group(1)) * (number_of(row, "n_gpus") or users):
             users = int(shared.group(1))  # the published concurrency is that of many replicas together
         count = int(published or float(harness.get("requests_per_user", 10)) * users)
         return {"arrival": "closed", "concurrency": users, "num_requests": max(count, 1)}
     known = dataset_of(row)
-    usual = int(known["num_requests"]) if known and _number(row, "isl") is None else 1000
+    usual = int(known["num_requests"]) if known and number_of(row, "isl") is None else 1000
     return {"arrival": "burst", "num_requests": int(published or usual)}
+
+
+def _rate_rps(row: Mapping[str, Any]) -> float | None:
+    """Stated rate; None where there is none, or an infinite one, which clients take for "all at once"."""
+    if text_of(row, "request_rate_rps").lower() in ("inf", "infinity"):
+        return None
+    rate = number_of(row, "request_rate_rps")
+    if rate and rate < LEAST_RATE_RPS:
+        raise InvalidInput("request_rate_rps", rate, f"a rate of at least {LEAST_RATE_RPS:g} per second")
+    return rate
 
 
 def release_at(engine: str, year: float) -> tuple[int, ...]:
@@ -353,37 +354,39 @@ def read_case(row: Mapping[str, Any], *, is_moe: Any = None) -> ServingCase:
     ------
     RowSkipped
         When the shape of the model or the GPU is in no catalog, or the row lacks its workload.
+    InvalidInput
+        When a cell holds a number that no run can have.
     """
-    model = find_model(_text(row, "model"))
+    model = find_model(text_of(row, "model"))
     if model is None:
-        raise RowSkipped(f"the catalog has no shape for {_text(row, 'model')}")
-    gpu = find_gpu(_text(row, "gpu"))
+        raise RowSkipped(f"the catalog has no shape for {text_of(row, 'model') or 'a model that is not stated'}")
+    gpu = find_gpu(text_of(row, "gpu"))
     if gpu is None:
-        raise RowSkipped(f"the catalog has no GPU {_text(row, 'gpu') or '(not stated)'}")
-    engine = find_engine(_text(row, "engine"))
+        raise RowSkipped(f"the catalog has no GPU {text_of(row, 'gpu') or '(not stated)'}")
+    engine = find_engine(text_of(row, "engine"))
     flags = _serve_flags(row)
     harness = harness_settings(row, engine)
-    date = re.search(r"(20\d\d)-(\d\d)", _text(row, "date"))
+    date = re.search(r"(20\d\d)-(\d\d)", text_of(row, "date"))
     year = int(date.group(1)) + (int(date.group(2)) - 1) / 12 if date else 0.0
     drafts = int(flags.get("num_speculative_tokens", harness.get("num_speculative_tokens", 0)))
     settings: dict[str, Any] = {}
     for name, kind in (("max_num_batched_tokens", int), ("max_num_seqs", int), ("gpu_memory_utilization", float)):
         value = flags.get(name, harness.get(name))
         settings[name] = kind(value) if value else None
-    beams = re.search(r"\bbeam(?:[ _-]?(?:width|search|size))?[ =]*(\d+)", _text(row, "notes"), re.IGNORECASE)
-    kv = flags.get("kv_cache_dtype") or _text(row, "kv_dtype").replace("f16", "fp16").replace("pfp16", "p16")
+    beams = re.search(r"\bbeam(?:[ _-]?(?:width|search|size))?[ =]*(\d+)", text_of(row, "notes"), re.IGNORECASE)
+    kv = flags.get("kv_cache_dtype") or text_of(row, "kv_dtype").replace("f16", "fp16").replace("pfp16", "p16")
     return ServingCase(
-        id=_text(row, "id"),
+        id=text_of(row, "id"),
         model=model,
         gpu=gpu,
         engine=engine,
-        version=version_tuple(_text(row, "engine_version")) or release_at(engine, year),
+        version=version_tuple(text_of(row, "engine_version")) or release_at(engine, year),
         year=year,
         weight_dtype=published_weight_dtype(row, model),
         kv_cache_dtype=str(kv or harness.get("kv_cache_dtype", "auto")),
         max_model_len=flags.get("max_model_len"),
         receive_interval_steps=int(harness.get("receive_interval_steps", 1)),
-        decode_only="prefill excluded" in _text(row, "notes") or "pure decode" in _text(row, "notes"),
+        decode_only="prefill excluded" in text_of(row, "notes") or "pure decode" in text_of(row, "notes"),
         stream_interval_tokens=int(harness.get("stream_interval_tokens", 1)),
         with_api=not harness.get("without_api"),
         tuned_batch=bool(harness.get("tuned_batch")),
@@ -391,7 +394,7 @@ def read_case(row: Mapping[str, Any], *, is_moe: Any = None) -> ServingCase:
         moe_runner_backend=str(flags.get("moe_runner_backend") or harness.get("moe_runner_backend", "auto")),
         beams=max(1, min(64, int(beams.group(1)))) if beams else 1,
         num_speculative_tokens=drafts,
-        tokens_per_step=float(harness.get("tokens_per_step", 2.7)) if drafts else 1.0,
+        tokens_per_step=float(harness.get("tokens_per_step", ASSUMED_TOKENS_PER_STEP)) if drafts else 1.0,
         **settings,
         **_parallelism(row, flags, bool(is_moe and is_moe(model))),
         **_workload(row, harness),

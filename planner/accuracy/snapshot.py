@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from planner.accuracy.report import SERVING_QUANTITIES, is_moe_name, serving_class, serving_counts
+from planner.accuracy.report import SERVING_QUANTITIES, guesses, measured_values, serving_class, serving_counts
+from planner.accuracy.steps import step_class
 from planner.accuracy.validate import MEMORY_QUANTITIES, Validation, read_rows, validate
 
 CATALOG = Path(__file__).parents[1] / "catalog"
@@ -45,9 +46,9 @@ def rows_of(frame: pd.DataFrame, done: Validation, peer: pd.DataFrame | None = N
     """
     parts = []
     for quantity, counts, classes in _quantities(frame, done.kind):
-        measured = pd.to_numeric(frame[quantity], errors="coerce")
-        predicted = _lookup(frame, done.predicted, quantity)
-        keep = counts & measured.gt(0) & predicted.notna()
+        measured = measured_values(frame, quantity)
+        predicted = guesses(frame, done.predicted, quantity)
+        keep = counts & measured.notna() & predicted.notna()
         part = pd.DataFrame(
             {
                 "kind": done.kind,
@@ -59,7 +60,7 @@ def rows_of(frame: pd.DataFrame, done: Validation, peer: pd.DataFrame | None = N
                 "quantity": quantity,
                 "measured": measured,
                 "predicted": predicted,
-                "peer": _lookup(frame, peer, quantity) if peer is not None else np.nan,
+                "peer": guesses(frame, peer, quantity) if peer is not None else np.nan,
                 "source": frame.get("url", STEP_SOURCE),
             }
         )
@@ -72,20 +73,11 @@ def _quantities(frame: pd.DataFrame, kind: str) -> list[tuple[str, pd.Series, pd
         classes = serving_class(frame)
         return [(q, serving_counts(frame, q), classes) for q in SERVING_QUANTITIES if q in frame]
     if kind == "step":
-        classes = is_moe_name(frame["model"]).map({True: "moe", False: "dense"}) + " " + frame["phase"]
         kept = pd.Series(np.arange(len(frame)) % STEP_ROWS_KEPT == 0, frame.index)
-        return [("step_ms", kept, classes)]
+        return [("step_ms", kept, step_class(frame))]
     usable = frame["evidence"].ne("C") if "evidence" in frame else pd.Series(True, frame.index)
     classes = frame["arch_class"].fillna("all") if "arch_class" in frame else pd.Series("all", frame.index)
     return [(q, usable, classes) for q in MEMORY_QUANTITIES if q in frame]
-
-
-def _lookup(frame: pd.DataFrame, predicted: pd.DataFrame, quantity: str) -> pd.Series:
-    column = f"pred_{quantity}"
-    if column not in predicted:
-        return pd.Series(np.nan, frame.index)
-    by_id = predicted.drop_duplicates("id").set_index("id")[column]
-    return pd.to_numeric(frame["id"].map(by_id), errors="coerce")
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -6,10 +6,12 @@ from typing import Any
 
 import pandas as pd
 
-from planner.accuracy.names import checkpoint_shape, find_gpu, find_model
+from planner.accuracy.cells import needed_number, number_of, reason_of, text_of
+from planner.accuracy.names import checkpoint_shape, find_engine, find_gpu, find_model
+from planner.accuracy.report import is_moe_name
 from planner.catalog.gpu_catalog import get_gpu
 from planner.engine import EngineSettings
-from planner.errors import InvalidInput, PlannerError
+from planner.errors import InvalidInput
 from planner.hardware import Gpu, Parallelism
 from planner.model import ModelShape
 from planner.step_time import PrefillChunk, StepTimeTable, StepWork
@@ -29,9 +31,10 @@ _DTYPES = {
     "w4a8_mxfp4_mxfp8": "mxfp4",
     "w4a8_nvfp4_fp8": "nvfp4",
 }
+LENGTH_OF = {"decode": "ctx", "prefill": "isl"}  # phases, and the length that each must state
 
 
-def predict(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:
+def predict(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[int, str]]:
     """Predict the step time of every row.
 
     Parameters
@@ -43,21 +46,21 @@ def predict(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:
     Returns
     -------
     pandas.DataFrame
-        `id` and `pred_step_ms`, empty where skipped. [ms]
-    dict of str to str
-        Why a row was skipped, by id.
+        `id` and `pred_step_ms` of every row, blank where skipped. [ms]
+    dict of int to str
+        Why a row was skipped, by its number from 0.
     """
     predicted: list[float | None] = []
-    skips: dict[str, str] = {}
-    for record in frame.to_dict("records"):
+    skips: dict[int, str] = {}
+    for number, record in enumerate(frame.to_dict("records")):
         row = {str(name): value for name, value in record.items()}
         try:
             predicted.append(1e3 * step_s(row))
-        except (PlannerError, KeyError, TypeError, ValueError) as error:
+        except Exception as error:  # whatever a foreign row holds, it must not cost the other rows
             predicted.append(None)
-            skips[str(row.get("id"))] = str(error)
+            skips[number] = reason_of(error)
     ids = frame["id"] if "id" in frame else pd.Series(range(len(frame)))
-    return pd.DataFrame({"id": ids.to_numpy(), "pred_step_ms": predicted}), skips
+    return pd.DataFrame({"id": ids.to_numpy(), "pred_step_ms": pd.Series(predicted, dtype=float)}), skips
 
 
 def step_s(row: dict[str, Any]) -> float:
@@ -66,13 +69,47 @@ def step_s(row: dict[str, Any]) -> float:
     return sum(seconds for name, seconds in terms.items() if name != "host")
 
 
+def phase_of(row: dict[str, Any]) -> str:
+    """Tell prefill from decode; without its phase a row is a decode step when it states a context, else a prompt's.
+
+    Raises
+    ------
+    InvalidInput
+        When the row names another phase, or leaves it open.
+    """
+    stated = text_of(row, "phase").lower()
+    if not stated:
+        stated = next((phase for phase, column in LENGTH_OF.items() if number_of(row, column)), "")
+    if stated not in LENGTH_OF:
+        raise InvalidInput("phase", stated, "prefill or decode")
+    return stated
+
+
+def step_class(frame: pd.DataFrame) -> pd.Series:
+    """Class of each row: dense or moe, and prefill or decode ("?" where the phase cannot be told)."""
+
+    def phase(row: dict[Any, Any]) -> str:
+        try:
+            return phase_of(row)
+        except InvalidInput:
+            return "?"
+
+    phases = pd.Series([phase(row) for row in frame.to_dict("records")], frame.index, dtype=object)
+    return is_moe_name(frame["model"]).map({True: "moe", False: "dense"}).astype(object) + " " + phases
+
+
 def work_of(row: dict[str, Any]) -> StepWork:
-    """Read what the step of a row computes."""
-    batch = int(float(row["batch"]))
-    if row["phase"] == "prefill":
-        chunk = PrefillChunk(num_tokens=int(float(row["isl"])))
-        return StepWork(chunks=(chunk,) * batch, num_logit_rows=batch)
-    context = int(float(row["ctx"]))
+    """Read what the step of a row computes.
+
+    Raises
+    ------
+    InvalidInput
+        When its phase, batch, prompt or context is missing or one that no step can have.
+    """
+    phase = phase_of(row)
+    batch, context = (int(needed_number(row, name)) for name in ("batch", LENGTH_OF[phase]))
+    if phase == "prefill":
+        return StepWork(chunks=(PrefillChunk(num_tokens=context),) * batch, num_logit_rows=batch)
     window = min(context, _table(row).window_tokens or context)
     return StepWork(num_decodes=batch, kv_tokens=batch * context, window_kv_tokens=batch * window, num_logit_rows=batch)
 
@@ -90,19 +127,22 @@ def _table(row: dict[str, Any]) -> StepTimeTable:
 
 
 def _kv_dtype(row: dict[str, Any]) -> str:
-    return _DTYPES.get(row["kv_dtype"], row["kv_dtype"])
+    stated = text_of(row, "kv_dtype") or "auto"
+    return _DTYPES.get(stated, stated)
 
 
 def _deployment(row: dict[str, Any]) -> tuple[ModelShape, Gpu, EngineSettings, Parallelism]:
-    version = row.get("engine_version")
-    engine = EngineSettings(
-        name=row["engine"], family=row["engine"], version=version if isinstance(version, str) else ""
-    )
+    family = find_engine(text_of(row, "engine"))
+    engine = EngineSettings(name=family, family=family, version=text_of(row, "engine_version"))
+    gpu = text_of(row, "gpu")
     return (
-        model_of(row["model"], weight_dtype_of(row)),
-        get_gpu(find_gpu(row["gpu"]) or row["gpu"]),
+        model_of(text_of(row, "model"), weight_dtype_of(row)),
+        get_gpu(find_gpu(gpu) or gpu),
         engine,
-        Parallelism(tensor_parallel_size=int(float(row["tp"])), expert_parallel=float(row.get("moe_ep") or 1) > 1),
+        Parallelism(
+            tensor_parallel_size=int(number_of(row, "tp") or 1),
+            expert_parallel=(number_of(row, "moe_ep") or 1) > 1,
+        ),
     )
 
 
@@ -115,8 +155,8 @@ def model_of(name: str, weight_dtype: str) -> ModelShape:
 
 
 def weight_dtype_of(row: dict[str, Any]) -> str:
-    """Scheme of a row: experts quantised alone name the checkpoint's own scheme."""
-    dense, experts = row["weight_dtype"], row.get("moe_dtype")
-    if isinstance(experts, str) and experts and experts != dense:
+    """Scheme of a row: experts quantised alone name the checkpoint's own scheme; not stated: as published."""
+    dense, experts = text_of(row, "weight_dtype") or "auto", text_of(row, "moe_dtype")
+    if experts and experts != dense:
         return _DTYPES.get(experts, experts)
     return _DTYPES.get(dense, dense)

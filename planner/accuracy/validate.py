@@ -8,11 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from planner.accuracy import memory, serving, steps
-from planner.accuracy.report import ErrorSummary, is_moe_name, serving_report, summarize
+from planner.accuracy.report import (
+    SERVING_QUANTITIES,
+    ErrorSummary,
+    labels,
+    measured_values,
+    relative_errors,
+    serving_report,
+    summarize,
+)
 from planner.errors import InvalidInput
 
 MEMORY_QUANTITIES = ("weights_gib_per_gpu", "available_kv_gib", "kv_tokens", "max_concurrency", "est_max_model_len")
@@ -21,20 +28,34 @@ _PREDICTORS = {
     "step": ("step_ms", steps.predict),
     "serving": ("output_tok_s_total", serving.predict),
 }
+# columns that say what ran: a file with none of them says nothing, one that lacks some has blanks there
+_NEEDED = {
+    "memory": ("model", "gpu", "engine"),
+    "step": ("model", "gpu", "phase", "batch", "isl", "ctx"),
+    "serving": ("model", "gpu", "isl", "osl", "arrival", "concurrency"),
+}
+# columns that only one kind has, for files without their main figure
+_OWN = {
+    "memory": (*MEMORY_QUANTITIES, "max_model_len", "gpu_memory_utilization"),
+    "step": ("phase", "ctx"),
+    "serving": (*SERVING_QUANTITIES, "osl"),
+}
+_OPTIONAL = ("engine", "arrival", "notes", "source")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Validation:
     """Predictions of one measurement file and their errors.
 
-    `kind` is memory, step or serving; `predicted` has `id` and `pred_<column>` per row; `skipped` maps
-    row ids to the reason why nothing was predicted; `outcome_right_fraction` belongs to memory files.
+    `kind` is memory, step or serving; `predicted` has `id` and `pred_<column>` of every row; `skipped` maps
+    row numbers (from 0; ids may repeat) to the reason why nothing was predicted; `outcome_right_fraction`
+    belongs to memory files.
     """
 
     kind: str
     num_rows: int
     predicted: pd.DataFrame
-    skipped: dict[str, str]
+    skipped: dict[int, str]
     errors: tuple[ErrorSummary, ...]
     outcome_right_fraction: float = math.nan
     num_outcomes: int = 0
@@ -68,7 +89,7 @@ def validate(path: str | Path) -> Validation:
     Raises
     ------
     InvalidInput
-        When the file cannot be read or is none of the three kinds.
+        When the file cannot be read, is none of the three kinds, or has no column that says what ran.
     """
     frame = read_rows(path)
     kind = kind_of(frame)
@@ -93,45 +114,65 @@ def validate(path: str | Path) -> Validation:
 
 
 def read_rows(path: str | Path) -> pd.DataFrame:
-    """Read a measurement file as text columns, with row numbers where it has no `id`."""
+    """Read a measurement file as text columns; a missing column is one of blanks, a missing id the row number.
+
+    Parameters
+    ----------
+    path : str or Path
+        CSV file with a header.
+
+    Returns
+    -------
+    DataFrame
+
+    Raises
+    ------
+    InvalidInput
+        As for `validate`.
+    """
     try:
         frame = pd.read_csv(path, dtype=str)
     except (OSError, ValueError, pd.errors.ParserError) as error:
         raise InvalidInput("FILE.csv", str(path), f"a readable CSV file ({error})") from error
-    if "id" not in frame:
-        frame.insert(0, "id", [str(i) for i in range(len(frame))])
+    kind = kind_of(frame)
+    if not any(name in frame for name in _NEEDED[kind]):
+        raise InvalidInput("FILE.csv", _header(frame), f"also columns that say what ran: {', '.join(_NEEDED[kind])}")
+    for name in (*_NEEDED[kind], *_OPTIONAL):
+        if name not in frame:
+            frame[name] = ""
+    numbers = pd.Series([str(number) for number in range(len(frame))], frame.index, dtype=object)
+    if "id" in frame:
+        frame["id"] = frame["id"].astype(object).where(frame["id"].notna(), numbers)
+    else:
+        frame.insert(0, "id", numbers)
     return frame
 
 
 def kind_of(frame: pd.DataFrame) -> str:
-    """Tell the kind of a measurement file by its header."""
-    for kind, (column, _) in _PREDICTORS.items():
-        if column in frame:
-            return kind
-    columns = ", ".join(column for column, _ in _PREDICTORS.values())
-    raise InvalidInput(
-        "FILE.csv", ", ".join(map(str, frame.columns[:6])), f"a header with one of the columns {columns}"
-    )
+    """Tell the kind of a measurement file by its header: its main figure, else any column that only that kind has."""
+    for own in ({kind: (column,) for kind, (column, _) in _PREDICTORS.items()}, _OWN):
+        for kind, columns in own.items():
+            if any(column in frame for column in columns):
+                return kind
+    figures = ", ".join(column for column, _ in _PREDICTORS.values())
+    raise InvalidInput("FILE.csv", _header(frame), f"a header with one of the columns {figures}")
 
 
-def _errors_of(frame: pd.DataFrame, predicted: pd.DataFrame, quantity: str) -> tuple[pd.Series, pd.Series]:
-    truth = pd.to_numeric(frame[quantity], errors="coerce")
-    guess = pd.Series(np.nan, frame.index)
-    if f"pred_{quantity}" in predicted:
-        by_id = predicted.drop_duplicates("id").set_index("id")[f"pred_{quantity}"]
-        guess = pd.to_numeric(frame["id"].map(by_id), errors="coerce")
-    counts = truth.gt(0)
-    return counts, (guess / truth - 1).where(counts)
+def _header(frame: pd.DataFrame) -> str:
+    return ", ".join(map(str, frame.columns[:6]))
 
 
 def _step_report(frame: pd.DataFrame, predicted: pd.DataFrame) -> list[ErrorSummary]:
-    counts, error = _errors_of(frame, predicted, "step_ms")
-    classes = is_moe_name(frame["model"]).map({True: "moe", False: "dense"}) + " " + frame["phase"]
+    if "step_ms" not in frame:
+        return []
+    counts = measured_values(frame, "step_ms").notna()
+    error = relative_errors(frame, predicted, "step_ms")
+    classes = steps.step_class(frame)
     out = []
-    for name in sorted(classes.dropna().unique()):
+    for name in sorted(classes.unique()):
         mine = counts & classes.eq(name)
         out.append(summarize(error[mine], int(mine.sum()), quantity="step_ms", group="class", value=name))
-        for value, part in error[mine].groupby(frame.loc[mine, "gpu"].fillna("?")):
+        for value, part in error[mine].groupby(labels(frame.loc[mine, "gpu"])):
             out.append(summarize(part, len(part), quantity="step_ms", group="gpu", value=f"{name} · {value}"))
     return out
 
@@ -141,25 +182,26 @@ def _memory_report(frame: pd.DataFrame, predicted: pd.DataFrame) -> list[ErrorSu
     usable = frame["evidence"].ne("C") if "evidence" in frame else pd.Series(True, frame.index)
     for quantity in MEMORY_QUANTITIES:
         if quantity in frame:
-            counts, error = _errors_of(frame, predicted, quantity)
-            counts &= usable
+            counts = usable & measured_values(frame, quantity).notna()
+            error = relative_errors(frame, predicted, quantity)
             out.append(summarize(error[counts], int(counts.sum()), quantity=quantity, group="class", value="all"))
     return out
 
 
 def _outcomes(frame: pd.DataFrame, predicted: pd.DataFrame) -> tuple[float, int]:
-    if "outcome" not in frame or "pred_outcome" not in predicted:
+    if "outcome" not in frame:
         return math.nan, 0
-    guess = frame["id"].map(predicted.drop_duplicates("id").set_index("id")["pred_outcome"])
-    known = frame["outcome"].notna() & guess.notna() & ~frame["outcome"].fillna("").str.contains("runtime")
+    guess = pd.Series(predicted["pred_outcome"].astype(object).fillna("").to_numpy(), frame.index)
+    truth = frame["outcome"].fillna("")
+    known = truth.ne("") & guess.ne("") & ~truth.str.contains("runtime")
     if "evidence" in frame:
         known &= frame["evidence"].ne("C")
-    same = frame["outcome"].fillna("").str.startswith("started") == guess.fillna("").str.startswith("started")
+    same = truth.str.startswith("started") == guess.str.startswith("started")
     return (float(same[known].mean()) if known.any() else math.nan), int(known.sum())
 
 
 def _plain(value: Any) -> Any:
-    return None if isinstance(value, float) and math.isnan(value) else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def format_validation(done: Validation) -> str:
