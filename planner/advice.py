@@ -13,10 +13,11 @@ from planner.engine import Batching, KvReservation
 from planner.memory_plan import MemoryPlan
 from planner.metrics import ServingMetrics
 from planner.scenario import Scenario
-from planner.units import GIB, format_duration, format_number, format_percent, format_usd
+from planner.units import GIB, HOURS_PER_MONTH, counted, format_duration, format_number, format_percent, format_usd
 
 SHORT_PROMPT_TOKENS = 256
 FEW_REQUESTS_PER_DAY = 10_000
+DAYS_PER_MONTH = HOURS_PER_MONTH / 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +51,11 @@ def findings(
     if metrics is not None:
         found += [average_hides_tail(metrics), rejects(metrics), abandons(scenario, metrics), preempts(metrics)]
         found.append(lora_slots(scenario, metrics))
+        found.append(idle_replicas(scenario))
+    if cost is not None and metrics is not None:
+        found += [unserved(scenario, metrics, cost)]
     if cost is not None:
-        found.append(api_cheaper(scenario, cost))
+        found.append(api_cheaper(cost))
     found += [reserved_cache(scenario, memory), cross_node(scenario), decode_only_note(scenario)]
     found += [
         small_budget(scenario),
@@ -120,25 +124,64 @@ def cache_ignored(memory: MemoryPlan) -> Finding | None:
         severity="warning",
         field="max_model_len",
         text=f"The weights fit ({memory.weights_bytes / GIB:.1f} of {memory.total_bytes / GIB:.1f} GiB), but the KV "
-        f"cache gets only {pool:.1f} GiB: {format_number(memory.max_concurrency)} sequences of "
+        f"cache gets only {pool:.1f} GiB: {counted(memory.max_concurrency, 'sequence')} of "
         f"{memory.max_model_len:,} tokens at once. The weights are not the only thing that must fit.",
     )
 
 
-def api_cheaper(scenario: Scenario, cost: CostPlan) -> Finding | None:
+def api_cheaper(cost: CostPlan) -> Finding | None:
     """Mistake 5: self-hosting for a few thousand requests a day; and the same trap at larger volumes."""
     if not cost.api_is_cheaper or cost.api_usd_per_month is None:
         return None
-    per_day = scenario.mean_rate_rps * 86400
+    per_day = cost.requests_per_month / DAYS_PER_MONTH
     few = per_day <= FEW_REQUESTS_PER_DAY
     bills = (
-        f"{format_number(per_day)} requests a day cost {format_usd(cost.usd_per_month)} a month here and "
+        f"{format_number(per_day)} {'request' if per_day == 1 else 'requests'} a day cost "
+        f"{format_usd(cost.usd_per_month)} a month here and "
         f"{format_usd(cost.api_usd_per_month)} from a hosted API ({cost.api_source})"
     )
+    size = "few thousand" if per_day >= 1000 else "few"
     return Finding(
         kind="few_requests" if few else "api_cheaper",
         severity="warning",
-        text=f"Self-hosting for a few thousand requests a day: {bills}, which is also simpler." if few else f"{bills}.",
+        text=f"Self-hosting for a {size} requests a day: {bills}, which is also simpler." if few else f"{bills}.",
+    )
+
+
+def unserved(scenario: Scenario, metrics: ServingMetrics, cost: CostPlan) -> Finding | None:
+    """Not all that is asked for is finished, and prices count what is."""
+    offered, served = cost.offered_requests_per_month, cost.requests_per_month
+    if metrics.num_finished == 0 or not served:
+        text = "No request is finished, so that no price per token exists: the bill buys nothing."
+    elif served < 0.995 * offered:
+        text = (
+            f"{format_number(served)} of {format_number(offered)} requests a month are finished "
+            f"({format_percent(served / offered)}); the prices per token and request count these alone."
+        )
+    elif scenario.is_open_loop and metrics.verdict == "overloaded":
+        text = (
+            f"At the peak {format_number(metrics.requests_per_s)} of {format_number(scenario.peak_rate_rps)} req/s are "
+            "finished; the prices per token assume that clients wait until the peak is over."
+        )
+    else:
+        return None
+    return Finding(kind="unserved", severity="warning", text=text)
+
+
+def idle_replicas(scenario: Scenario) -> Finding | None:
+    """More replicas than users of a closed loop, or requests of a burst."""
+    share = scenario.concurrent_users if scenario.arrivals == "closed" else scenario.num_requests
+    replicas = scenario.num_replicas or 1
+    if scenario.is_open_loop or replicas <= share:
+        return None
+    idle = replicas - share
+    what = "user" if scenario.arrivals == "closed" else "request"
+    return Finding(
+        kind="idle_replicas",
+        severity="warning",
+        field="num_replicas",
+        text=f"{idle:,} of {replicas:,} replicas {'stays' if idle == 1 else 'stay'} idle: there "
+        f"{'is' if share == 1 else 'are'} {counted(share, what)} to deal to them.",
     )
 
 
@@ -194,7 +237,7 @@ def reserved_cache(scenario: Scenario, memory: MemoryPlan) -> Finding | None:
         severity="warning",
         field="engine",
         text=f"This engine reserves {scenario.max_model_len:,} tokens for every request: "
-        f"{format_number(memory.typical_concurrency_reserved)} sequences at once instead of "
+        f"{counted(memory.typical_concurrency_reserved, 'sequence')} at once instead of "
         f"{format_number(memory.typical_concurrency_paged)} with paged KV cache.",
     )
 
@@ -209,7 +252,7 @@ def cross_node(scenario: Scenario) -> Finding | None:
         kind="cross_node",
         severity="warning",
         field="tensor_parallel_size",
-        text=f"Tensor and attention data parallel {wide} span more than one node of {node} GPUs; their "
+        text=f"Tensor and attention data parallel {wide} span more than one node of {counted(node, 'GPU')}; their "
         "all-reduces would cross the network, which this model does not price. Use pipeline parallelism between nodes.",
     )
 

@@ -26,7 +26,7 @@ from planner.sizing.verdict import (
     REFUSED_STATES,
 )
 from planner.step_time import StepTimeTable
-from planner.units import GIB, format_duration, format_number, format_percent, format_usd
+from planner.units import GIB, counted, format_duration, format_number, format_percent, format_usd
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +127,7 @@ def refusal_in_short(memory: MemoryPlan) -> str:
         else "weights and runtime leave no room for the KV cache",
         REFUSED_LENGTH: f"the KV cache left over holds one sequence of {longest:,} tokens, not of "
         f"{memory.max_model_len:,}",
-        REFUSED_STATES: f"{memory.max_num_seqs:,} sequences need a state each, and there is room for "
+        REFUSED_STATES: f"{counted(memory.max_num_seqs, 'sequence')} need a state each, and there is room for "
         f"{memory.logged_kv_blocks:,}",
         PARTLY_ON_CPU: f"{-memory.free_bytes / GIB:.1f} GiB too much, so that part of it runs on the CPU",
         REFUSED_FREE_MEMORY: f"other processes hold {memory.occupied_bytes / GIB:.1f} of its {gpu:.1f} GiB",
@@ -137,49 +137,37 @@ def refusal_in_short(memory: MemoryPlan) -> str:
 def chain(done: Plan) -> tuple[ChainLink, ...]:
     """Explain the GPU count: what each reason alone would need, and which one decides.
 
-    Memory: bytes of KV cache that the running sequences hold by Little's law. Prefill and decode: busy
-    seconds of each per request × rate. Targets: rate ÷ the highest rate that meets them.
+    Memory: sequences that run at once by Little's law (rate × time from admission to the last token; who
+    still queues holds no cache). Prefill and decode: rate ÷ throughput with a full queue. Targets: the fewest
+    replicas that meet them. Clients of a closed loop or a burst wait for their turn, so that one replica does
+    for all but the targets.
     """
     scenario, metrics, curve = done.scenario, done.metrics, done.curve
     per_replica = scenario.parallelism.gpus_per_replica
     if metrics is None or curve is None or done.step_time is None:
         return ()
-    rate = offered_rps(done)
+    rate, serving = offered_rps(done), serving_replicas(done)
+    # What was simulated and held is enough, whatever a mean says.
+    most = serving if done.slo_met or not scenario.is_open_loop else math.inf
+    served_s = metrics.e2e_s.mean - metrics.wait_s.mean
+    held = served_s * rate if math.isfinite(served_s) else 0.0  # NaN: nothing was finished
+    fit = fit_on_rank(done) * scenario.attention_data_parallel_size
+    by_kv = min(math.ceil(max(held / max(fit, 1e-9), 1e-9)), most)
     links = [
         ChainLink(
             reason="Weights alone",
             gpus=float(per_replica),
-            detail=f"one replica of {per_replica} GPU{'s' if per_replica > 1 else ''} holds the weights",
-        )
-    ]
-    held = metrics.e2e_s.mean * rate if math.isfinite(metrics.e2e_s.mean) else 0.0  # NaN: nothing was finished
-    fit = fit_on_rank(done) * scenario.attention_data_parallel_size
-    by_kv = held / max(fit, 1e-9)
-    links.append(
+            detail=f"one replica of {counted(per_replica, 'GPU')} holds the weights",
+        ),
         ChainLink(
             reason="KV cache",
-            gpus=math.ceil(max(by_kv, 1e-9)) * per_replica,
-            detail=f"{format_number(held)} sequences in flight (rate × time in system), "
+            gpus=by_kv * per_replica,
+            detail=f"{counted(held, 'sequence')} running (rate × time from admission to the last token), "
             f"{format_number(fit)} fit on one replica",
-        )
-    )
-    by_work = rate / curve.capacity_rps if curve.capacity_rps else math.inf
-    links.append(
-        ChainLink(
-            reason="Throughput",
-            gpus=math.ceil(by_work) * per_replica if math.isfinite(by_work) else math.inf,
-            detail=f"{format_number(rate)} req/s {'at the peak' if scenario.is_open_loop else 'reached'}, one replica "
-            f"finishes {format_number(curve.capacity_rps)} with a full queue",
-        )
-    )
-    needed = done.replicas_for_slo
-    links.append(
-        ChainLink(
-            reason="Latency target",
-            gpus=needed * per_replica if needed is not None else math.inf,
-            detail=_target_detail(curve, needed),
-        )
-    )
+        ),
+        _throughput_link(done, rate, most),
+        _target_link(done, serving),
+    ]
     if scenario.spare_replicas and scenario.num_replicas is None:
         links.append(
             ChainLink(
@@ -191,75 +179,103 @@ def chain(done: Plan) -> tuple[ChainLink, ...]:
     return tuple(links)
 
 
-def _target_detail(curve: LoadCurve, needed: int | None) -> str:
+def _throughput_link(done: Plan, rate: float, most: float) -> ChainLink:
+    curve, per_replica = done.curve, done.scenario.parallelism.gpus_per_replica
+    assert curve is not None
+    full = format_number(curve.capacity_rps)
+    if curve.capacity_rps <= 0:
+        return ChainLink(reason="Throughput", gpus=math.inf, detail="no request of this traffic fits on a replica")
+    if not done.scenario.is_open_loop:
+        reached = f"clients wait for their turn; {format_number(rate)} req/s are reached, one replica finishes {full}"
+        return ChainLink(reason="Throughput", gpus=float(per_replica), detail=f"{reached} with a full queue")
+    return ChainLink(
+        reason="Throughput",
+        gpus=min(math.ceil(rate / curve.capacity_rps), most) * per_replica,
+        detail=f"{format_number(rate)} req/s at the peak, one replica finishes {full} with a full queue",
+    )
+
+
+def _target_link(done: Plan, serving: int) -> ChainLink:
+    curve, needed, per_replica = done.curve, done.replicas_for_slo, done.scenario.parallelism.gpus_per_replica
+    assert curve is not None
+    alone = f"one replica holds the targets up to {format_number(curve.slo_rate_rps)} req/s"
     if needed is None:
-        return "no number of replicas holds the targets"
-    if curve.slo_rate_rps:
-        return f"one replica holds the targets up to {format_number(curve.slo_rate_rps)} req/s"
-    return f"bursts overrun a single replica at any mean rate; {needed} share them"
+        return ChainLink(
+            reason="Latency target", gpus=math.inf, detail="no number of replicas that was tried holds the targets"
+        )
+    if not done.scenario.is_open_loop:
+        detail = f"{counted(needed, 'replica')} hold{'s' if needed == 1 else ''} the targets for {_clients(done)}"
+    elif done.slo_met and needed > serving:
+        needed, detail = serving, f"{serving:,} replicas hold them together; {alone}"
+    elif not done.slo_met and needed <= serving:
+        needed, detail = serving + 1, f"more than {counted(serving, 'replica')}, which miss them; {alone}"
+    elif curve.slo_rate_rps:
+        detail = alone
+    else:
+        detail = f"bursts overrun a single replica at any mean rate; {needed} share them"
+    return ChainLink(reason="Latency target", gpus=float(needed * per_replica), detail=detail)
+
+
+def _clients(done: Plan) -> str:
+    """Who is to be served, in words."""
+    scenario = done.scenario
+    if scenario.arrivals == "closed":
+        return counted(scenario.concurrent_users, "concurrent user")
+    if scenario.arrivals == "once":
+        return f"a burst of {counted(scenario.num_requests, 'request')}"
+    rate = f"{format_number(scenario.peak_rate_rps)} req/s at peak"
+    return f"{counted(scenario.users, 'user')} ({rate})" if scenario.demand == "users" else rate
 
 
 def headline(done: Plan) -> str:
     """The answer in one sentence that a team lead can repeat."""
-    scenario, memory = done.scenario, done.memory
+    scenario, memory, metrics = done.scenario, done.memory, done.metrics
     model = done.model.name.rsplit("/", 1)[-1]
     if not done.fits:
         cure = f"; {' or '.join(memory.remedies[:2])} would do" if memory.remedies else ""
         gpus = scenario.parallelism.gpus_per_replica
         verb = "does not fit wholly on" if memory.outcome == PARTLY_ON_CPU else "does not start on"
         return f"{model} {verb} {gpus} × {done.gpu.name}: {refusal_in_short(memory)}{cure}."
-    assert done.metrics is not None
+    assert metrics is not None
     assert done.cost is not None
-    who = f"{scenario.users:,} users ({format_number(scenario.peak_rate_rps)} req/s at peak)"
-    if scenario.arrivals == "closed":
-        who = f"{scenario.concurrent_users:,} concurrent users"
-    elif scenario.arrivals == "once":
-        who = f"a burst of {scenario.num_requests:,} requests"
-    elif scenario.demand != "users":
-        who = f"{format_number(scenario.peak_rate_rps)} req/s at peak"
-    verb = "serve" if done.num_gpus > 1 else "serves"
-    quantile = f"p{scenario.target_quantile * 100:g}"
-    numbers = (
-        f"{quantile} first token {format_duration(done.metrics.ttft_s.at(scenario.target_quantile))}, "
-        f"{format_duration(done.metrics.tpot_s.at(scenario.target_quantile))} per token, "
-        f"{format_usd(done.cost.usd_per_million_tokens)} per million tokens"
+    fleet, who = f"{done.num_gpus:,} × {done.gpu.name}", f"{_clients(done)} of {model}"
+    lost = _lost(metrics)
+    if metrics.num_finished == 0:
+        return f"{fleet} cannot serve {who}: {lost or 'no request is finished'}."
+    latencies = (
+        (f"p{scenario.target_quantile * 100:g} first token {{}}", metrics.ttft_s.at(scenario.target_quantile)),
+        ("{} per token", metrics.tpot_s.at(scenario.target_quantile)),
     )
+    told = [text.format(format_duration(value)) for text, value in latencies if math.isfinite(value)]
+    numbers = ", ".join([*told, f"{format_usd(done.cost.usd_per_million_tokens)} per million tokens"])
     if done.slo_met:
-        return f"{done.num_gpus} × {done.gpu.name} {verb} {who} of {model}: {numbers}."
-    turned_away = done.metrics.num_rejected / max(1, done.metrics.num_requests)
-    because = f", {format_percent(turned_away)} are rejected" if turned_away >= 0.01 else ""
+        return f"{fleet} {'serve' if done.num_gpus > 1 else 'serves'} {who}: {numbers}."
     return (
-        f"{done.num_gpus} × {done.gpu.name} cannot hold the targets for {who} of {model}: {numbers}; "
-        f"{format_percent(done.metrics.slo_attainment)} of requests meet them{because}."
+        f"{fleet} cannot hold the targets for {who}: {numbers}; "
+        f"{format_percent(metrics.slo_attainment)} of requests meet them{', ' if lost else ''}{lost}."
     )
+
+
+def _lost(metrics: ServingMetrics) -> str:
+    """Who gets no answer, where that is one in a hundred or more."""
+    kinds = ((metrics.num_rejected, "of requests are rejected"), (metrics.num_abandoned, "of clients leave"))
+    shares = [(count / max(1, metrics.num_requests), text) for count, text in kinds]
+    return ", ".join(f"{format_percent(share)} {text}" for share, text in shares if share >= 0.01)
 
 
 def reasons(done: Plan) -> tuple[str, ...]:
     """Why this answer, in sentences made from the numbers."""
-    assert done.metrics is not None
     assert done.curve is not None
     assert done.cost is not None
-    said = []
-    decisive = max(done.chain, key=lambda link: link.gpus)
-    if decisive.gpus <= done.scenario.parallelism.gpus_per_replica:
-        said.append("One replica is enough on every count: weights, KV cache, throughput and latency targets.")
-    else:
-        said.append(f"{decisive.reason} sets the number of GPUs: {decisive.detail}.")
-    if done.curve.slo_rate_rps and done.scenario.is_open_loop:
+    said = [_why_so_many(done)]
+    if done.replicas_for_slo is None:
+        said.append(_why_not_even_idle(done))
+    elif done.slo_met and done.curve.slo_rate_rps and done.scenario.is_open_loop:
         room = done.curve.slo_rate_rps * serving_replicas(done)
-        spare = room / done.scenario.peak_rate_rps - 1
-        if spare > 0:
-            said.append(
-                f"The fleet holds the targets up to about {format_number(room)} req/s, {format_percent(spare)} "
-                "more than the peak."
-            )
-    elif done.replicas_for_slo is None and done.scenario.is_open_loop:
-        idle = done.curve.points[0].metrics if done.curve.points else done.metrics
-        said.append(
-            f"Even an idle replica takes {format_duration(idle.ttft_s.at(done.scenario.target_quantile))} to the first "
-            f"token and {format_duration(idle.tpot_s.at(done.scenario.target_quantile))} per token: more replicas do "
-            "not help, a faster GPU, more tensor parallelism or a smaller model does."
-        )
+        times = room / done.scenario.peak_rate_rps
+        if times > 1.001:
+            more = f"{format_percent(times - 1)} more than" if times < 3 else f"{format_number(times)} times"
+            said.append(f"The fleet holds the targets up to about {format_number(room)} req/s, {more} the peak.")
     if done.cost.break_even_requests_per_month:
         said.append(
             f"A hosted API ({done.cost.api_source}) becomes cheaper below "
@@ -267,3 +283,56 @@ def reasons(done: Plan) -> tuple[str, ...]:
             f"{format_number(done.cost.requests_per_month)}."
         )
     return tuple(said)
+
+
+def _why_so_many(done: Plan) -> str:
+    decisive = max(done.chain, key=lambda link: link.gpus)
+    have = done.num_gpus
+    if decisive.gpus <= done.scenario.parallelism.gpus_per_replica:
+        enough = "One replica is enough on every count: weights, KV cache, throughput and latency targets"
+        return f"{enough}; {done.num_replicas:,} were entered." if done.num_replicas > 1 else f"{enough}."
+    if math.isinf(decisive.gpus):
+        return f"{decisive.reason}: {decisive.detail}."
+    if decisive.gpus == have:
+        return f"{decisive.reason} sets the number of GPUs: {decisive.detail}."
+    return (
+        f"{decisive.reason} asks for {counted(int(decisive.gpus), 'GPU')}, this plan has {have:,}: {decisive.detail}."
+    )
+
+
+def _why_not_even_idle(done: Plan) -> str:
+    """What stands in the way when a replica with hardly anything to do misses the targets."""
+    assert done.metrics is not None
+    assert done.curve is not None
+    scenario, memory = done.scenario, done.memory
+    no_help = "more replicas do not help"
+    if not done.curve.points:
+        return (
+            f"No prompt is served: each is longer than the context of {memory.max_model_len:,} tokens or than the KV "
+            f"cache holds: {no_help}, a longer context or shorter prompts do."
+        )
+    idle, quantile = done.curve.points[0].metrics, scenario.target_quantile
+    first, each = idle.ttft_s.at(quantile), idle.tpot_s.at(quantile)
+    if first > scenario.ttft_target_s or each > scenario.tpot_target_s:
+        return (
+            f"Even an idle replica takes {format_duration(first)} to the first token and {format_duration(each)} per "
+            f"token: {no_help}, a faster GPU, more tensor parallelism or a smaller model does."
+        )
+    left, refused = idle.num_abandoned / idle.num_requests, idle.num_rejected / idle.num_requests
+    if left > 0 and left >= refused:
+        limits = ((scenario.patience_s, "patience"), (scenario.timeout_s, "timeout"))
+        own = " and ".join(f"a {text} of {format_duration(limit)}" for limit, text in limits if limit is not None)
+        return (
+            f"Even at an idle replica {format_percent(left)} of clients leave, with {own}: {no_help}, clients that "
+            "wait longer, shorter answers or a faster GPU do."
+        )
+    if refused > 0:
+        return (
+            f"Even an idle replica rejects {format_percent(refused)} of the requests, which count as missing the "
+            f"targets: {no_help}, a longer context or shorter prompts do."
+        )
+    return (
+        f"Even an idle replica meets both targets for only {format_percent(idle.slo_attainment)} of requests, "
+        f"{format_percent(quantile)} are asked for: {no_help}, a faster GPU, more tensor parallelism or a smaller "
+        "model does."
+    )

@@ -9,6 +9,8 @@ from functools import lru_cache
 from importlib import metadata
 from typing import Any
 
+from planner.units import counted
+
 _DROPPED = re.compile(
     r"(^@cf/|-instruct|-instant|-versatile|-turbo|-chat|-hf|-it|-fp8|-fp4|-nvfp4|-awq|-gptq|-dynamic|-maas|-tee"
     r"|-v1:0|-1:0|:free|-fast|-lite|-base|-bf16|-\d{4}$|meta-|quantized|\.w\d+a\d+)"
@@ -97,5 +99,5 @@ def api_prices(model_id: str) -> ApiPrices | None:
         usd_per_mtok_input=statistics.median(offer.usd_per_mtok_input for offer in offers),
         usd_per_mtok_output=statistics.median(offer.usd_per_mtok_output for offer in offers),
         offers=tuple(sorted(offers, key=lambda offer: offer.usd_per_mtok_output)),
-        source=f"median of {len(offers)} offers in genai-prices {version}",
+        source=f"{'median of ' * (len(offers) > 1)}{counted(len(offers), 'offer')} in genai-prices {version}",
     )

@@ -90,6 +90,11 @@ class ServingMetrics:
     binding: str
     message: str = ""
 
+    @property
+    def lost_fraction(self) -> float:
+        """Share of the requests that are turned away, or that their clients leave."""
+        return (self.num_rejected + self.num_abandoned) / max(1, self.num_requests)
+
 
 def measure(result: SimulationResult, service_level: ServiceLevel, *, warmup_fraction: float = 0.1) -> ServingMetrics:
     """Summarise a simulation.

@@ -32,6 +32,7 @@ from planner.step_time_model import step_time_table
 from planner.units import GIB
 
 DEFAULT_PRICE_USD_PER_HOUR = 2.0
+NEGLIGIBLE = 0.01  # share of the requests that may be lost before the lengths of the finished ones are told apart
 
 
 def plan(scenario: Scenario, *, requests: Requests | None = None) -> Plan:
@@ -70,7 +71,7 @@ def plan(scenario: Scenario, *, requests: Requests | None = None) -> Plan:
         usd_per_hour=price * scenario.parallelism.gpus_per_replica,
         timeline=True,
     )
-    cost = price_plan(scenario, base, bought * scenario.parallelism.gpus_per_replica, metrics)
+    cost = price_plan(base, bought * scenario.parallelism.gpus_per_replica, served(base, fleet))
     met = meets(metrics, level) and not (open_loop and fleet.overloaded(scenario.peak_rate_rps))
     done = dataclasses.replace(
         base,
@@ -316,8 +317,45 @@ def gpu_price(scenario: Scenario) -> tuple[float, str]:
     return DEFAULT_PRICE_USD_PER_HOUR, "no price known: 2 USD assumed, enter your own"
 
 
-def price_plan(scenario: Scenario, base: Plan, num_gpus: int, metrics: ServingMetrics) -> CostPlan:
-    """Work out the bill; closed loops and bursts are priced at the rate that they reach."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """What a service gets done: finished requests per second, over the month and at the peak, and their mean lengths.
+
+    An open loop offers its rate; what is turned away, left by its client or beyond the throughput is not
+    finished. Over the month those are lost whom even an all but idle replica loses, and no more is finished
+    than at the peak. Closed loops and bursts are taken at the rate that they reach.
+    """
+
+    mean_rps: float
+    peak_rps: float
+    mean_prompt_tokens: float
+    mean_output_tokens: float
+
+
+def served(base: Plan, fleet: Deployment) -> Served:
+    """What a fleet finishes of the requests; where it is not all, the lengths of the finished ones count."""
+    scenario, metrics = base.scenario, fleet.metrics
+    reached = metrics.requests_per_s
+    mean = peak = reached
+    complete = metrics.lost_fraction <= NEGLIGIBLE
+    if scenario.is_open_loop:
+        offered = scenario.peak_rate_rps
+        peak = offered * (1 - metrics.lost_fraction)
+        if metrics.verdict != "stable" or offered > fleet.num_serving * fleet.curve.capacity_rps:
+            peak = min(peak, reached)
+        idle = fleet.curve.points[0].metrics if fleet.curve.points else metrics
+        mean = min(scenario.mean_rate_rps * (1 - idle.lost_fraction), peak)
+        complete = peak >= offered * (1 - NEGLIGIBLE)
+    prompt, output = base.mean_prompt_tokens, base.mean_output_tokens
+    if not complete and reached > 0:
+        output = metrics.output_tokens_per_s / reached
+        prompt = metrics.total_tokens_per_s / reached - output
+    return Served(mean_rps=mean, peak_rps=peak, mean_prompt_tokens=prompt, mean_output_tokens=output)
+
+
+def price_plan(base: Plan, num_gpus: int, work: Served) -> CostPlan:
+    """Work out the bill for the requests that are finished."""
+    scenario = base.scenario
     price, source = gpu_price(scenario)
     known = api_prices(base.model.name)
     own_in, own_out = scenario.api_usd_per_mtok_input, scenario.api_usd_per_mtok_output
@@ -329,18 +367,17 @@ def price_plan(scenario: Scenario, base: Plan, num_gpus: int, metrics: ServingMe
             offers=known.offers if known else (),
             source="entered by hand",
         )
-    open_loop = scenario.is_open_loop
-    peak = scenario.peak_rate_rps if open_loop else max(metrics.requests_per_s, 1e-9)
     return cost_plan(
         num_gpus=num_gpus,
         usd_per_gpu_hour=price,
         price_source=source,
         hours_per_month=scenario.hours_per_month,
-        mean_rate_rps=peak / scenario.peak_factor if open_loop else peak,
-        peak_rate_rps=peak,
-        mean_prompt_tokens=base.mean_prompt_tokens,
-        mean_output_tokens=base.mean_output_tokens,
+        mean_rate_rps=work.mean_rps,
+        peak_rate_rps=work.peak_rps,
+        mean_prompt_tokens=work.mean_prompt_tokens,
+        mean_output_tokens=work.mean_output_tokens,
         api=api,
+        offered_rate_rps=scenario.mean_rate_rps if scenario.is_open_loop else None,
     )
 
 

@@ -206,7 +206,14 @@ class Scenario(AdvancedEngine):
         maximum=10_000,
     )
     hours_per_month: float = setting(
-        730.0, "hpm", "Hours paid per month", unit="h", group="prices", minimum=1, maximum=744
+        730.0,
+        "hpm",
+        "Hours paid per month",
+        unit="h",
+        group="prices",
+        minimum=1,
+        maximum=744,
+        help="In these the GPUs run and serve; tokens and requests of the month are those of these hours.",
     )
     # -- simulation
     num_requests: int = setting(2000, "nr", "Simulated requests", group="simulation", minimum=50, maximum=2_000_000)

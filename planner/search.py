@@ -14,7 +14,6 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 
 from planner.catalog.gpu_catalog import get_gpu, gpu_names
-from planner.cost import SECONDS_PER_MONTH
 from planner.errors import InvalidInput, PlannerError
 from planner.hardware import Gpu
 from planner.metrics import measure
@@ -23,7 +22,7 @@ from planner.saturation import BISECTIONS, STEADY_SHARE, Replica, capacity_rps, 
 from planner.scenario import CUSTOM, Scenario
 from planner.simulation.records import Requests
 from planner.simulation.workload import with_rate
-from planner.units import format_number, format_usd
+from planner.units import SECONDS_PER_HOUR, format_number, format_usd
 
 SEARCH_REQUESTS = 600
 TENSOR_PARALLEL = (1, 2, 4, 8)
@@ -297,7 +296,7 @@ def judge(item: Candidate, fleet: Deployment | None = None) -> Candidate:
         )
     priced = _priced(item, replicas + scenario.spare_replicas)
     tokens_per_request = sum(mean_lengths(requests, scenario.max_model_len))
-    tokens = scenario.mean_rate_rps * SECONDS_PER_MONTH * tokens_per_request
+    tokens = scenario.mean_rate_rps * scenario.hours_per_month * SECONDS_PER_HOUR * tokens_per_request
     return dataclasses.replace(
         priced,
         status="meets targets",

@@ -35,6 +35,12 @@ def format_number(value: float, digits: int = 3) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def counted(number: float, thing: str) -> str:
+    """Write a number of things: "1 user", "1,200 users", "2.5 sequences"."""
+    text = f"{number:,}" if isinstance(number, int) else format_number(number)
+    return f"{text} {thing}{'' if text == '1' else 's'}"
+
+
 def format_duration(seconds: float) -> str:
     """Write a duration in the unit a person would use: µs, ms, s, min or h."""
     if seconds is None or math.isnan(seconds):

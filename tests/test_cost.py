@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from planner.api_prices import ApiPrices, api_prices, normalised
+from planner.api_prices import ApiOffer, ApiPrices, api_prices, normalised
 from planner.cost import cost_plan
 from planner.errors import InvalidInput
 
@@ -78,3 +78,31 @@ def test_api_prices_lie_within_their_offers():
     assert min(inputs) <= found.usd_per_mtok_input <= max(inputs)
     assert "genai-prices" in found.source
     assert api_prices("nobody/no-such-model") is None
+
+
+def test_a_token_costs_the_same_however_many_hours_are_paid():
+    # 100 h: 2 × 2.50 × 100 = 500 USD for 4 × 360,000 × 1,250 = 1.8 G tokens, as 3,650 USD for 13.14 G.
+    few, all_month = make(hours_per_month=100), make()
+    assert few.usd_per_month == pytest.approx(500)
+    assert few.requests_per_month == pytest.approx(1_440_000)
+    assert few.api_usd_per_month == pytest.approx(1_440_000 * 0.0002)
+    for name in ("million_tokens", "million_output_tokens", "million_tokens_at_peak", "thousand_requests"):
+        assert getattr(few, f"usd_per_{name}") == pytest.approx(getattr(all_month, f"usd_per_{name}"))
+    assert few.api_is_cheaper == all_month.api_is_cheaper
+
+
+def test_nothing_finished_has_no_price():
+    cost = make(mean_rate_rps=0.0, peak_rate_rps=0.0, offered_rate_rps=4.0)
+    assert math.isinf(cost.usd_per_million_tokens)
+    assert math.isinf(cost.usd_per_million_tokens_at_peak)
+    assert cost.usd_per_month == pytest.approx(3650)
+    assert (cost.requests_per_month, cost.offered_requests_per_month) == (0, pytest.approx(10_512_000))
+    assert cost.api_usd_per_month is None
+    assert not cost.api_is_cheaper
+
+
+def test_one_offer_is_no_median(monkeypatch):
+    offer = ApiOffer(provider="one", model="x", usd_per_mtok_input=1.0, usd_per_mtok_output=2.0)
+    monkeypatch.setattr("planner.api_prices._all_offers", lambda: {"x": (offer,), "y": (offer, offer)})
+    assert api_prices("x").source.startswith("1 offer in genai-prices")
+    assert api_prices("y").source.startswith("median of 2 offers in genai-prices")

@@ -10,18 +10,18 @@ from planner.answer import ChainLink
 from planner.charts.policies import in_sentence
 from planner.charts.style import COLOUR, Chart, bars, figure, label, layout, line_at, log_ticks
 from planner.cost import CostPlan
-from planner.units import format_number, format_usd
+from planner.units import counted, format_number, format_usd
 
 
 def gpu_chain(links: tuple[ChainLink, ...], num_gpus: int) -> Chart:
     """GPUs that each reason alone would need."""
     finite = [link.gpus for link in links if math.isfinite(link.gpus)]
     top = max([*finite, num_gpus, 1])
-    count, level = f"{num_gpus:,} GPU{'s' if num_gpus != 1 else ''}", len({link.gpus for link in links}) == 1
     decisive = max(links, key=lambda link: link.gpus)
+    level = len({link.gpus for link in links} | {float(num_gpus)}) == 1
     values = [link.gpus if math.isfinite(link.gpus) else top * 1.2 for link in links]
     return Chart(
-        title=f"{count}, enough on every count" if level else f"{count}, decided by {in_sentence(decisive.reason)}",
+        title=_chain_title(decisive, num_gpus, level=level),
         subtitle="GPUs that each reason alone would need",
         figure=figure(
             [
@@ -48,6 +48,17 @@ def gpu_chain(links: tuple[ChainLink, ...], num_gpus: int) -> Chart:
         ),
         alt="; ".join(f"{link.reason}: {format_number(link.gpus)} GPUs" for link in links),
     )
+
+
+def _chain_title(decisive: ChainLink, num_gpus: int, *, level: bool) -> str:
+    have, reason = counted(num_gpus, "GPU"), in_sentence(decisive.reason)
+    if level:
+        return f"{have}, enough on every count"
+    if decisive.gpus == num_gpus:
+        return f"{have}, decided by {reason}"
+    if math.isinf(decisive.gpus):
+        return f"{have}; for {reason} no number would do"
+    return f"{have}; {reason} asks for {format_number(decisive.gpus)}"
 
 
 def api_comparison(cost: CostPlan) -> Chart | None:
@@ -123,7 +134,7 @@ def cost_against_utilisation(
     """USD per million tokens against the share of the fleet's throughput that is used on average."""
     share = np.linspace(0.02, 1.0, 80)
     price = usd_per_hour / 3600 / (capacity_tokens_per_s * share) * 1e6
-    here = usd_per_hour / 3600 / (capacity_tokens_per_s * max(used_fraction, 1e-4)) * 1e6
+    here = usd_per_hour / 3600 / (capacity_tokens_per_s * max(used_fraction, 1e-12)) * 1e6
     shapes = [line_at("x", used_fraction, COLOUR["here"], "solid")]
     notes = [
         label(

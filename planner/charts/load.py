@@ -22,7 +22,7 @@ from planner.charts.style import (
 )
 from planner.saturation import LoadCurve
 from planner.step_time import PrefillChunk, StepTimeTable, StepWork
-from planner.units import MS, format_duration, format_number, format_percent
+from planner.units import MS, counted, format_duration, format_number, format_percent
 
 QUANTITIES = {"ttft_s": "Time to first token", "tpot_s": "Time per output token", "e2e_s": "End-to-end time"}
 TERM_TITLES = {
@@ -281,7 +281,7 @@ def step_terms(table: StepTimeTable, *, running: int, context_tokens: int, chunk
         title=f"A decode step takes {format_duration(totals[0])}, mostly "
         f"{TERM_TITLES[main][0].lower() + TERM_TITLES[main][1:]}; a prompt chunk adds "
         f"{format_duration(totals[1] - totals[0])}",
-        subtitle=f"One engine step: {running:,} sequences of {context_tokens:,} tokens, alone and with "
+        subtitle=f"One engine step: {counted(running, 'sequence')} of {context_tokens:,} tokens, alone and with "
         f"{chunk_tokens:,} prompt tokens",
         figure=figure(
             traces,

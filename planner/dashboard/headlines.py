@@ -14,7 +14,7 @@ from planner.confidence import Band
 from planner.saturation import LoadPoint
 from planner.search import Change, Search
 from planner.step_time import StepWork
-from planner.units import GIB, format_duration, format_number, format_percent, format_usd
+from planner.units import GIB, counted, format_duration, format_number, format_percent, format_usd
 
 PAGES = Path(__file__).parent / "pages"
 COMMON_GPUS = ("H100 SXM", "H200 SXM", "B200", "A100 SXM 80GB", "L40S", "L4", "MI300X", "RTX 4090")
@@ -35,7 +35,7 @@ def gpus(number: float) -> str:
     """A number of GPUs in words."""
     if math.isinf(number):
         return "no number of GPUs would do"
-    return f"{format_number(number)} GPU{'s' if number != 1 else ''}"
+    return counted(number, "GPU")
 
 
 def _percentile(plan: Plan) -> str:
@@ -63,7 +63,7 @@ def tiles(plan: Plan) -> tuple[Tile, ...]:
         else ()
     )
     low, high = price_band(plan)
-    replicas = f"{plan.num_replicas} replica{'s' if plan.num_replicas != 1 else ''} × {per_replica}"
+    replicas = f"{counted(plan.num_replicas, 'replica')} × {per_replica}"
     return (
         Tile(
             label="GPUs",
@@ -135,6 +135,8 @@ def price_band(plan: Plan) -> tuple[str, str]:
     low, high = gpu.usd_per_hour_low, gpu.usd_per_hour_high
     if cost is None or plan.scenario.usd_per_gpu_hour is not None or not low or not high or not cost.usd_per_gpu_hour:
         return "", ""
+    if not cost.requests_per_month:
+        return "", ""
     scale = cost.usd_per_million_tokens / cost.usd_per_gpu_hour
     return format_number(low * scale, 2), format_number(high * scale, 2)
 
@@ -152,7 +154,7 @@ def percentiles(plan: Plan) -> str:
     each = " / ".join(format_duration(v) for v in (m.tpot_s.p50, m.tpot_s.p95, m.tpot_s.p99))
     return (
         f"p50 / p95 / p99: first token {first}, per token {each} · goodput {format_number(m.goodput_rps)} req/s · "
-        f"{plan.num_replicas} replica{'s' if plan.num_replicas != 1 else ''} · {format_usd(cost.usd_per_month)} a month"
+        f"{counted(plan.num_replicas, 'replica')} · {format_usd(cost.usd_per_month)} a month"
         + (f" · {_sure(plan.slo_probability)} sure of both targets" if plan.slo_probability >= 0 else "")
     )
 
@@ -174,7 +176,7 @@ def memory_sentence(plan: Plan) -> str:
     where = f"each of the {ranks} attention ranks" if ranks > 1 else "each replica"
     limited = f"; the scheduler runs at most {format_number(running)}" if running < 0.995 * held else ""
     return (
-        f"{m.kv_tokens:,} tokens of KV cache on {where}: room for {format_number(m.max_concurrency)} sequences "
+        f"{m.kv_tokens:,} tokens of KV cache on {where}: room for {counted(m.max_concurrency, 'sequence')} "
         f"of {m.max_model_len:,} tokens, or {format_number(held)} of this traffic{limited}"
     )
 
@@ -304,7 +306,7 @@ def step_table(plan: Plan, context_tokens: int) -> Table:
             num_logit_rows=batch,
         )
         seconds = step.step_s(work)
-        rows.append((f"{batch} sequences", format_duration(seconds), f"{format_number(batch / seconds)} tok/s"))
+        rows.append((counted(batch, "sequence"), format_duration(seconds), f"{format_number(batch / seconds)} tok/s"))
     return table((f"Decode at {context_tokens:,} tokens each", "Step", "Output"), rows)
 
 
@@ -348,7 +350,7 @@ def derivations(plan: Plan) -> Table:
             [("KV pool", "budget − weights − activations − runtime − graphs: see Memory")],
         )
     ranks = s.attention_data_parallel_size
-    tokens, full = plan.mean_prompt_tokens + plan.mean_output_tokens, format_number(curve.capacity_rps)
+    tokens, full = c.tokens_per_request, format_number(curve.capacity_rps)
     return table(
         ("Figure", "Formula", "With the values", "Result"),
         [

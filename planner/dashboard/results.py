@@ -9,13 +9,12 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from planner.answer import Plan
-from planner.cost import SECONDS_PER_MONTH
 from planner.planning import plan
 from planner.policies import PolicyOutcome
 from planner.scenario import Scenario
 from planner.search import Change, Search, recommend, what_would_change
 from planner.simulation.records import FINISHED, SimulationResult
-from planner.units import format_number
+from planner.units import SECONDS_PER_HOUR, format_number
 
 MISTAKES = {
     "one_at_a_time": "Benchmarking with one request at a time",
@@ -62,8 +61,10 @@ def latency_samples(result: SimulationResult) -> dict[str, NDArray[np.float64]]:
 
 
 def typical_step(done: Plan) -> dict[str, int]:
-    """A step as it is at the peak: mean sequences running, mean context, a chunk of the mean prompt."""
-    running = max(1, round(done.result.mean_running)) if done.result is not None else 1
+    """A step of one replica at the peak: mean sequences running, mean context, a chunk of the mean prompt."""
+    running = 1
+    if done.result is not None and len(done.result.replica):
+        running = max(1, round(done.result.mean_running / (int(done.result.replica.max()) + 1)))
     chunk = max(1, min((done.engine.max_num_batched_tokens or 0) - running, round(done.mean_prompt_tokens)))
     return {
         "running": running,
@@ -96,9 +97,9 @@ class FleetUse:
 
 def use_of_fleet(done: Plan) -> FleetUse | None:
     """How much of the fleet's throughput the mean rate uses; None when it serves nothing."""
-    if done.curve is None or done.cost is None or done.curve.capacity_rps <= 0:
+    if done.curve is None or done.cost is None or not done.cost.requests_per_month or done.curve.capacity_rps <= 0:
         return None
     capacity_rps = done.curve.capacity_rps * done.num_replicas
-    mean_rps = done.cost.requests_per_month / SECONDS_PER_MONTH
-    tokens = done.mean_prompt_tokens + done.mean_output_tokens
+    mean_rps = done.cost.requests_per_month / (done.scenario.hours_per_month * SECONDS_PER_HOUR)
+    tokens = done.cost.tokens_per_request
     return FleetUse(capacity_tokens_per_s=capacity_rps * tokens, mean_fraction=min(1.0, mean_rps / capacity_rps))

@@ -29,8 +29,14 @@ with left:
     comparison = charts.api_comparison(cost)
     if comparison is None:
         with st.container(border=True):
-            st.markdown("**No hosted price is known for this model**")
-            st.caption("Enter an API price under Prices to compare.")
+            known = cost.api_usd_per_million_tokens is not None
+            st.markdown(
+                "**Nothing is served that a hosted API could be compared with**"
+                if known
+                else "**No hosted price is known for this model**"
+            )
+            if not known:
+                st.caption("Enter an API price under Prices to compare.")
     widgets.show(comparison, "fleet_api")
 with right:
     used = results.use_of_fleet(plan)
