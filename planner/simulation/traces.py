@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +17,10 @@ from planner.errors import InvalidInput
 from planner.simulation.records import Requests
 
 MOONCAKE_BLOCK_TOKENS = 512
+MAX_TOKENS = 10_000_000  # the longest context window that a model is published with
+MAX_SPAN_S = 366 * 86_400.0
+MAX_TIME_S = 1e14  # a clock in milliseconds, microseconds even, still counts finer than a step
+_CLOCK = re.compile(r"(?P<whole>[^.]+?)(?:\.(?P<fraction>\d+))?(?P<zone>Z|[+-]\d\d:?\d\d)?")
 
 
 class _Format(NamedTuple):
@@ -62,24 +67,27 @@ def read_trace(text_or_path: str | Path, fmt: str | None = None) -> Requests:
         raise InvalidInput("fmt", fmt, "one of " + ", ".join(_FORMATS))
     if fmt == "mooncake" or (fmt is None and text.lstrip().startswith("{")):
         rows, chains = _jsonl_rows(text)
-        return _requests(rows, chains)
-    return _requests(_csv_rows(text, fmt), None)
+        return _requests(rows, chains, _MOONCAKE.arrival)
+    return _requests(*_csv_rows(text, fmt))
 
 
 def _text(text_or_path: str | Path) -> str:
-    if isinstance(text_or_path, Path):
-        return text_or_path.read_text(encoding="utf-8")
-    if "\n" not in text_or_path and "{" not in text_or_path and text_or_path.strip():
-        path = Path(text_or_path)
-        if path.is_file():
-            return path.read_text(encoding="utf-8")
-        raise InvalidInput("trace", text_or_path, "a file that exists, or the text of a trace")
-    return text_or_path
+    path = Path(text_or_path)
+    if isinstance(text_or_path, str) and ("\n" in text_or_path or "{" in text_or_path or not text_or_path.strip()):
+        return text_or_path
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a name that no file can have
+        raise InvalidInput("trace", str(text_or_path), "a file that exists (text), or a trace itself") from error
 
 
-def _csv_rows(text: str, fmt: str | None) -> list[tuple[int, float, int, int]]:
+def _csv_rows(text: str, fmt: str | None) -> tuple[list[tuple[int, float, int, int]], None, str]:
     reader = csv.reader(io.StringIO(text))
-    header = [name.strip() for name in next(reader)]
+    try:
+        lines = [(reader.line_num, cells) for cells in reader]
+    except csv.Error as error:
+        raise InvalidInput(f"trace line {reader.line_num}", str(error), "comma-separated values") from error
+    header = [name.strip() for name in lines[0][1]]
     if fmt is None:
         fits = [name for name, columns in _CSV_FORMATS.items() if set(columns) <= set(header)]
         if not fits:
@@ -92,65 +100,88 @@ def _csv_rows(text: str, fmt: str | None) -> list[tuple[int, float, int, int]]:
         raise InvalidInput("trace line 1", ", ".join(header), f"also the column {', '.join(missing)}")
     where = [header.index(name) for name in columns]
     rows = []
-    for cells in reader:
+    for line, cells in lines[1:]:
         if not any(cell.strip() for cell in cells):
             continue
-        line = reader.line_num
         if len(cells) <= max(where):
             raise InvalidInput(f"trace line {line}", ",".join(cells), f"{len(header)} columns")
-        arrival, prompt, output = (cells[index] for index in where)
-        rows.append(
-            (line, _time(line, arrival), _count(line, columns.prompt, prompt), _count(line, columns.output, output))
-        )
-    return rows
+        rows.append(_row(line, columns, [cells[index] for index in where]))
+    return rows, None, columns.arrival
+
+
+def _row(line: int, columns: _Format, cells: list[str]) -> tuple[int, float, int, int]:
+    return (
+        line,
+        _time(line, columns.arrival, cells[0]),
+        _count(line, columns.prompt, cells[1]),
+        _count(line, columns.output, cells[2]),
+    )
 
 
 def _jsonl_rows(text: str) -> tuple[list[tuple[int, float, int, int]], list[list[Any]]]:
     rows, chains = [], []
-    for line, content in enumerate(text.splitlines(), start=1):
+    for line, content in enumerate(text.split("\n"), start=1):
         if not content.strip():
             continue
         try:
             item = json.loads(content)
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:
             raise InvalidInput(f"trace line {line}", content, "one JSON object per line") from error
         missing = [name for name in _MOONCAKE if not isinstance(item, dict) or name not in item]
         if missing:
             raise InvalidInput(f"trace line {line}", content, f"the key {', '.join(missing)}")
-        time_s = _time(line, str(item["timestamp"])) / 1000
-        prompt, output = (_count(line, name, str(item[name])) for name in _MOONCAKE[1:])
-        rows.append((line, time_s, prompt, output))
-        chains.append(list(item.get("hash_ids") or ()))
+        _, time_ms, prompt, output = _row(line, _MOONCAKE, [str(item[name]) for name in _MOONCAKE])
+        rows.append((line, time_ms / 1000, prompt, output))
+        chains.append(_chain(line, item.get("hash_ids")))
     return rows, chains
 
 
-def _time(line: int, text: str) -> float:
+def _chain(line: int, ids: Any) -> list[Any]:
+    """Blocks of a prompt, told apart by number or name; none where the record has none."""
+    if ids is None:
+        return []
+    if not isinstance(ids, list) or not all(isinstance(item, (int, str)) for item in ids):
+        raise InvalidInput(f"trace line {line}, hash_ids", ids, "a list of whole numbers, one per block of the prompt")
+    return ids
+
+
+def _time(line: int, column: str, text: str) -> float:
     text = text.strip()
+    field = f"trace line {line}, {column}"
     try:
         value = float(text)
     except ValueError:
-        try:
-            # 7 decimals in Azure's files; Python reads 6.
-            whole, _, fraction = text.partition(".")
-            value = datetime.fromisoformat(whole).timestamp() + (float("0." + fraction) if fraction else 0.0)
-        except ValueError as error:
-            raise InvalidInput(f"trace line {line}", text, "a time in seconds or YYYY-MM-DD hh:mm:ss") from error
-    if not np.isfinite(value):
-        raise InvalidInput(f"trace line {line}", text, "a finite time")
+        value = _clock_s(field, text)
+    if not abs(value) <= MAX_TIME_S:
+        raise InvalidInput(field, text, f"a time from -{MAX_TIME_S:g} to {MAX_TIME_S:g}")
     return value
+
+
+def _clock_s(field: str, text: str) -> float:
+    """Seconds of a date and time; without a zone it is read as UTC, whose days have no missing hour."""
+    # fractions of 7 decimals in Azure's files; Python reads 6
+    found = _CLOCK.fullmatch(text)
+    try:
+        if found is None:
+            raise ValueError(text)
+        moment = datetime.fromisoformat(found["whole"] + (found["zone"] or ""))
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return moment.timestamp() + float(f"0.{found['fraction'] or 0}")
+    except (ValueError, OverflowError) as error:
+        raise InvalidInput(field, text, "a time in seconds or YYYY-MM-DD hh:mm:ss") from error
 
 
 def _count(line: int, column: str, text: str) -> int:
     try:
         value = float(text)
-    except ValueError as error:
-        raise InvalidInput(f"trace line {line}, {column}", text, "a whole number of tokens") from error
-    if not np.isfinite(value) or value < 0 or value != int(value):
-        raise InvalidInput(f"trace line {line}, {column}", text, "a whole number of tokens of at least 0")
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= MAX_TOKENS or not value.is_integer():
+        raise InvalidInput(f"trace line {line}, {column}", text, f"a whole number of tokens from 0 to {MAX_TOKENS:,}")
     return int(value)
 
 
-def _requests(rows: Iterable[tuple[int, float, int, int]], chains: list[list[Any]] | None) -> Requests:
+def _requests(rows: Iterable[tuple[int, float, int, int]], chains: list[list[Any]] | None, column: str) -> Requests:
     table = list(rows)
     answered = [index for index, row in enumerate(table) if row[3] > 0]
     if not answered:
@@ -159,6 +190,7 @@ def _requests(rows: Iterable[tuple[int, float, int, int]], chains: list[list[Any
     if len(answered) < len(table):
         notes.append(f"{len(table) - len(answered)} requests without output left out (failed in the recording)")
     arrival = np.array([table[index][1] for index in answered])
+    _check_span([(table[index][1], table[index][0]) for index in answered], column)
     order = np.argsort(arrival, kind="stable")
     if (np.diff(arrival) < 0).any():
         first = answered[int(np.flatnonzero(np.diff(arrival) < 0)[0]) + 1]
@@ -178,6 +210,15 @@ def _requests(rows: Iterable[tuple[int, float, int, int]], chains: list[list[Any
         prefix_tokens=prefix,
         notes=tuple(notes),
     )
+
+
+def _check_span(times: list[tuple[float, int]], column: str) -> None:
+    """Refuse a trace that spans years: one wrong time, or two clocks in one file."""
+    (first_s, first), (last_s, last) = min(times), max(times)
+    if last_s - first_s > MAX_SPAN_S:
+        between = f"{(last_s - first_s) / 86_400:,.4g} days between lines {first} and {last}"
+        valid = f"times within {MAX_SPAN_S / 86_400:.0f} days of each other"
+        raise InvalidInput(f"trace line {max(first, last)}, {column}", between, valid)
 
 
 def _prefixes(chains: list[list[Any]] | None, prompt: Any) -> tuple[Any, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import time
 
 import numpy as np
 import pytest
@@ -113,6 +114,7 @@ def test_rates_cannot_be_set_where_there_is_none():
         with_rate(draw_requests(traffic(kind="closed", users=3), 10, 1), 2.0)
 
 
+MOONCAKE = '{"timestamp": 0, "input_length": 1500, "output_length": 5, "hash_ids": %s}'
 AZURE = """TIMESTAMP,ContextTokens,GeneratedTokens
 2023-11-16 18:15:46.6805900,374,44
 2023-11-16 18:15:50.9951690,396,109
@@ -124,6 +126,29 @@ def test_azure_csv():
     assert requests.arrival_s.tolist() == pytest.approx([0, 4.314579], abs=1e-5)
     assert requests.prompt_tokens.tolist() == [374, 396]
     assert requests.output_tokens.tolist() == [44, 109]
+
+
+def test_azure_csv_of_2024_has_a_time_zone():
+    rows = "2024-05-10 00:00:00.009930+00:00,10,5\n2024-05-10 02:00:01.5+02:00,10,5\n2024-05-10 00:00:02Z,10,5\n"
+    requests = read_trace("TIMESTAMP,ContextTokens,GeneratedTokens\n" + rows)
+    assert requests.arrival_s.tolist() == pytest.approx([0, 1.5 - 0.00993, 2 - 0.00993], abs=1e-5)
+
+
+def test_times_without_a_zone_have_no_missing_hour(monkeypatch):
+    # On 26 March 2023 clocks in Berlin went from 2 to 3 o'clock; a recording in UTC did not.
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    try:
+        rows = "2023-03-26 01:59:59,10,5\n2023-03-26 03:00:00,10,5\n"
+        assert read_trace("TIMESTAMP,ContextTokens,GeneratedTokens\n" + rows).arrival_s.tolist() == [0, 3601]
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_a_year_of_rare_requests_is_a_trace():
+    rows = "".join(f"{86_400 * day},10,5\n" for day in range(366))
+    assert read_trace("arrived_at,num_prefill_tokens,num_decode_tokens\n" + rows).arrival_s[-1] == 365 * 86_400
 
 
 def test_vidur_csv_unsorted_from_a_file(tmp_path):
@@ -164,6 +189,18 @@ def test_burstgpt_leaves_out_failures():
         (AZURE + "2023-11-16 18:15:51", "line 4"),
         ('{"timestamp": 1, "input_length": 2}', "line 1"),
         ('{"timestamp": 1', "line 1"),
+        (AZURE + "2023-11-16 18:15:51,1e30,4", "line 4, ContextTokens = '1e30'.* from 0 to 10,000,000"),
+        (AZURE + "2023-11-16 18:15:51,3,2.5", "line 4, GeneratedTokens = '2.5'"),
+        (AZURE + "inf,3,4", "line 4, TIMESTAMP = 'inf'"),
+        (AZURE + "1e308,3,4", "line 4, TIMESTAMP = '1e308'"),
+        (AZURE + "2023-13-16 18:15:51,3,4", "line 4, TIMESTAMP = '2023-13-16 18:15:51'"),
+        (AZURE + "2024-11-17 18:15:51,3,4", "line 4, TIMESTAMP = '367 days between lines 2 and 4'.* within 366 days"),
+        (AZURE + '2023-11-16 18:15:51,3,"' + "9" * 200_000, "line 4.*comma-separated"),
+        (MOONCAKE % "5", "line 1, hash_ids = 5 .*list of whole numbers"),
+        (MOONCAKE % "[[1]]", r"line 1, hash_ids = \[\[1\]\]"),
+        (MOONCAKE % ("9" * 5000), "line 1"),
+        (MOONCAKE % ("[" * 100_000), "line 1"),
+        ("a\0b.csv", "a file that exists"),
         ("", "at least one request"),
         ("no-such-file.csv", "a file that exists"),
     ],
