@@ -65,7 +65,7 @@ class Scenario(AdvancedEngine):
     num_kv_heads: int = setting(8, "kh", "KV heads", group="shape", minimum=1, maximum=2048)
     head_dim: int = setting(128, "hd", "Head dimension", group="shape", minimum=1, maximum=8192)
     intermediate_size: int = setting(14336, "is", "Intermediate size", group="shape", minimum=1, maximum=1_000_000)
-    vocab_size: int = setting(128_256, "vs", "Vocabulary", group="shape", minimum=2, maximum=10_000_000)
+    vocab_size: int = setting(128_256, "voc", "Vocabulary", group="shape", minimum=2, maximum=10_000_000)
     num_experts: int = setting(0, "ex", "Experts", group="shape", minimum=0, maximum=4096, help="0 = dense.")
     experts_per_token: int = setting(2, "ek", "Experts per token", group="shape", minimum=1, maximum=4096)
     moe_intermediate_size: int = setting(
