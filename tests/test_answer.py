@@ -9,6 +9,9 @@ from planner.answer import serving_replicas
 from planner.charts.cost import gpu_chain
 from planner.dashboard.results import use_of_fleet
 from planner.metrics import ServingMetrics
+from planner.planning import size
+from planner.report import memory_rows
+from planner.units import GIB
 
 SMALL = Scenario(num_requests=400)
 RATE = SMALL.replace(demand="rate")
@@ -162,3 +165,12 @@ def test_idle_replicas_are_told():
     found = plan(SMALL.replace(arrivals="closed", concurrent_users=1, num_replicas=3)).findings
     text = next(finding.text for finding in found if finding.kind == "idle_replicas")
     assert text == "2 of 3 replicas stay idle: there is 1 user to deal to them."
+
+
+def test_an_engine_that_is_short_of_memory_under_load_is_told():
+    done = size(SMALL.replace(engine="tgi", model="meta-llama/Llama-3.1-70B-Instruct", gpu="H200 SXM"))
+    assert done.fits
+    text = next(finding.text for finding in done.findings if finding.kind == "runs_short")
+    assert f"{-done.memory.free_bytes / GIB:.2f} GiB more than the GPU has" in text
+    assert dict(memory_rows(done))["Short of a full step"] == f"{-done.memory.free_bytes / GIB:.2f} GiB"
+    assert "runs_short" not in {finding.kind for finding in size(SMALL).findings}
