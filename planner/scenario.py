@@ -29,6 +29,7 @@ from planner.quantization import kv_dtype_names, weight_dtype_names
 from planner.settings import MAX_CONFIG_TEXT as MAX_CONFIG_TEXT
 from planner.settings import check_setting, optional_setting, setting
 from planner.traffic import ArrivalKind, Arrivals, LengthKind, Lengths, ServiceLevel, Traffic
+from planner.units import SECONDS_PER_DAY
 
 CUSTOM = "custom"  # model or GPU entered by hand
 CONFIG = "config"  # model from a pasted or uploaded config.json
@@ -315,7 +316,7 @@ class Scenario(AdvancedEngine):
         if self.demand == "users":
             return self.users * self.requests_per_user_hour * self.peak_factor / 3600
         if self.demand == "daily":
-            return self.requests_per_day * self.peak_factor / 86400
+            return self.requests_per_day * self.peak_factor / SECONDS_PER_DAY
         return self.rate_rps
 
     @property
