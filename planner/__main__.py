@@ -6,6 +6,7 @@ Exit code 0 on success, 2 on bad input with one line on stderr.
 from __future__ import annotations
 
 import argparse
+import codecs
 import dataclasses
 import json
 import math
@@ -14,7 +15,8 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
+from urllib.parse import urlsplit
 
 import numpy as np
 
@@ -28,12 +30,13 @@ from planner.report import plan_html, plan_text
 from planner.saturation import Replica, capacity_rps
 from planner.scenario import Scenario
 from planner.search import recommend
-from planner.share import Decoded, from_json, from_query, to_query
+from planner.share import Decoded, from_json, from_query, is_address, to_query
 from planner.simulation.records import Requests
 from planner.simulation.seed_article import format_seed_table
 from planner.simulation.workload import read_trace, with_rate
 
 MAX_FILE_BYTES = 5_000_000
+MAX_ERRORS_SHOWN = 3
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -49,8 +52,8 @@ def main(argv: list[str] | None = None) -> int:
     int
         0 on success, 2 on bad input.
     """
-    options = _parser().parse_args(argv)
     try:
+        options = _parser().parse_args(argv)
         options.run(options)
     except PlannerError as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
@@ -61,16 +64,23 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
+class _Parser(argparse.ArgumentParser):
+    """Wrong arguments end like every other bad input: one line, exit code 2."""
+
+    def error(self, message: str) -> NoReturn:
+        raise PlannerError(f"{message} (see {self.prog} --help)")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m planner", description="Capacity planning for LLM serving.")
+    parser = _Parser(prog="python -m planner", description="Capacity planning for LLM serving.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    shared = argparse.ArgumentParser(add_help=False)
+    shared = _Parser(add_help=False)
     shared.add_argument("scenario", nargs="?", metavar="SCENARIO", help="JSON file, '-', or a link or query string")
     shared.add_argument("--preset", metavar="NAME", help="start from: " + ", ".join(presets.preset_names()))
     shared.add_argument("--requests", type=int, metavar="N", help="how many requests are simulated")
     shared.add_argument("--seed", type=int, metavar="N", help="seed of the random draws")
     shared.add_argument("--json", action="store_true", help="write JSON")
-    replay = argparse.ArgumentParser(add_help=False)
+    replay = _Parser(add_help=False)
     replay.add_argument(
         "--trace", metavar="FILE", help="replay this trace (Azure, Vidur, BurstGPT CSV; Mooncake JSONL)"
     )
@@ -79,7 +89,9 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--html", metavar="FILE", help="also write a printable page")
     command.set_defaults(run=_plan)
     command = commands.add_parser("simulate", parents=[shared, replay], help="the simulation alone")
-    command.add_argument("--policy", action="append", metavar="NAME", help="engine preset; may be repeated")
+    command.add_argument(
+        "--policy", action="append", metavar="NAME", help="engine preset instead of the scenario's; may be repeated"
+    )
     command.set_defaults(run=_simulate)
     command = commands.add_parser("recommend", parents=[shared], help="search for the cheapest deployment")
     command.set_defaults(run=_recommend)
@@ -91,17 +103,36 @@ def _parser() -> argparse.ArgumentParser:
     command = commands.add_parser("seed", help="the comparison of the seed article")
     command.set_defaults(run=lambda options: print(format_seed_table()))
     command = commands.add_parser("calibrate", help="fit efficiency profiles to kernel step times")
-    command.add_argument("arguments", nargs=argparse.REMAINDER)
+    command.add_argument(
+        "measurements",
+        metavar="STEP_TIMES.csv",
+        help="CSV of step times or of kernel measurements, or the folder of published kernel tables",
+    )
+    command.add_argument("--out", default="", metavar="FILE", help="write the profiles here instead of printing them")
+    command.add_argument("--source", default="", help="where the measurements come from; kept with the profile")
+    command.add_argument("--date", default="", help="date of the fit")
     command.set_defaults(run=_calibrate)
     return parser
 
 
 def read_scenario(options: argparse.Namespace) -> Scenario:
-    """Make the scenario that the options describe, warning on stderr of what was ignored."""
+    """Make the scenario that the options describe; what had to give way in it is a warning on stderr.
+
+    Raises
+    ------
+    InvalidInput, PlannerError
+        When a part of it cannot be used: the plan would answer another question. (The dashboard opens what
+        is left of such a link, and says what it ignored.)
+    """
     base = presets.preset(options.preset) if options.preset else Scenario()
     decoded = Decoded(scenario=base)
     if options.scenario:
         decoded = _read(options.scenario, base)
+    refused = decoded.errors
+    if not is_address(options.scenario or ""):  # chats and mail programs add parameters of their own to addresses
+        refused += decoded.unknown
+    if refused:
+        raise PlannerError(" ".join(map(str, refused[:MAX_ERRORS_SHOWN])))
     for problem in decoded.problems:
         print(f"warning: {' '.join(problem.split())}", file=sys.stderr)
     scenario = decoded.scenario
@@ -114,23 +145,27 @@ def read_scenario(options: argparse.Namespace) -> Scenario:
 
 def _read(text: str, base: Scenario) -> Decoded:
     if text == "-":
-        return _read_text(sys.stdin.read(MAX_FILE_BYTES + 1), base)
-    path = Path(text)
-    looks_like_file = text.endswith(".json") or (len(text) < 250 and "=" not in text)
-    if looks_like_file:
-        return _read_text(read_file(path, "SCENARIO", "a JSON file, '-', or a link copied from the dashboard"), base)
-    return from_query(text, base)
+        return _read_text(_decode(sys.stdin.buffer.read(MAX_FILE_BYTES + 1), "SCENARIO", "-", "UTF-8 text"), base)
+    if is_address(text) and not urlsplit(text).path.endswith(".json"):
+        return from_query(text, base)
+    if text.startswith("?") or ("=" in text and not _is_file(text)):
+        return from_query(text, base)
+    return _read_text(read_file(Path(text), "SCENARIO", "a JSON file, '-', or a link copied from the dashboard"), base)
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return Path(text).is_file()
+    except (OSError, ValueError):  # too long for a name, or with characters that no name has
+        return False
 
 
 def _read_text(text: str, base: Scenario) -> Decoded:
     if len(text) > MAX_FILE_BYTES:
         raise InvalidInput("SCENARIO", f"{len(text):,} characters", f"at most {MAX_FILE_BYTES:,} characters")
     stripped = text.strip()
-    return (
-        from_json(stripped, base)
-        if stripped.startswith(("{", "[")) or "=" not in stripped
-        else from_query(stripped, base)
-    )
+    is_query = is_address(stripped) or ("=" in stripped and not stripped.startswith(("{", "[")))
+    return from_query(stripped, base) if is_query else from_json(stripped, base)
 
 
 def read_file(path: Path, field: str, valid: str, *, max_bytes: int | None = MAX_FILE_BYTES) -> str:
@@ -144,11 +179,20 @@ def read_file(path: Path, field: str, valid: str, *, max_bytes: int | None = MAX
     try:
         if max_bytes is not None and path.stat().st_size > max_bytes:
             raise InvalidInput(field, str(path), f"a file of at most {max_bytes:,} bytes")
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError, ValueError) as error:
+        return _decode(path.read_bytes(), field, str(path), valid)
+    except (OSError, ValueError) as error:
         if isinstance(error, InvalidInput):
             raise
         raise InvalidInput(field, str(path), valid) from error
+
+
+def _decode(data: bytes, field: str, value: str, valid: str) -> str:
+    """Text of UTF-8 or, as some shells redirect output, of UTF-16 with its mark."""
+    wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    try:
+        return data.decode("utf-16" if wide else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidInput(field, value, valid) from error
 
 
 def _plan(options: argparse.Namespace) -> None:
@@ -276,7 +320,9 @@ def _validate(options: argparse.Namespace) -> None:
 def _calibrate(options: argparse.Namespace) -> None:
     from planner import calibration  # noqa: PLC0415 - only this command fits
 
-    calibration.main(options.arguments)
+    text = calibration.fit_file(options.measurements, out=options.out, source=options.source, date=options.date)
+    if not options.out:
+        print(text)
 
 
 def plan_dict(done: Plan) -> dict[str, Any]:

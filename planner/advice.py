@@ -47,6 +47,7 @@ def findings(
         one_request_at_a_time(scenario),
         only_short_prompts(scenario, mean_prompt_tokens, mean_output_tokens),
         cache_ignored(memory),
+        runs_short(memory),
     ]
     if metrics is not None:
         found += [average_hides_tail(metrics), rejects(metrics), abandons(scenario, metrics), preempts(metrics)]
@@ -126,6 +127,22 @@ def cache_ignored(memory: MemoryPlan) -> Finding | None:
         text=f"The weights fit ({memory.weights_bytes / GIB:.1f} of {memory.total_bytes / GIB:.1f} GiB), but the KV "
         f"cache gets only {pool:.1f} GiB: {counted(memory.max_concurrency, 'sequence')} of "
         f"{memory.max_model_len:,} tokens at once. The weights are not the only thing that must fit.",
+    )
+
+
+def runs_short(memory: MemoryPlan) -> Finding | None:
+    """The engine starts, yet CUDA graphs and a full step do not find room together."""
+    if not memory.is_short:
+        return None
+    without = "CUDA graphs" if memory.activations_in_budget else "activations and CUDA graphs"
+    return Finding(
+        kind="runs_short",
+        severity="warning",
+        field="gpu_memory_utilization",
+        text=f"The engine starts, but sets no memory aside for {without}: with {memory.cuda_graph_bytes / GIB:.2f} GiB "
+        f"of graphs (an estimate) a step of {counted(memory.max_num_batched_tokens, 'token')} needs "
+        f"{-memory.free_bytes / GIB:.2f} GiB more than the GPU has, so that it can run out of memory under load. "
+        "A lower GPU memory utilization leaves room.",
     )
 
 

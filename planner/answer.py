@@ -19,6 +19,7 @@ from planner.scenario import Scenario
 from planner.simulation.records import SimulationResult
 from planner.sizing.verdict import (
     OOM,
+    OOM_CAPTURE,
     PARTLY_ON_CPU,
     REFUSED_FREE_MEMORY,
     REFUSED_LENGTH,
@@ -121,6 +122,7 @@ def refusal_in_short(memory: MemoryPlan) -> str:
     longest = memory.longest_context_tokens
     return {
         OOM: f"{weights:.1f} GiB of weights do not fit into {gpu:.1f} GiB",
+        OOM_CAPTURE: f"weights and KV cache leave no room for {memory.cuda_graph_bytes / GIB:.1f} GiB of CUDA graphs",
         REFUSED_NO_BLOCKS: f"weights and runtime leave no room for the KV cache ({-memory.kv_pool_bytes / GIB:.1f} GiB "
         "short)"
         if memory.kv_pool_bytes < 0

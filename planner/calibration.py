@@ -14,9 +14,8 @@ starting values, so that a parameter which the file does not touch stays where i
 
 from __future__ import annotations
 
-import argparse
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -344,27 +343,43 @@ def _read(path: Path) -> pd.DataFrame:
         raise InvalidInput("measurements", str(path), "a readable CSV file") from error
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the fit from the command line: `calibrate FILE.csv [--out efficiency.json]`."""
-    parser = argparse.ArgumentParser(prog="planner calibrate", description="Fit the efficiency profile of a GPU.")
-    parser.add_argument(
-        "measurements", help="CSV of kernel measurements or of step times, or the folder of published kernel tables"
-    )
-    parser.add_argument("--out", default="", help="write the profiles here (default: print them)")
-    parser.add_argument("--source", default="", help="where the measurements come from; kept with the profile")
-    parser.add_argument("--date", default="", help="date of the fit")
-    options = parser.parse_args(argv)
-    path = Path(options.measurements)
+def fit_file(measurements: str, *, out: str = "", source: str = "", date: str = "") -> str:
+    """Fit the profiles that a file or folder of measurements allows.
+
+    Parameters
+    ----------
+    measurements : str
+        CSV of kernel measurements or of step times, or the folder of published kernel tables.
+    out : str
+        File to write the profiles to, besides returning them.
+    source, date : str
+        Kept with every profile; the source is the file's name when empty.
+
+    Returns
+    -------
+    str
+        The profiles as JSON.
+
+    Raises
+    ------
+    InvalidInput
+        When the measurements cannot be read or fitted, or the file not written.
+    """
+    path = Path(measurements)
     frame = read_kernel_tables(path) if path.is_dir() else _read(path)
-    if "kernel" in frame:
-        profiles = fit_kernels(frame, options.source or path.name, options.date)
-    elif "step_ms" in frame:
-        profiles = fit_steps(frame, options.source or path.name, options.date)
-    else:
+    fit = next((fit for column, fit in (("kernel", fit_kernels), ("step_ms", fit_steps)) if column in frame), None)
+    if fit is None:
         raise InvalidInput("measurements", str(path), "a file with a kernel or a step_ms column")
-    text = json.dumps(profiles, indent=1)
-    if options.out:
-        Path(options.out).write_text(text + "\n", encoding="utf-8")
-    else:
-        print(text)
-    return 0
+    try:
+        text = json.dumps(fit(frame, source or path.name, date), indent=1)
+    except InvalidInput:
+        raise
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        why = f"columns and figures that can be fitted ({type(error).__name__}: {error})"
+        raise InvalidInput("measurements", str(path), why) from error
+    if out:
+        try:
+            Path(out).write_text(text + "\n", encoding="utf-8")
+        except OSError as error:
+            raise InvalidInput("--out", out, "a file that can be written") from error
+    return text

@@ -33,12 +33,6 @@ class Band:
     rows: int
     basis: str
 
-    def around(self, value: float) -> tuple[float, float]:
-        """The range in which half of the measured results lay around such a prediction."""
-        if math.isnan(self.median_fraction):
-            return (math.nan, math.nan)
-        return (value / (1 + self.median_fraction), value * (1 + self.median_fraction))
-
     def probability_below(self, value: float, target: float) -> float:
         """Chance that the true figure is at most `target` when `value` is predicted.
 

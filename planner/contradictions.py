@@ -33,6 +33,12 @@ def check_together(scenario: Scenario) -> None:
             scenario.max_model_len,
             f"at most {shape.max_position_embeddings:,}, the longest context of {shape.name}",
         )
+    if scenario.shared_prefix_tokens >= scenario.max_model_len:
+        raise InvalidInput(
+            "shared_prefix_tokens",
+            scenario.shared_prefix_tokens,
+            f"less than max_model_len ({scenario.max_model_len:,}), since every prompt begins with it",
+        )
     _check_engine(scenario)
     if scenario.draft_model and scenario.num_speculative_tokens:
         _check_draft(scenario)

@@ -76,7 +76,8 @@ def require_number(
     field: str, value: Any, *, above: float | None = None, at_least: float | None = None, at_most: float | None = None
 ) -> None:
     """Raise InvalidInput unless `value` is a finite number within the bounds."""
-    ok = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    # compared, not math.isfinite: a whole number may be too long for a float
+    ok = isinstance(value, (int, float)) and not isinstance(value, bool) and -math.inf < value < math.inf
     if ok:
         ok = (
             (above is None or value > above)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.simulation.records import Limits
+from planner.units import GIB
+
+SHORT_BYTES = 0.005 * GIB  # less is not told apart from none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,8 +29,12 @@ class Formula:
 class MemoryPlan:
     """Memory per GPU (worst rank) of one replica, as the engine's start-up log would print it.
 
-    All `*_bytes` are per GPU. `budget_bytes` is what the engine may use (utilisation × total).
-    `cuda_graph_bytes` is subtracted from the budget only when `cuda_graphs_in_budget` (vLLM ≥ 0.21).
+    All `*_bytes` are per GPU. `budget_bytes` is what the engine sets aside for weights, KV cache, activations and
+    runtime together: vLLM utilisation × total; TensorRT-LLM and TGI all of the GPU, of which a share of what is
+    left becomes cache; llama.cpp what other processes leave. SGLang's static fraction holds weights and cache
+    alone, and activations, runtime and graphs run in the remainder: then not `activations_in_budget`.
+    `cuda_graph_bytes` is subtracted from the budget only when `cuda_graphs_in_budget` (vLLM ≥ 0.21), so that
+    `free_bytes` of an engine that starts can be negative: it then runs out of memory when a full step meets them.
     `kv_tokens` is what the engine's log calls KV cache size, `pool_tokens` = num_kv_blocks × block_size.
     `kv_bytes_per_token` is the marginal cost of one more token of one sequence within its window,
     `kv_bytes_for(length)` is on `planner.sizing`. `relative_error` are the bands from validation.
@@ -67,6 +74,7 @@ class MemoryPlan:
     logged_kv_blocks: int = 0  # as the log prints them: with the null block that no sequence may use
     blocks_per_sequence: int = 0  # of a sequence of max_model_len, as the start-up check counts them
     occupied_bytes: float = 0.0  # held by other processes, where it is not counted as the runtime's
+    activations_in_budget: bool = True  # False: the budget holds weights and cache alone (SGLang)
     offloaded_kv_tokens: int = 0  # more tokens that CPU offload keeps for reuse; running sequences cannot use it
 
     @property
@@ -74,6 +82,11 @@ class MemoryPlan:
         """What is left of the GPU beside weights, activations, runtime, graphs, KV pool and other processes."""
         used = self.weights_bytes + self.activation_bytes + self.non_torch_bytes + self.cuda_graph_bytes
         return self.total_bytes - used - max(0.0, self.kv_pool_bytes) - self.occupied_bytes
+
+    @property
+    def is_short(self) -> bool:
+        """Whether the engine starts although a full step needs more than there is, by more than rounding."""
+        return self.starts and self.free_bytes < -SHORT_BYTES
 
     def limits(self) -> Limits:
         """The capacity as the scheduler sees it."""

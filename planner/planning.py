@@ -394,8 +394,13 @@ def bands_of(model: ModelShape, engine: EngineSettings) -> dict[str, Band]:
 
 
 def slo_probability(done: Plan, metrics: ServingMetrics) -> float:
-    """Chance that both targets hold, given our error: the smaller of the two, since they fail together."""
+    """Chance that both targets hold, given our error: the smaller of the two, since they fail together.
+
+    0 when more requests are turned away or left than may miss the targets, however fast the others are.
+    """
     scenario = done.scenario
+    if metrics.lost_fraction > 1 - scenario.target_quantile:
+        return 0.0
     chances = (
         done.bands["ttft"].probability_below(metrics.ttft_s.at(scenario.target_quantile), scenario.ttft_target_s),
         done.bands["tpot"].probability_below(metrics.tpot_s.at(scenario.target_quantile), scenario.tpot_target_s),

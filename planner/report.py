@@ -41,7 +41,7 @@ def memory_rows(done: Plan) -> tuple[tuple[str, str], ...]:
         ("CUDA graphs", memory.cuda_graph_bytes),
         ("Runtime", memory.non_torch_bytes),
         ("Other processes", memory.occupied_bytes),
-        ("Free", memory.free_bytes),
+        ("Short of a full step" if memory.is_short else "Free", abs(memory.free_bytes)),
         ("Total", memory.total_bytes),
     )
     return tuple(

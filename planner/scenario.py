@@ -29,6 +29,7 @@ from planner.quantization import kv_dtype_names, weight_dtype_names
 from planner.settings import MAX_CONFIG_TEXT as MAX_CONFIG_TEXT
 from planner.settings import check_setting, optional_setting, setting
 from planner.traffic import ArrivalKind, Arrivals, LengthKind, Lengths, ServiceLevel, Traffic
+from planner.units import SECONDS_PER_DAY
 
 CUSTOM = "custom"  # model or GPU entered by hand
 CONFIG = "config"  # model from a pasted or uploaded config.json
@@ -65,7 +66,7 @@ class Scenario(AdvancedEngine):
     num_kv_heads: int = setting(8, "kh", "KV heads", group="shape", minimum=1, maximum=2048)
     head_dim: int = setting(128, "hd", "Head dimension", group="shape", minimum=1, maximum=8192)
     intermediate_size: int = setting(14336, "is", "Intermediate size", group="shape", minimum=1, maximum=1_000_000)
-    vocab_size: int = setting(128_256, "vs", "Vocabulary", group="shape", minimum=2, maximum=10_000_000)
+    vocab_size: int = setting(128_256, "voc", "Vocabulary", group="shape", minimum=2, maximum=10_000_000)
     num_experts: int = setting(0, "ex", "Experts", group="shape", minimum=0, maximum=4096, help="0 = dense.")
     experts_per_token: int = setting(2, "ek", "Experts per token", group="shape", minimum=1, maximum=4096)
     moe_intermediate_size: int = setting(
@@ -315,7 +316,7 @@ class Scenario(AdvancedEngine):
         if self.demand == "users":
             return self.users * self.requests_per_user_hour * self.peak_factor / 3600
         if self.demand == "daily":
-            return self.requests_per_day * self.peak_factor / 86400
+            return self.requests_per_day * self.peak_factor / SECONDS_PER_DAY
         return self.rate_rps
 
     @property

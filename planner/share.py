@@ -7,10 +7,11 @@ against (`PAST_DEFAULTS`), so that a link keeps opening the plan that its author
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -18,21 +19,68 @@ from planner.errors import InvalidInput
 from planner.scenario import Scenario, fields_by_name
 
 VERSION = 1
-RENAMED: dict[str, str] = {}  # retired link name -> today's link name
+COMPARED = "vs"  # link name of another plan's whole query, on the page that compares
+RENAMED: dict[str, str] = {COMPARED: "voc"}  # retired link name -> today's link name
 PAST_DEFAULTS: dict[int, dict[str, Any]] = {}  # version -> field -> default of that version, where it changed
 MAX_LINK_CHARACTERS = 40_000
 MAX_SHOWN = 60
+#: the shortest context, and none of the settings that a context bounds
+SHORTEST_CONTEXT: dict[str, Any] = {
+    "max_model_len": 16,
+    "shared_prefix_tokens": 0,
+    "long_prefill_token_threshold": 0,
+    "max_num_batched_tokens": None,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoded:
     """A scenario read from outside, and what could not be used of it.
 
-    `problems` are sentences for the reader; the rest of the scenario was loaded.
+    `problems` are sentences for the reader; the rest of the scenario was loaded. `errors` are those of them
+    that a caller who must not guess raises: values that cannot be used. `unknown` are names that are no
+    setting, empty where a newer version wrote them.
     """
 
     scenario: Scenario
     problems: tuple[str, ...] = ()
+    errors: tuple[InvalidInput, ...] = ()
+    unknown: tuple[InvalidInput, ...] = ()
+
+
+@dataclass(slots=True)
+class _Notes:
+    """What could not be used, collected while reading."""
+
+    version: int = VERSION
+    problems: list[str] = field(default_factory=list)
+    errors: list[InvalidInput] = field(default_factory=list)
+    unknown: list[InvalidInput] = field(default_factory=list)
+
+    def refuse(self, error: InvalidInput, kept: str = "The default was kept.") -> None:
+        self.errors.append(error)
+        self.problems.append(f"{error} {kept}")
+
+    def ignore(self, name: str) -> None:
+        self.unknown.append(InvalidInput("setting", _shown(name), "the name of a setting"))
+        self.problems.append(f"'{_shown(name)}' is not a setting of this version and was ignored.")
+
+    def read_version(self, text: str | None) -> dict[str, Any]:
+        """Take note of the version that wrote this; returns the defaults that have changed since."""
+        if text is not None and (not text.isdecimal() or len(text) > 6 or int(text) < 1):
+            self.errors.append(InvalidInput("version", _shown(text), f"a whole number, {VERSION} today"))
+            self.problems.append(
+                f"The link's version '{_shown(text)}' is not a number; it was read as version {VERSION}."
+            )
+        elif text is not None:
+            self.version = int(text)
+            if self.version > VERSION:
+                self.problems.append(f"The link was written by a newer version ({text}); this is version {VERSION}.")
+        return dict(PAST_DEFAULTS.get(self.version, {}))
+
+    def decoded(self, scenario: Scenario) -> Decoded:
+        unknown = () if self.version > VERSION else tuple(self.unknown)
+        return Decoded(scenario=scenario, problems=tuple(self.problems), errors=tuple(self.errors), unknown=unknown)
 
 
 def to_params(scenario: Scenario) -> dict[str, str]:
@@ -84,22 +132,30 @@ def from_params(params: Mapping[str, str], base: Scenario | None = None) -> Deco
     """
     known = {item.metadata["key"]: name for name, item in fields_by_name().items()}
     known |= {name: name for name in fields_by_name()}
-    problems: list[str] = []
-    values: dict[str, Any] = {}
-    version = _version(params.get("v"), problems)
-    values.update(PAST_DEFAULTS.get(version, {}))
+    notes = _Notes()
+    values = notes.read_version(params.get("v"))
     for key, text in list(params.items())[:200]:
-        if key == "v":
+        if key == "v" or is_compared(key, text):
             continue
         name = known.get(RENAMED.get(key, key))
         if name is None:
-            problems.append(f"'{_shown(key)}' is not a setting of this version and was ignored.")
+            notes.ignore(key)
             continue
         try:
             values[name] = _read(name, text)
         except InvalidInput as error:
-            problems.append(f"{error} The default was kept.")
-    return _build(base or Scenario(), values, problems)
+            notes.refuse(error)
+    return _build(base or Scenario(), values, notes)
+
+
+def is_compared(key: str, text: str) -> bool:
+    """Tell the plan that a link compares with (`vs=v%3D1…`) from the vocabulary that had its name once (`vs=32000`)."""
+    return key == COMPARED and not text.strip().isdecimal()
+
+
+def is_address(text: str) -> bool:
+    """Whether a text is a whole web address, rather than a query string alone."""
+    return text.strip().lower().startswith(("http://", "https://"))
 
 
 def from_query(text: str, base: Scenario | None = None) -> Decoded:
@@ -109,66 +165,83 @@ def from_query(text: str, base: Scenario | None = None) -> Decoded:
         cut = kept[: kept.rfind("&")] if "&" in kept else ""
         decoded = from_query(cut, base)
         note = f"The link has {len(text):,} characters; what follows the first {MAX_LINK_CHARACTERS:,} was ignored."
-        return Decoded(scenario=decoded.scenario, problems=(note, *decoded.problems))
+        cut_off = InvalidInput("SCENARIO", f"{len(text):,} characters", f"at most {MAX_LINK_CHARACTERS:,} characters")
+        return dataclasses.replace(decoded, problems=(note, *decoded.problems), errors=(cut_off, *decoded.errors))
     try:
         parts = urlsplit(text.strip())
-        query = parts.query if "?" in text else text.strip()
+        query = parts.query if "?" in text or is_address(text) else text.strip()
     except ValueError:
-        return Decoded(scenario=base or Scenario(), problems=("The link could not be read; the defaults are shown.",))
+        unread = InvalidInput("SCENARIO", _shown(text), "a link that can be read")
+        note = "The link could not be read; the defaults are shown."
+        return Decoded(scenario=base or Scenario(), problems=(note,), errors=(unread,))
     return from_params(dict(parse_qsl(query, keep_blank_values=True)), base)
 
 
 def from_json(text: str, base: Scenario | None = None) -> Decoded:
-    """Read the JSON of `to_json`, whole or in part.
+    """Read the JSON of `to_json`, whole or in part, or a plan as `plan --json` writes it.
 
     Raises
     ------
     InvalidInput
         When the text is not a JSON object. Single fields that cannot be used are named in `problems`.
     """
+    text = text.lstrip("\ufeff")
     try:
         body = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InvalidInput("scenario", text[:MAX_SHOWN], "a JSON object, as `plan --json` writes it") from error
     if not isinstance(body, dict):
         raise InvalidInput("scenario", text[:MAX_SHOWN], "a JSON object, as `plan --json` writes it")
-    problems: list[str] = []
-    values: dict[str, Any] = {}
-    version = _version(str(body["version"]) if "version" in body else None, problems)
-    values.update(PAST_DEFAULTS.get(version, {}))
+    if isinstance(body.get("scenario"), dict):
+        body = body["scenario"]  # a whole plan: what it answered
+    notes = _Notes()
+    values = notes.read_version(str(body["version"]) if "version" in body else None)
     fields = fields_by_name()
     for name, value in body.items():
-        if name == "version":
-            continue
-        if name not in fields:
-            problems.append(f"'{_shown(name)}' is not a setting of this version and was ignored.")
-            continue
-        kind = fields[name].metadata["kind"]
-        values[name] = float(value) if kind == "number" and isinstance(value, int) and value is not True else value
-    return _build(base or Scenario(), values, problems)
+        if name in fields:
+            values[name] = _as_number(value) if fields[name].metadata["kind"] == "number" else value
+        elif name != "version":
+            notes.ignore(name)
+    return _build(base or Scenario(), values, notes)
 
 
-def _build(base: Scenario, values: dict[str, Any], problems: list[str]) -> Decoded:
+def _as_number(value: Any) -> Any:
+    """Whole numbers of JSON as the fractions that a field holds; what is no number is left for the field to refuse."""
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return float(value) if whole and abs(value) < 1e300 else value
+
+
+def _build(base: Scenario, values: dict[str, Any], notes: _Notes) -> Decoded:
     # Fields can be wrong alone or together: drop the one that the error names until the rest stands.
     remaining = dict(values)
     while remaining:
         try:
-            return Decoded(scenario=base.replace(**remaining), problems=tuple(problems))
+            return notes.decoded(base.replace(**remaining))
         except InvalidInput as error:
             if error.field == "max_model_len" and "max_model_len" not in remaining:
                 # The default context is longer than this model's: take the model's own, and say so.
-                remaining["max_model_len"] = _longest_context(base, remaining)
-                problems.append(f"{error} The model's longest was taken.")
+                longest = longest_context(base, remaining)
+                if longest is not None:
+                    remaining["max_model_len"] = longest
+                    notes.problems.append(f"{error} The model's longest was taken.")
+                    continue
+            if error.field == "shared_prefix_tokens" and "shared_prefix_tokens" not in remaining:
+                # The starting point's system prompt does not go with the link's shorter context, which goes first.
+                remaining["shared_prefix_tokens"] = 0
+                notes.problems.append(f"{error} Planned without.")
                 continue
-            culprit = _culprit(error, remaining)
-            problems.append(f"{error} The default was kept.")
-            for name in culprit:
+            notes.refuse(error)
+            for name in _culprit(error, remaining):
                 remaining.pop(name)
-    return Decoded(scenario=base, problems=tuple(problems))
+    return notes.decoded(base)
 
 
-def _longest_context(base: Scenario, values: dict[str, Any]) -> int:
-    return base.replace(**{**values, "max_model_len": 16}).model_shape.max_position_embeddings
+def longest_context(base: Scenario, values: dict[str, Any]) -> int | None:
+    """Longest context of the model that `values` make of `base`, None where they are not valid otherwise. [tokens]"""
+    try:
+        return base.replace(**{**values, **SHORTEST_CONTEXT}).model_shape.max_position_embeddings
+    except InvalidInput:
+        return None
 
 
 def _culprit(error: InvalidInput, values: dict[str, Any]) -> list[str]:
@@ -177,18 +250,6 @@ def _culprit(error: InvalidInput, values: dict[str, Any]) -> list[str]:
     # The error names a derived field (a model's own config, say): blame what it is derived from.
     blamed: list[str] = [name for name in ("model_config", "model", "gpu", "engine") if name in values]
     return blamed[:1] or list(values)
-
-
-def _version(text: str | None, problems: list[str]) -> int:
-    if text is None:
-        return VERSION
-    if not text.isdigit() or len(text) > 6 or int(text) < 1:
-        problems.append(f"The link's version '{_shown(text)}' is not a number; it was read as version {VERSION}.")
-        return VERSION
-    if int(text) > VERSION:
-        problems.append(f"The link was written by a newer version ({text}); this is version {VERSION}.")
-        return VERSION
-    return int(text)
 
 
 def _write(value: Any) -> str:

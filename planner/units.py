@@ -11,10 +11,7 @@ import math
 GIB = 2**30
 MIB = 2**20
 KIB = 2**10
-GB = 10**9
-TFLOP = 10**12
 MS = 1e-3
-US = 1e-6
 HOURS_PER_MONTH = 730.0
 SECONDS_PER_HOUR = 3600.0
 SECONDS_PER_DAY = 86400.0
@@ -53,11 +50,6 @@ def format_duration(seconds: float) -> str:
         if abs(seconds) < limit:
             return f"{format_number(seconds * scale)} {unit}"
     return f"{format_number(seconds / 3600)} h"
-
-
-def format_gib(num_bytes: float, digits: int = 3) -> str:
-    """Write a memory size in GiB (2**30 bytes)."""
-    return f"{format_number(num_bytes / GIB, digits)} GiB"
 
 
 def format_usd(usd: float) -> str:

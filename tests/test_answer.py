@@ -9,6 +9,9 @@ from planner.answer import serving_replicas
 from planner.charts.cost import gpu_chain
 from planner.dashboard.results import use_of_fleet
 from planner.metrics import ServingMetrics
+from planner.planning import size
+from planner.report import memory_rows
+from planner.units import GIB
 
 SMALL = Scenario(num_requests=400)
 RATE = SMALL.replace(demand="rate")
@@ -128,6 +131,7 @@ def test_a_closed_loop_tells_how_many_replicas_its_users_need():
 def test_a_client_timeout_is_named_when_both_targets_hold():
     done = plan(SMALL.replace(timeout_s=1.0))
     said = " ".join(done.reasons)
+    assert done.slo_probability == 0  # however sure the latencies are
     assert "a timeout of 1 s" in said
     assert "% of clients leave" in done.headline
     assert "to the first token" not in said
@@ -162,3 +166,12 @@ def test_idle_replicas_are_told():
     found = plan(SMALL.replace(arrivals="closed", concurrent_users=1, num_replicas=3)).findings
     text = next(finding.text for finding in found if finding.kind == "idle_replicas")
     assert text == "2 of 3 replicas stay idle: there is 1 user to deal to them."
+
+
+def test_an_engine_that_is_short_of_memory_under_load_is_told():
+    done = size(SMALL.replace(engine="tgi", model="meta-llama/Llama-3.1-70B-Instruct", gpu="H200 SXM"))
+    assert done.fits
+    text = next(finding.text for finding in done.findings if finding.kind == "runs_short")
+    assert f"{-done.memory.free_bytes / GIB:.2f} GiB more than the GPU has" in text
+    assert dict(memory_rows(done))["Short of a full step"] == f"{-done.memory.free_bytes / GIB:.2f} GiB"
+    assert "runs_short" not in {finding.kind for finding in size(SMALL).findings}

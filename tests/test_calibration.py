@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from planner import calibration
+from planner.__main__ import main
 from planner.catalog.gpu_catalog import get_gpu
 from planner.errors import InvalidInput
 from planner.kernel_tables import read_kernel_tables
@@ -156,13 +157,14 @@ def test_published_tables_are_read_newest_version_first(tmp_path):
 
 def test_a_folder_without_tables_is_refused(tmp_path):
     with pytest.raises(InvalidInput, match="systems/data"):
-        calibration.main([str(tmp_path)])
+        calibration.fit_file(str(tmp_path))
 
 
-def test_command_line_writes_profiles(tmp_path):
+def test_command_line_writes_profiles(tmp_path, capsys):
     measurements, out = tmp_path / "kernels.csv", tmp_path / "profiles.json"
     gemm_rows(kernels.GemmParameters()).to_csv(measurements, index=False)
-    assert calibration.main([str(measurements), "--out", str(out), "--source", "a lab", "--date", "2026-11-29"]) == 0
+    arguments = ["calibrate", str(measurements), "--out", str(out), "--source", "a lab", "--date", "2026-11-29"]
+    assert (main(arguments), capsys.readouterr()) == (0, ("", ""))
     profile = json.loads(out.read_text())["H100 SXM"]["vllm"]
     assert profile["source"] == "a lab"
     assert set(profile["gemm"]["bf16"]) >= {"fixed_us", "bandwidth", "residual", "rows"}
@@ -173,4 +175,13 @@ def test_a_file_of_another_kind_is_refused(tmp_path, text):
     path = tmp_path / "other.csv"
     path.write_text(text)
     with pytest.raises(InvalidInput, match="measurements"):
-        calibration.main([str(path)])
+        calibration.fit_file(str(path))
+
+
+def test_a_file_that_lacks_columns_is_refused_in_one_line(tmp_path, capsys):
+    path = tmp_path / "steps.csv"
+    path.write_text("model,step_ms\nx,1\n")
+    assert main(["calibrate", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert len(error.splitlines()) == 1
+    assert "gpu" in error

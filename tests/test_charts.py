@@ -10,7 +10,7 @@ from planner.answer import ChainLink
 from planner.charts.style import COLOUR, POLICY_COLOUR, time_ticks
 from planner.cost import cost_plan
 from planner.hardware import Parallelism
-from planner.planning import plan
+from planner.planning import plan, size
 from planner.scenario import Scenario
 from planner.sizing import plan_memory
 from planner.units import GIB
@@ -125,3 +125,17 @@ def test_time_ticks_cover_the_range_in_readable_units():
     assert {"20 ms", "100 ms", "1 s"} <= set(ticks["ticktext"])
     assert min(ticks["tickvals"]) <= 0.02
     assert max(ticks["tickvals"]) >= 3.0
+
+
+def test_the_memory_bar_says_what_the_budget_line_is():
+    def label(engine, **more):
+        memory = size(Scenario(num_requests=50, engine=engine, **more)).memory
+        return charts.memory_bar(memory), memory
+
+    chart, memory = label("sglang")
+    assert f"weights and KV up to {memory.budget_bytes / GIB:.1f}" in str(chart.figure)
+    chart, memory = label("vllm")
+    assert f"engine's budget {memory.budget_bytes / GIB:.1f}" in str(chart.figure)
+    chart, memory = label("tgi", model="meta-llama/Llama-3.1-70B-Instruct", gpu="H200 SXM")
+    assert memory.is_short
+    assert chart.title == f"A full step needs {-memory.free_bytes / GIB:.1f} GiB more than the GPU has"

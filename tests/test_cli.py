@@ -1,3 +1,4 @@
+import io
 import json
 import subprocess
 import sys
@@ -98,6 +99,16 @@ def test_seed_prints_the_articles_table(capsys):
         ("simulate", "--policy", "nothing"),
         ("simulate", "m=meta-llama/Llama-3.3-70B-Instruct"),
         ("validate", "missing.csv"),
+        (),
+        ("validate",),
+        ("nonsense",),
+        ("plan", "--nonsense"),
+        ("plan", "--requests", "many"),
+        ("plan", "file:///plan.json"),
+        ("plan", "https://plan.example.com/plan.json"),
+        ("plan", "u=1&" * 20_000),
+        ("calibrate",),
+        ("calibrate", "missing.csv"),
     ],
 )
 def test_bad_input_is_one_clear_line(arguments, capsys):
@@ -115,10 +126,96 @@ def test_a_file_that_is_no_measurement_is_refused(tmp_path, capsys):
     assert "step_ms" in err
 
 
-def test_a_wrong_part_of_a_link_is_a_warning(capsys):
-    code, _, err = run("plan", "u=abc&tp=1", "--requests", "300", capsys=capsys)
+@pytest.mark.parametrize(
+    ("scenario", "named"),
+    [
+        ("u=abc&tp=1", "users = 'abc'"),
+        ("m=foo", "model = 'foo'"),
+        ("u=1.5&tp=abc&g=L40S", "tensor_parallel_size"),
+        ("usres=50", "usres"),
+        ("http://localhost:8501/?v=1&u=-5", "users"),
+        ('{"model": "foo/bar"}', "model = 'foo/bar'"),
+        ('{"users": -5}', "users = -5"),
+        ('{"usres": 5}', "usres"),
+    ],
+)
+@pytest.mark.parametrize("command", ["plan", "simulate", "recommend"])
+def test_no_other_question_is_answered(command, scenario, named, tmp_path, capsys):
+    if scenario.startswith("{"):
+        (tmp_path / "s.json").write_text(scenario)
+        scenario = str(tmp_path / "s.json")
+    code, out, err = run(command, scenario, capsys=capsys)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ")
+    assert named in err
+    assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("scenario", "warned"),
+    [
+        ("m=openai-community/gpt2", "max_model_len"),  # the default context gives way to the model
+        ("v=99&u=7&later=1", "newer version"),
+        ("http://localhost:8501/?v=1&u=7&utm_source=chat", "utm_source"),
+    ],
+)
+def test_what_gave_way_is_a_warning(scenario, warned, capsys):
+    code, out, err = run("plan", scenario, "--requests", "300", capsys=capsys)
     assert code == 0
-    assert err.startswith("warning: users")
+    assert out
+    assert all(line.startswith("warning: ") for line in err.splitlines())
+    assert warned in err
+
+
+@pytest.mark.parametrize("address", ["http://localhost:8501/", "https://plan.example.com", "?"])
+def test_the_link_of_the_default_plan_has_no_query(address, capsys):
+    code, out, err = run("simulate", address, "--requests", "100", "--json", capsys=capsys)
+    assert (code, err) == (0, "")
+    assert json.loads(out)["requests"] == 100
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_the_json_of_a_plan_plans_the_same(encoding, tmp_path, capsys):
+    question = "u=50&tp=2&g=L40S&usd=1.5&nr=300&n=Budget+%C3%9F"
+    _, out, _ = run("plan", question, "--json", capsys=capsys)
+    file = tmp_path / "plan.json"
+    file.write_text(out, encoding=encoding)
+    code, again, err = run("plan", str(file), "--json", capsys=capsys)
+    assert (code, err) == (0, "")
+    assert json.loads(again)["scenario"] == json.loads(out)["scenario"]
+    assert json.loads(again)["link"] == "v=1&n=Budget+%C3%9F&g=L40S&tp=2&u=50&usd=1.5&nr=300"
+
+
+def test_standard_input_may_begin_with_a_mark(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b'\xef\xbb\xbf{"num_requests": 150}')))
+    _, out, _ = run("simulate", "-", "--json", capsys=capsys)
+    assert json.loads(out)["requests"] == 150
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xff\xfe\xff")))
+    code, _, err = run("simulate", "-", capsys=capsys)
+    assert (code, len(err.splitlines())) == (2, 1)
+
+
+def test_simulate_prints_a_line_per_policy(capsys):
+    _, one, _ = run("simulate", "--requests", "100", capsys=capsys)
+    _, two, _ = run("simulate", "--requests", "100", "--policy", "sglang", "--policy", "orca", capsys=capsys)
+    assert [line.split(":")[0] for line in one.splitlines()] == ["vllm"]
+    assert [line.split(":")[0] for line in two.splitlines()] == ["sglang", "orca"]
+
+
+def test_odd_rows_and_columns_cost_no_measurement_file(tmp_path, capsys):
+    file = tmp_path / "steps.csv"
+    good = "meta-llama/Meta-Llama-3.1-8B,H100 SXM,vllm,1,bfloat16,bfloat16,decode,4,1024,7"
+    odd = [good.replace("4,1024", cell) for cell in ("inf,1024", "-4,1024", "4,-100")]
+    odd += [",,vllm,1,bfloat16,bfloat16,decode,4,1024,7", good.replace("decode", "foo")]
+    header = "model,gpu,engine,tp,weight_dtype,kv_dtype,phase,batch,ctx,step_ms"
+    file.write_text("\n".join([header, *odd, good]) + "\n")
+    code, out, err = run("validate", str(file), "--json", capsys=capsys)
+    body = json.loads(out)
+    assert (code, err) == (0, "")
+    assert (body["rows"], body["predicted"], body["skipped"]) == (6, 1, 5)
+    file.write_text("id,step_ms\na,1\n")
+    code, _, err = run("validate", str(file), capsys=capsys)
+    assert (code, len(err.splitlines())) == (2, 1)
 
 
 def test_the_module_runs_as_a_program():

@@ -89,6 +89,8 @@ def test_a_scenario_is_hashable_and_picklable():
         ("attention_data_parallel_size", {"attention_data_parallel_size": 2}, "no experts"),
         ("long_prefill_token_threshold", {"long_prefill_token_threshold": 9000}, "8,192"),
         ("max_num_batched_tokens", {"chunked_prefill": "off", "max_num_batched_tokens": 4096}, "8,192"),
+        ("shared_prefix_tokens", {"shared_prefix_tokens": 9000}, "less than max_model_len (8,192)"),
+        ("shared_prefix_tokens", {"shared_prefix_tokens": 512, "max_model_len": 512}, "less than max_model_len (512)"),
         ("block_size", {"block_size": 17}, "16, 32"),
         ("chunked_prefill", {"chunked_prefill": "perhaps"}, "auto"),
         ("router", {"router": "dice"}, "round_robin"),

@@ -66,6 +66,8 @@ def test_a_whole_address_is_a_link_too():
         ("v=99", "99"),
         ("pc=maybe", "enable_prefix_caching"),
         ("ctx=99999999", "max_model_len"),
+        ("sp=9000", "shared_prefix_tokens"),
+        ("sp=10000000", "shared_prefix_tokens"),
         ("n=" + "x" * 5000, "title"),
     ],
 )
@@ -113,12 +115,75 @@ def test_json_of_a_wrong_type_is_named():
     assert {problem.split(" = ")[0] for problem in decoded.problems} == {"users", "gpu", "seed"}
 
 
+def test_the_json_of_a_whole_plan_is_the_scenario_that_it_answers():
+    scenario = Scenario(users=50, tensor_parallel_size=2)
+    body = json.loads(to_json(scenario))
+    decoded = from_json("\ufeff" + json.dumps({"scenario": body, "headline": "…", "link": to_query(scenario)}))
+    assert (decoded.scenario, decoded.problems) == (scenario, ())
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "errors", "unknown"),
+    [
+        (from_query, "u=abc&tp=1", ["users"], []),
+        (from_query, "m=foo&u=5", ["model"], []),
+        (from_query, "v=banana", ["version"], []),
+        (from_query, "foo=1", [], ["foo"]),
+        (from_query, "v=2&foo=1", [], []),  # a newer version may know it
+        (from_query, "m=openai-community/gpt2", [], []),  # the default context gives way to the model
+        (from_query, "m=openai-community/gpt2&ctx=8192", ["max_model_len"], []),
+        (from_query, "u=7&" + "&".join(f"k{i}=1" for i in range(100_000)), ["SCENARIO"], None),
+        (from_json, '{"users": -5}', ["users"], []),
+        (from_json, '{"model": "foo/bar", "gpu": 7}', ["gpu", "model"], []),
+        (from_json, '{"rate_rps": 1' + "0" * 400 + "}", ["rate_rps"], []),
+        (from_json, '{"usres": 5}', [], ["usres"]),
+        (from_json, '{"version": 2, "usres": 5}', [], []),
+        (from_json, '{"scenario": 5}', [], ["scenario"]),
+    ],
+)
+def test_what_was_refused_can_be_told_from_what_gave_way(read, text, errors, unknown):
+    decoded = read(text)
+    assert sorted(error.field for error in decoded.errors) == errors
+    assert unknown is None or [error.value for error in decoded.unknown] == unknown
+
+
+@pytest.mark.parametrize("address", ["http://localhost:8501/", "https://plan.example.com/memory#top", "HTTP://x/"])
+def test_an_address_without_a_query_is_the_default_plan(address):
+    assert from_query(address) == from_query("")
+    assert from_query(address).problems == ()
+
+
+def test_the_plan_beside_this_one_and_the_vocabulary_are_told_apart():
+    # Both were named `vs`: a link of the page that compares holds a whole query there, an older link a number.
+    other = to_params(Scenario(users=9))
+    beside = from_params({"u": "7", "vs": "&".join(f"{name}={text}" for name, text in other.items())})
+    assert (beside.scenario, beside.problems) == (Scenario(users=7), ())
+    assert from_query("v=1&m=custom&vs=50000").scenario == Scenario(model="custom", vocab_size=50_000)
+    assert "vs" not in to_params(Scenario(model="custom", vocab_size=50_000))
+
+
 def test_a_model_with_a_shorter_context_keeps_its_place():
     # GPT-2 was trained with 1,024 positions; the default context is longer.
     decoded = from_query("m=openai-community/gpt2")
     assert decoded.scenario.model == "openai-community/gpt2"
     assert decoded.scenario.max_model_len == 1024
     assert "max_model_len" in decoded.problems[0]
+
+
+@pytest.mark.parametrize(
+    ("more", "problems"), [("&sp=600", 1), ("&sp=2000", 2), ("&lpt=512", 1), ("&cp=off&mbt=1024", 1)]
+)
+def test_a_shorter_context_of_a_model_goes_with_what_it_bounds(more, problems):
+    decoded = from_query("m=openai-community/gpt2" + more)
+    assert (decoded.scenario.model, decoded.scenario.max_model_len) == ("openai-community/gpt2", 1024)
+    assert len(decoded.problems) == problems
+    assert decoded.scenario.shared_prefix_tokens == (600 if more == "&sp=600" else 0)
+
+
+def test_a_prompt_of_the_starting_point_gives_way_to_the_context_of_the_link():
+    decoded = from_query("ctx=512&u=9", Scenario(shared_prefix_tokens=1000))
+    assert decoded.scenario == Scenario(max_model_len=512, users=9)
+    assert "shared_prefix_tokens = 1000" in decoded.problems[0]
 
 
 def test_a_link_of_the_first_format_opens_the_same_plan():

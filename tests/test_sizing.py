@@ -440,3 +440,56 @@ def test_remedies_join_fewer_bits_and_more_gpus():
         "weights in fp8 with tensor_parallel_size 4",
         "weights in int4_g128 with tensor_parallel_size 2",
     )
+
+
+def test_graphs_that_find_no_room_stop_vllm_at_their_capture() -> None:
+    # All of an RTX 4090 is budgeted: at the capture the activations of the profile run are free again, 0.47 GiB for
+    # Llama 8B before v0.21, and the graphs need more.
+    tight = plan(LLAMA, gpu=get_gpu("RTX 4090"), gpu_memory_utilization=1.0, max_num_batched_tokens=2048)
+    held = tight.weights_bytes + tight.kv_pool_bytes + tight.non_torch_bytes
+    assert tight.total_bytes - held < tight.cuda_graph_bytes
+    assert tight.outcome == "oom_at_graph_capture"
+    assert not tight.starts
+    assert "while capturing CUDA graphs" in tight.refusal
+    advised = float(tight.remedies[0].removeprefix("gpu_memory_utilization "))
+    assert plan(LLAMA, gpu=get_gpu("RTX 4090"), gpu_memory_utilization=advised, max_num_batched_tokens=2048).starts
+    assert plan(LLAMA, gpu=get_gpu("RTX 4090"), gpu_memory_utilization=1.0, cuda_graphs=False).starts
+
+
+@pytest.mark.parametrize("family", ["trtllm", "tgi"])
+def test_an_engine_that_forgets_its_graphs_is_short_of_a_full_step(family: str) -> None:
+    # 70 B in 16 bits on an H200: 1 − share of what is free after loading is less than the graphs take.
+    made = plan("meta-llama/Llama-3.1-70B-Instruct", family=family, gpu=get_gpu("H200 SXM"), version="1.2")
+    parts = made.weights_bytes + made.activation_bytes + made.non_torch_bytes + made.kv_pool_bytes
+    assert made.starts
+    assert made.is_short == (parts + made.cuda_graph_bytes > made.total_bytes)
+    assert made.is_short
+    assert not plan(LLAMA, family=family, gpu=get_gpu("H200 SXM"), version="1.2").is_short
+
+
+@pytest.mark.parametrize("family", ["vllm", "sglang", "trtllm", "tgi", "llamacpp"])
+def test_the_budget_holds_what_it_says(family: str) -> None:
+    made = plan(LLAMA, family=family, version="1.2" if family == "trtllm" else "0.19.0")
+    pool = made.budget_bytes - made.weights_bytes
+    if made.activations_in_budget:
+        pool -= made.activation_bytes + made.non_torch_bytes
+    assert made.kv_pool_bytes <= pool * (1 + 1e-9)
+    assert made.activations_in_budget == (family != "sglang")
+    text = next(formula for formula in made.formulas if formula.name == "budget")
+    assert text.value * GIB == pytest.approx(made.budget_bytes)
+    product = eval(text.substituted.replace("×", "*").replace("−", "-"))
+    assert product == pytest.approx(text.value, abs=0.02)
+
+
+@pytest.mark.parametrize("family", ["vllm", "sglang", "trtllm", "tgi", "llamacpp"])
+def test_a_gpu_that_others_fill_has_no_negative_budget(family: str) -> None:
+    made = plan_memory(
+        get_model(LLAMA),
+        get_gpu("L4"),
+        EngineSettings(family=family, version="0.19.0"),
+        Parallelism(),
+        max_model_len=8192,
+        occupied_bytes=22.4 * GIB,  # the driver shows 22.1 of 22.5 GiB
+    )
+    assert made.budget_bytes >= 0
+    assert not made.starts

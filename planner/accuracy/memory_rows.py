@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -55,7 +55,6 @@ class MemoryCase:
     kv_cache_dtype: str
     draft_model: ModelShape | None = None
     occupied_bytes: float = 0.0
-    assumptions: tuple[str, ...] = field(default=())
 
 
 def read_case(row: dict[str, str]) -> MemoryCase:

@@ -57,7 +57,7 @@ def _chain_title(decisive: ChainLink, num_gpus: int, *, level: bool) -> str:
     if decisive.gpus == num_gpus:
         return f"{have}, decided by {reason}"
     if math.isinf(decisive.gpus):
-        return f"{have}; for {reason} no number would do"
+        return f"{have}; {reason}: no number would do"
     return f"{have}; {reason} asks for {format_number(decisive.gpus)}"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from planner.charts.style import COLOUR, HATCH, Chart, bars, figure, label, layout, legend_below, line_at
 from planner.engine import KvReservation
 from planner.memory_plan import MemoryPlan
-from planner.sizing.verdict import PARTLY_ON_CPU, REFUSED_DIVISION, REFUSED_FREE_MEMORY, REFUSED_STATES
+from planner.sizing.verdict import OOM_CAPTURE, PARTLY_ON_CPU, REFUSED_DIVISION, REFUSED_FREE_MEMORY, REFUSED_STATES
 from planner.units import GIB, format_number, format_percent
 
 GROUP_TITLES = {
@@ -31,7 +31,9 @@ GROUP_TITLES = {
 def parts(
     memory: MemoryPlan, held_fraction: float | None = None, written_fraction: float | None = None
 ) -> list[tuple[str, str, float]]:
-    """Divide the GPU into (meaning, title, bytes), from the bottom up; they add up to its memory.
+    """Divide the GPU into (meaning, title, bytes), from the bottom up.
+
+    They add up to its memory, or to more where the engine runs short of it.
 
     Parameters
     ----------
@@ -67,6 +69,8 @@ def memory_finding(memory: MemoryPlan, held_fraction: float | None = None) -> st
     """What the memory bar shows, in a sentence."""
     if not memory.starts:
         return _refused_finding(memory)
+    if memory.is_short:
+        return f"A full step needs {-memory.free_bytes / GIB:.1f} GiB more than the GPU has"
     weights, pool = memory.weights_bytes / memory.total_bytes, memory.kv_pool_bytes / memory.total_bytes
     if held_fraction is not None and held_fraction > 0.9:
         return "The KV cache is full at the peak: memory limits this GPU"
@@ -87,6 +91,8 @@ def _refused_finding(memory: MemoryPlan) -> str:
         )
     if memory.outcome == REFUSED_FREE_MEMORY:
         return f"Other processes hold {memory.occupied_bytes / GIB:.1f} GiB of what the engine wants"
+    if memory.outcome == OOM_CAPTURE:
+        return f"Weights and KV cache leave no room for {memory.cuda_graph_bytes / GIB:.1f} GiB of CUDA graphs"
     if memory.outcome == REFUSED_DIVISION:
         return "The engine refuses this split before it takes any memory"
     if memory.kv_pool_bytes < 0:
@@ -153,7 +159,7 @@ def memory_bar(
         ],
         annotations=[
             label(
-                f"engine's budget {limit:.1f}",
+                f"engine's budget {limit:.1f}" if memory.activations_in_budget else f"weights and KV up to {limit:.1f}",
                 limit,
                 1.02,
                 COLOUR["target"],

@@ -124,8 +124,12 @@ def kv_use(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
 
 def waits(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
     """Median and 95th percentile of the time from arrival to the last token."""
-    best = min(reversed(outcomes), key=lambda item: item.metrics.e2e_s.p95)
-    worst = max(item.metrics.e2e_s.p95 for item in outcomes)
+    finite = [item for item in outcomes if math.isfinite(item.metrics.e2e_s.p95)] or list(outcomes)
+    best = min(reversed(finite), key=lambda item: item.metrics.e2e_s.p95)
+    worst = max(item.metrics.e2e_s.p95 for item in finite)
+    title = (
+        f"{best.title}, the shortest wait: 95 of 100 requests are done within {format_duration(best.metrics.e2e_s.p95)}"
+    )
     traces = []
     for name in ("p50", "p95"):
         values = [getattr(item.metrics.e2e_s, name) for item in outcomes]
@@ -142,8 +146,7 @@ def waits(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
             )
         )
     return Chart(
-        title=f"{best.title}, the shortest wait: 95 of 100 requests are done within "
-        f"{format_duration(best.metrics.e2e_s.p95)}",
+        title=title if math.isfinite(worst) else "No request is finished under any policy",
         subtitle="Arrival to last token at the offered rate (log)",
         figure=figure(
             traces,

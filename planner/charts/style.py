@@ -84,6 +84,8 @@ def legend_below(width_px: int = 90, *, columns: int = 0) -> dict[str, Any]:
 
 def log_ticks(low: float, high: float, write: Callable[[float], str]) -> dict[str, Any]:
     """Ticks of a logarithmic axis at 1, 2 and 5 (1 alone over many decades), each written in words."""
+    if not (math.isfinite(low) and math.isfinite(high)):  # nothing to show
+        low, high = 0.1, 1.0
     low, high = max(low, 1e-9), max(high, 1e-9)
     steps = (1, 2, 5) if math.log10(high / low) < 2.5 else (1,)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)

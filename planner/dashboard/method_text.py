@@ -39,7 +39,7 @@ FORMULAS = """
 | latency | discrete-event simulation of the engine's step loop on the drawn requests |
 | throughput | requests finished per second while the queue never empties, first and last tenth left out |
 | replicas | ⌈peak rate ÷ highest rate at which the targets hold⌉ + spare, confirmed by simulating the fleet |
-| USD per million tokens | GPUs × price × hours ÷ (requests × tokens per request) × 10⁶ |
+| USD per million tokens | GPUs × price × hours ÷ (requests finished in these hours × tokens per request) × 10⁶ |
 | break-even | bill ÷ API price of one request |
 """
 

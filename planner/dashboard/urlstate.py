@@ -15,14 +15,14 @@ import streamlit as st
 
 from planner.errors import InvalidInput
 from planner.scenario import CONFIG, Scenario, fields_by_name
-from planner.share import from_params, from_query, to_params, to_query
+from planner.share import COMPARED as OTHER
+from planner.share import from_params, from_query, is_compared, longest_context, to_params, to_query
 
 PREFIX = "s_"
 ECHO_S = 1.0  # how long our own write to the address bar may take to come back
 HISTORY = 50
-CONTEXT_MINIMUM = 16
-OTHER = "vs"  # link name of the plan that this one is compared with: its query, whole
-YIELDING = ("draft_model", "attention_data_parallel_size")  # settings that give way to another model
+#: settings that give way to another model or a shorter context
+YIELDING = ("draft_model", "attention_data_parallel_size", "shared_prefix_tokens")
 # When an error names no widget (a derived value), the change most likely behind it.
 BLAME = ("model_config", "model", "gpu", "engine", "tensor_parallel_size", "pipeline_parallel_size")
 
@@ -88,7 +88,7 @@ def settle(before: Scenario, wanted: dict[str, Any]) -> Current:
             if error.field == "max_model_len" and _clamp_context(before, changes, error, errors):
                 continue
             if error.field in YIELDING and error.field not in changes:
-                # Another model was chosen, which does not go with an older setting: the model goes first.
+                # Another model or context was chosen, which does not go with an older setting: it goes first.
                 errors[error.field] = f"{error} Planned without."
                 changes[error.field] = fields_by_name()[error.field].default
                 continue
@@ -105,12 +105,9 @@ def _clamp_context(before: Scenario, changes: dict[str, Any], error: InvalidInpu
     # A model with a shorter context than the one asked for: plan with its longest rather than refuse the model.
     if "max_model_len" in errors:
         return False
-    try:
-        limit = before.replace(**{**changes, "max_model_len": CONTEXT_MINIMUM}).model_shape.max_position_embeddings
-    except InvalidInput:
-        return False
+    limit = longest_context(before, changes)
     asked = changes.get("max_model_len", before.max_model_len)
-    if not isinstance(asked, int) or asked <= limit:
+    if limit is None or not isinstance(asked, int) or asked <= limit:
         return False
     errors["max_model_len"] = f"{error} Planned with {limit:,}."
     changes["max_model_len"] = limit
@@ -129,8 +126,8 @@ def load() -> None:
         echo = time.monotonic() - state["_history"].get(tuple(query.items()), -9.0) < ECHO_S
         take = moved and not echo and values() == state["_values"]
     if take:
-        decoded = from_params({name: text for name, text in query.items() if name != OTHER})
-        if OTHER in query:
+        decoded = from_params(query)
+        if is_compared(OTHER, query.get(OTHER, "0")):
             compare_with(query[OTHER])
         state["_saved"], state["_problems"], state["_url"] = decoded.scenario, decoded.problems, query
         state.setdefault("_history", {})

@@ -15,10 +15,11 @@ import numpy as np
 
 from planner.errors import InvalidInput
 from planner.simulation.records import Requests
+from planner.units import SECONDS_PER_DAY
 
 MOONCAKE_BLOCK_TOKENS = 512
 MAX_TOKENS = 10_000_000  # the longest context window that a model is published with
-MAX_SPAN_S = 366 * 86_400.0
+MAX_SPAN_S = 366 * SECONDS_PER_DAY
 MAX_TIME_S = 1e14  # a clock in milliseconds, microseconds even, still counts finer than a step
 _CLOCK = re.compile(r"(?P<whole>[^.]+?)(?:\.(?P<fraction>\d+))?(?P<zone>Z|[+-]\d\d:?\d\d)?")
 
@@ -216,8 +217,8 @@ def _check_span(times: list[tuple[float, int]], column: str) -> None:
     """Refuse a trace that spans years: one wrong time, or two clocks in one file."""
     (first_s, first), (last_s, last) = min(times), max(times)
     if last_s - first_s > MAX_SPAN_S:
-        between = f"{(last_s - first_s) / 86_400:,.4g} days between lines {first} and {last}"
-        valid = f"times within {MAX_SPAN_S / 86_400:.0f} days of each other"
+        between = f"{(last_s - first_s) / SECONDS_PER_DAY:,.4g} days between lines {first} and {last}"
+        valid = f"times within {MAX_SPAN_S / SECONDS_PER_DAY:.0f} days of each other"
         raise InvalidInput(f"trace line {max(first, last)}, {column}", between, valid)
 
 

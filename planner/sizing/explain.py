@@ -8,9 +8,9 @@ import math
 from planner.engine import EngineSettings
 from planner.memory_plan import Formula
 from planner.sizing.overheads_text import activation_text, graphs_text, non_torch_text
-from planner.sizing.ranks import Demand
+from planner.sizing.ranks import SGLANG_CONTEXT_BYTES, Demand
 from planner.sizing.runtime import visible_memory_bytes
-from planner.sizing.verdict import REFUSED_DIVISION, REFUSED_FREE_MEMORY, Verdict, judge
+from planner.sizing.verdict import OOM_CAPTURE, REFUSED_DIVISION, REFUSED_FREE_MEMORY, Verdict, judge
 from planner.units import GIB, MIB, format_number
 
 NARROWER = ("fp8", "int4_g128")
@@ -18,6 +18,14 @@ GGUF = ("gguf_q8_0", "gguf_q4_k_m")
 HIGHEST_UTILIZATION = 0.97
 CONTEXT_STEP = 1024
 BUDGET_SOURCE = "vLLM gpu_worker.py: budget = share × device memory"
+BUDGET_SOURCES = {
+    "vllm": BUDGET_SOURCE,
+    "sglang": "SGLang server_args.py and model_runner.py: mem_fraction_static",
+    "trtllm": "TensorRT-LLM: free_gpu_memory_fraction of what is free after loading",
+    "tgi": "TGI flash_causal_lm.py: a share of what is free after warm-up",
+    "llamacpp": "llama.cpp: every slot's context is reserved at once",
+    "generic": BUDGET_SOURCE,
+}
 CACHE_SOURCE = "vLLM kv_cache_utils.py and kv_cache_interface.py"
 
 
@@ -49,10 +57,11 @@ def _memory_formulas(demand: Demand, verdict: Verdict) -> tuple[Formula, ...]:
     rank, resolved = verdict.rank, verdict.resolved
     parts = " + ".join(f"{group} {_gib(size)}" for group, size in rank.stage.weights_by_group if size > 0.005 * GIB)
     total, share = visible_memory_bytes(demand.gpu), resolved.gpu_memory_utilization
+    family = resolved.edition.family
     symbols, values = _pool_terms(demand, verdict)
     rows = (
         ("weights", "Σ parameters × bits ÷ 8, each at its share per GPU", parts, rank.weights_bytes, "tensor groups"),
-        ("budget", "utilization × device memory", f"{share:g} × {_gib(total)}", rank.budget_bytes, BUDGET_SOURCE),
+        ("budget", *_budget_terms(demand, share, total), rank.budget_bytes, BUDGET_SOURCES[family]),
         ("activation", *activation_text(demand, verdict), rank.activation_bytes, "published start-up logs, ± 5 %"),
         ("non_torch", *non_torch_text(demand, verdict), rank.non_torch_bytes, "published start-up logs, ± 0.1 GiB"),
         ("cuda_graphs", *graphs_text(demand, verdict), rank.cuda_graph_bytes, "published start-up logs, ± 20 %"),
@@ -62,6 +71,22 @@ def _memory_formulas(demand: Demand, verdict: Verdict) -> tuple[Formula, ...]:
         Formula(name=name, expression=expression, substituted=text or "0", value=value / GIB, unit="GiB", source=source)
         for name, expression, text, value, source in rows
     )
+
+
+def _budget_terms(demand: Demand, share: float, total: float) -> tuple[str, str]:
+    """What the engine's family sets aside, in symbols and with values."""
+    family, taken = demand.engine.family, demand.occupied_bytes
+    others, held = (" − other processes", f" − {_gib(taken)}") if taken else ("", "")
+    if family == "sglang":
+        return (
+            f"static fraction × (device memory − context{others}), for weights and cache",
+            f"{share:g} × ({_gib(total)} − {_gib(SGLANG_CONTEXT_BYTES)}{held})",
+        )
+    if family in ("trtllm", "tgi"):
+        return "device memory", _gib(total)
+    if family == "llamacpp":
+        return f"device memory{others}", f"{_gib(total)}{held}"
+    return "utilization × device memory", f"{share:g} × {_gib(total)}"
 
 
 def _pool_terms(demand: Demand, verdict: Verdict) -> tuple[str, str]:
@@ -166,6 +191,10 @@ def _setting_remedies(demand: Demand, verdict: Verdict) -> list[str]:
                 starts = _starts(demand, engine={"gpu_memory_utilization": middle / 100})
                 low, high = (low, middle) if starts else (middle, high)
             found.append(f"gpu_memory_utilization {high / 100:g}")
+    if verdict.outcome == OOM_CAPTURE:
+        shares = (percent / 100 for percent in range(int(share * 100 - 0.5), 0, -1))
+        highest = next((less for less in shares if _starts_with_share(demand, less)), None)
+        found += [f"gpu_memory_utilization {highest:g}"] if highest else []
     if verdict.outcome == REFUSED_FREE_MEMORY:
         total = visible_memory_bytes(demand.gpu)
         lower = math.floor((1 - demand.occupied_bytes / total) * 100) / 100
@@ -181,6 +210,10 @@ def _setting_remedies(demand: Demand, verdict: Verdict) -> list[str]:
         if _starts(demand, engine=small):
             found.append("max_num_seqs 64 and max_num_batched_tokens 2,048")
     return found
+
+
+def _starts_with_share(demand: Demand, share: float) -> bool:
+    return _starts(demand, engine={"gpu_memory_utilization": share})
 
 
 def _hardware_remedies(demand: Demand) -> list[str]:

@@ -163,6 +163,7 @@ def _planned(
         logged_kv_blocks=blocks,
         blocks_per_sequence=verdict.blocks_per_sequence,
         occupied_bytes=0.0 if counts_others_as_own(resolved.edition) else demand.occupied_bytes,
+        activations_in_budget=resolved.edition.family != "sglang",
         offloaded_kv_tokens=offloaded_tokens(demand, verdict),
     )
 

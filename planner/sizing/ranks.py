@@ -314,14 +314,18 @@ def _rank(
         other += 0.0 if resolved.edition.since(FREE_MEMORY_CHECK) else taken
         pool = budget - weights - activation - other - (graphs if in_budget else 0.0)
     elif family == "sglang":  # weights and pool share the static fraction, the rest runs in what remains
-        budget = share * (total - SGLANG_CONTEXT_BYTES - taken)
+        budget = share * max(0.0, total - SGLANG_CONTEXT_BYTES - taken)
         pool = budget - weights
     elif family in ("trtllm", "tgi"):  # a share of what is free after loading
         free = total - taken - weights - activation - other
         pool = share * free * (1 - (TRTLLM_RESERVED_SHARE if family == "trtllm" else 0.0))
         budget = total
     elif family == "llamacpp":  # every slot's context is reserved at once
-        activation, other, budget = _llamacpp_buffers(demand.model, resolved), LLAMACPP_HEADROOM_BYTES, total - taken
+        activation, other, budget = (
+            _llamacpp_buffers(demand.model, resolved),
+            LLAMACPP_HEADROOM_BYTES,
+            max(0.0, total - taken),
+        )
         pool = reserved_pool(demand, resolved, stage, demand.max_model_len)
         layout = reserved_layout(
             layout, pool, demand.max_model_len, resolved.max_num_seqs, min(resolved.block_size, demand.max_model_len)

@@ -21,7 +21,9 @@ REFUSED_STATES = "refused_mamba_blocks"
 REFUSED_DIVISION = "refused_parallelism"
 REFUSED_FREE_MEMORY = "refused_free_memory"
 OOM = "oom_at_startup"
+OOM_CAPTURE = "oom_at_graph_capture"
 PARTLY_ON_CPU = "started_partly_on_cpu"
+RAISES_AT_CAPTURE = ("vllm", "sglang")  # the others log it, or profile again, and serve without the graphs
 STATE_CHECK_SINCE = (0, 19)  # vLLM refuses when max_num_seqs exceeds the state blocks
 FRAMEWORK_FREE_BYTES = 0.35 * GIB  # driver and context: never available to the engine
 
@@ -121,7 +123,7 @@ def _outcome(demand: Demand, resolved: Resolved, rank: Rank, blocks: int, longes
     if reason:
         return outcome, reason
     needed = checked_blocks(demand, resolved, rank, demand.max_model_len)
-    total -= demand.occupied_bytes
+    total = max(0.0, total - demand.occupied_bytes)
     if family == "llamacpp":
         used = rank.weights_bytes + rank.pool_bytes + rank.activation_bytes + rank.non_torch_bytes
         if used > total:
@@ -155,7 +157,19 @@ def _outcome(demand: Demand, resolved: Resolved, rank: Rank, blocks: int, longes
         return REFUSED_STATES, (
             f"max_num_seqs ({resolved.max_num_seqs}) exceeds available Mamba cache blocks ({blocks})."
         )
-    return STARTED, ""
+    return _at_capture(rank, family, total)
+
+
+def _at_capture(rank: Rank, family: str, free: float) -> tuple[str, str]:
+    """Whether the CUDA graphs find room beside weights, cache and runtime; activations of the profile run are free."""
+    room = free - rank.weights_bytes - rank.pool_bytes - rank.non_torch_bytes
+    if family not in RAISES_AT_CAPTURE or not rank.cuda_graph_bytes or rank.cuda_graph_bytes <= room:
+        return STARTED, ""
+    return OOM_CAPTURE, (
+        "torch.OutOfMemoryError: CUDA out of memory while capturing CUDA graphs: "
+        f"{rank.cuda_graph_bytes / GIB:.2f} GiB are needed, {max(0.0, room) / GIB:.2f} of {free / GIB:.2f} GiB are "
+        "free."
+    )
 
 
 def longest_context(demand: Demand, resolved: Resolved, rank: Rank) -> int:

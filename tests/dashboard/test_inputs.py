@@ -52,6 +52,18 @@ def test_an_invalid_field_keeps_its_last_valid_value_and_the_others_are_taken():
     assert "0" in now.errors["users"]
 
 
+def test_a_long_system_prompt_gives_way_to_a_shorter_context():
+    before = Scenario(shared_prefix_tokens=5000)
+    now = urlstate.settle(before, values(shared_prefix_tokens=5000, max_model_len=4096))
+    assert (now.scenario.max_model_len, now.scenario.shared_prefix_tokens) == (4096, 0)
+    assert "4,096" in now.errors["shared_prefix_tokens"]
+    refused = urlstate.settle(Scenario(), values(shared_prefix_tokens=9000))
+    assert refused.scenario == Scenario()
+    assert "shared_prefix_tokens = 9000" in refused.errors["shared_prefix_tokens"]
+    model = urlstate.settle(before, values(shared_prefix_tokens=5000, model="openai-community/gpt2"))
+    assert (model.scenario.model, model.scenario.shared_prefix_tokens) == ("openai-community/gpt2", 0)
+
+
 def test_a_model_with_a_shorter_context_is_planned_with_its_longest():
     # GPT-2 has 1,024 positions (its config.json).
     now = urlstate.settle(Scenario(), values(model="openai-community/gpt2"))

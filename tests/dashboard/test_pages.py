@@ -109,3 +109,9 @@ def test_share_shows_a_link_that_decodes_to_the_scenario(open_app):
     assert not decoded.problems
     assert decoded.scenario == from_params(SHARED).scenario
     assert decoded.scenario != Scenario()
+
+
+@pytest.mark.parametrize("page", ["plan", "latency", "batching", "fleet"])
+def test_a_traffic_that_does_not_fit_at_all_keeps_the_page(open_app, page):
+    # Every prompt is longer than the context of 8,192 tokens: nothing is finished, so nothing has a price or a wait.
+    assert clean(open_app({"v": "1", "l": "constant", "p": "9000"}, page)).subheader[0].value
