@@ -168,7 +168,7 @@ def chain(done: Plan) -> tuple[ChainLink, ...]:
             f"{format_number(fit)} fit on one replica",
         ),
         _throughput_link(done, rate, most),
-        _target_link(done, serving),
+        _target_link(done),
     ]
     if scenario.spare_replicas and scenario.num_replicas is None:
         links.append(
@@ -197,7 +197,7 @@ def _throughput_link(done: Plan, rate: float, most: float) -> ChainLink:
     )
 
 
-def _target_link(done: Plan, serving: int) -> ChainLink:
+def _target_link(done: Plan) -> ChainLink:
     curve, needed, per_replica = done.curve, done.replicas_for_slo, done.scenario.parallelism.gpus_per_replica
     assert curve is not None
     alone = f"one replica holds the targets up to {format_number(curve.slo_rate_rps)} req/s"
@@ -207,12 +207,13 @@ def _target_link(done: Plan, serving: int) -> ChainLink:
         )
     if not done.scenario.is_open_loop:
         detail = f"{counted(needed, 'replica')} hold{'s' if needed == 1 else ''} the targets for {_clients(done)}"
-    elif done.slo_met and needed > serving:
-        needed, detail = serving, f"{serving:,} replicas hold them together; {alone}"
-    elif not done.slo_met and needed <= serving:
-        needed, detail = serving + 1, f"more than {counted(serving, 'replica')}, which miss them; {alone}"
-    elif curve.slo_rate_rps:
+    elif curve.slo_rate_rps * needed >= done.scenario.peak_rate_rps * (1 - 1e-9):
         detail = alone
+    elif curve.slo_rate_rps:
+        together = f"{counted(needed, 'replica')} hold{'s' if needed == 1 else ''} them all"
+        detail = (
+            f"{together}; in the sweep one replica holds the targets up to {format_number(curve.slo_rate_rps)} req/s"
+        )
     else:
         detail = f"bursts overrun a single replica at any mean rate; {needed} share them"
     return ChainLink(reason="Latency target", gpus=float(needed * per_replica), detail=detail)
@@ -270,7 +271,7 @@ def reasons(done: Plan) -> tuple[str, ...]:
     assert done.curve is not None
     assert done.cost is not None
     said = [_why_so_many(done)]
-    if done.replicas_for_slo is None:
+    if done.replicas_for_slo is None and not done.slo_met:
         said.append(_why_not_even_idle(done))
     elif done.slo_met and done.curve.slo_rate_rps and done.scenario.is_open_loop:
         room = done.curve.slo_rate_rps * serving_replicas(done)

@@ -77,7 +77,7 @@ def plan(scenario: Scenario, *, requests: Requests | None = None) -> Plan:
         base,
         num_replicas=bought,
         num_gpus=bought * scenario.parallelism.gpus_per_replica,
-        replicas_for_slo=fleet.replicas_for_slo if open_loop else fewest_sharing(scenario, replica, requests),
+        replicas_for_slo=replicas_for_targets(scenario, replica, requests, fleet, trace, met=met),
         metrics=metrics,
         result=fleet.result,
         curve=fleet.curve,
@@ -172,6 +172,24 @@ def _as_in_the_fleet(curve: LoadCurve, peak_rate_rps: float, replicas: int) -> L
     ceiling = math.inf if replicas == 1 else peak_rate_rps / (replicas - 1) * (1 - 1e-9)
     rate = min(max(curve.slo_rate_rps, peak_rate_rps / replicas), ceiling)
     return dataclasses.replace(curve, slo_rate_rps=rate)
+
+
+def replicas_for_targets(
+    scenario: Scenario, replica: Replica, requests: Requests, fleet: Deployment, trace: Requests | None, *, met: bool
+) -> int | None:
+    """Fewest replicas that hold the targets, in agreement with what the fleet's own simulation found.
+
+    A load curve of one replica does not show that several share bursts. So a fleet that holds the targets is
+    enough whatever the curve says, and where the user's own number misses them, more are tried.
+    """
+    needed, serving = fleet.replicas_for_slo, fleet.num_serving
+    if not scenario.is_open_loop:
+        return fewest_sharing(scenario, replica, requests)
+    if met:
+        return min(needed or serving, serving)
+    if scenario.num_replicas is not None and (needed is None or needed <= serving):
+        return fleet_size(scenario, replica, requests, serving + 1, trace, serving + 1)
+    return needed
 
 
 def as_traced(scenario: Scenario, trace: Requests) -> Scenario:

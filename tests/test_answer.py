@@ -99,6 +99,9 @@ def test_the_cache_is_held_by_who_runs_not_by_who_waits():
         {"users": 3000, "num_replicas": 1},
         {"users": 3000, "spare_replicas": 1},
         {"demand": "rate", "rate_rps": 30.0, "arrivals": "bursty", "burst_cv": 8.0},
+        {"demand": "rate", "rate_rps": 30.0, "arrivals": "bursty", "burst_cv": 8.0, "num_replicas": 1},
+        {"engine": "ollama", "users": 20, "arrivals": "bursty", "num_replicas": 20},
+        {"engine": "ollama", "users": 20, "arrivals": "bursty", "num_replicas": 1},
         {"ttft_target_s": 0.01},
         {"arrivals": "closed", "ttft_target_s": 0.01},
         {"timeout_s": 1.0},
@@ -116,6 +119,7 @@ def test_the_chain_agrees_with_the_verdict(changes):
         assert "decided by" not in title
         assert "enough" not in title
         assert "sets the number" not in done.reasons[0]
+    assert done.slo_met == (done.replicas_for_slo is not None and done.replicas_for_slo <= serving_replicas(done))
     told = any("Even a" in reason or "No prompt" in reason for reason in done.reasons)
     assert told == (done.replicas_for_slo is None)
 
