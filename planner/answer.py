@@ -253,6 +253,12 @@ def headline(done: Plan) -> str:
     numbers = ", ".join([*told, f"{format_usd(done.cost.usd_per_million_tokens)} per million tokens"])
     if done.slo_met:
         return f"{fleet} {'serve' if done.num_gpus > 1 else 'serves'} {who}: {numbers}."
+    assert done.curve is not None
+    most = done.curve.capacity_rps * serving_replicas(done)
+    if scenario.is_open_loop and most < scenario.peak_rate_rps:
+        return (
+            f"{fleet} cannot keep up with {who}: at full throughput {format_number(most)} req/s, so the queue grows on."
+        )
     return (
         f"{fleet} cannot hold the targets for {who}: {numbers}; "
         f"{format_percent(metrics.slo_attainment)} of requests meet them{', ' if lost else ''}{lost}."
@@ -333,6 +339,11 @@ def _why_not_even_idle(done: Plan) -> str:
         return (
             f"Even an idle replica rejects {format_percent(refused)} of the requests, which count as missing the "
             f"targets: {no_help}, a longer context or shorter prompts do."
+        )
+    if idle.slo_attainment >= quantile:
+        return (
+            f"One replica holds the targets at its share of the rate, yet the router ({scenario.router.replace('_', ' ')}) "
+            f"deals requests so unevenly that some are overrun: {no_help}, another router or more different prompts do."
         )
     return (
         f"Even an idle replica meets both targets for only {format_percent(idle.slo_attainment)} of requests, "

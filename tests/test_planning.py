@@ -303,3 +303,17 @@ def test_attention_ranks_share_a_replica():
     assert run_at_once(two) == 2 * min(two.memory.typical_concurrency_paged, two.memory.max_num_seqs)
     done = plan(moe.replace(attention_data_parallel_size=2))
     assert done.num_gpus == 2 * done.num_replicas
+
+
+def test_a_fixed_fleet_beyond_its_capacity_does_not_keep_up():
+    done = plan(SMALL.replace(demand="rate", rate_rps=500.0, num_replicas=5, ttft_target_s=100.0, tpot_target_s=1.0))
+    assert 5 * done.curve.capacity_rps < 500
+    assert not done.slo_met
+    assert "cannot keep up" in done.headline
+
+
+def test_a_router_that_deals_unevenly_is_named():
+    # one common prefix: prefix affinity sends every request to the same replica, however many there are
+    done = plan(SMALL.replace(router="prefix_affinity", shared_prefix_tokens=500, demand="rate", rate_rps=60.0))
+    assert not done.slo_met
+    assert any("prefix affinity" in reason for reason in done.reasons)
