@@ -17,7 +17,7 @@ from planner.catalog.gpu_catalog import get_gpu, gpu_names
 from planner.errors import InvalidInput, PlannerError
 from planner.hardware import Gpu
 from planner.metrics import measure
-from planner.planning import Deployment, deploy, draw, gpu_price, mean_lengths, replica_of, size
+from planner.planning import Deployment, deploy, draw, gpu_price, mean_lengths, replica_of, served, size
 from planner.saturation import BISECTIONS, STEADY_SHARE, Replica, capacity_rps, meets
 from planner.scenario import CUSTOM, Scenario
 from planner.simulation.records import Requests
@@ -217,7 +217,8 @@ def confirmed(ranked: list[Candidate]) -> list[Candidate]:
         if open_item is None:
             break
         seen.add(open_item.scenario)
-        whole = judge(open_item, fleet_of(open_item, open_item.scenario.num_requests))
+        count = open_item.scenario.num_requests
+        whole = judge(open_item, fleet_of(open_item, count), count)
         ranked = _ranked(whole if item is open_item else item for item in ranked)
     return ranked
 
@@ -265,14 +266,14 @@ def fleet_of(item: Candidate, num_requests: int = SEARCH_REQUESTS) -> Deployment
     return deploy(short, replica_of(size(short, requests, explain=False)), requests)
 
 
-def judge(item: Candidate, fleet: Deployment | None = None) -> Candidate:
+def judge(item: Candidate, fleet: Deployment | None = None, num_requests: int = SEARCH_REQUESTS) -> Candidate:
     """Simulate one candidate: the highest rate that meets the targets, the replicas, the latency there.
 
     One replica at its share of the rate stands for the fleet. Where a fleet shares what a single replica
-    cannot bear (bursts, LoRA slots), or where one is given, the replicas are simulated together.
+    cannot bear (bursts, LoRA slots), or where one is given (of `num_requests`), the replicas are simulated together.
     """
     scenario = item.scenario
-    short = scenario.replace(num_requests=SEARCH_REQUESTS)
+    short = scenario.replace(num_requests=num_requests)
     requests = draw(short)
     level = scenario.service_level
     if fleet is None and (scenario.arrivals == "bursty" or scenario.num_lora_adapters):
@@ -295,8 +296,11 @@ def judge(item: Candidate, fleet: Deployment | None = None) -> Candidate:
             tpot_s=metrics.tpot_s.at(level.quantile),
         )
     priced = _priced(item, replicas + scenario.spare_replicas)
-    tokens_per_request = sum(mean_lengths(requests, scenario.max_model_len))
-    tokens = scenario.mean_rate_rps * scenario.hours_per_month * SECONDS_PER_HOUR * tokens_per_request
+    mean_rps, tokens_per_request = scenario.mean_rate_rps, sum(mean_lengths(requests, scenario.max_model_len))
+    if fleet is not None:
+        work = served(size(short, requests, explain=False), fleet)
+        mean_rps, tokens_per_request = work.mean_rps, work.mean_prompt_tokens + work.mean_output_tokens
+    tokens = mean_rps * scenario.hours_per_month * SECONDS_PER_HOUR * tokens_per_request
     return dataclasses.replace(
         priced,
         status="meets targets",

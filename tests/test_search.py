@@ -33,6 +33,7 @@ def test_what_leads_the_list_is_what_its_plan_says(found):
     for item in leaders:
         done = plan(item.scenario)
         assert (done.num_gpus, done.slo_met) == (item.num_gpus, True)
+        assert done.cost.usd_per_million_tokens == pytest.approx(item.usd_per_million_tokens, rel=1e-9)
 
 
 def test_every_candidate_is_accounted_for(found):
