@@ -257,7 +257,7 @@ def headline(done: Plan) -> str:
     most = done.curve.capacity_rps * serving_replicas(done)
     if scenario.is_open_loop and most < scenario.peak_rate_rps:
         return (
-            f"{fleet} cannot keep up with {who}: at full throughput {format_number(most)} req/s, so the queue grows on."
+            f"{fleet} cannot keep up with {who}: {format_number(most)} req/s is the most, so the queue keeps growing."
         )
     return (
         f"{fleet} cannot hold the targets for {who}: {numbers}; "
@@ -341,8 +341,9 @@ def _why_not_even_idle(done: Plan) -> str:
             f"targets: {no_help}, a longer context or shorter prompts do."
         )
     if idle.slo_attainment >= quantile:
+        router = scenario.router.replace("_", " ")
         return (
-            f"One replica holds the targets at its share of the rate, yet the router ({scenario.router.replace('_', ' ')}) "
+            f"One replica holds the targets at its share of the rate, yet the router ({router}) "
             f"deals requests so unevenly that some are overrun: {no_help}, another router or more different prompts do."
         )
     return (

@@ -314,6 +314,6 @@ def test_a_fixed_fleet_beyond_its_capacity_does_not_keep_up():
 
 def test_a_router_that_deals_unevenly_is_named():
     # one common prefix: prefix affinity sends every request to the same replica, however many there are
-    done = plan(SMALL.replace(router="prefix_affinity", shared_prefix_tokens=500, demand="rate", rate_rps=60.0))
+    done = plan(Scenario(router="prefix_affinity", shared_prefix_tokens=500, demand="rate", rate_rps=60.0))
     assert not done.slo_met
     assert any("prefix affinity" in reason for reason in done.reasons)
