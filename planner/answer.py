@@ -327,6 +327,12 @@ def _why_not_even_idle(done: Plan) -> str:
             f"Even an idle replica takes {format_duration(first)} to the first token and {format_duration(each)} per "
             f"token: {no_help}, a faster GPU, more tensor parallelism or a smaller model does."
         )
+    if idle.slo_attainment >= quantile and scenario.is_open_loop:
+        router = scenario.router.replace("_", " ")
+        return (
+            f"One replica holds the targets at its share of the rate, yet the router ({router}) "
+            f"deals requests so unevenly that some are overrun: {no_help}, another router or more different prompts do."
+        )
     left, refused = idle.num_abandoned / idle.num_requests, idle.num_rejected / idle.num_requests
     if left > 0 and left >= refused:
         limits = ((scenario.patience_s, "patience"), (scenario.timeout_s, "timeout"))
@@ -339,12 +345,6 @@ def _why_not_even_idle(done: Plan) -> str:
         return (
             f"Even an idle replica rejects {format_percent(refused)} of the requests, which count as missing the "
             f"targets: {no_help}, a longer context or shorter prompts do."
-        )
-    if idle.slo_attainment >= quantile:
-        router = scenario.router.replace("_", " ")
-        return (
-            f"One replica holds the targets at its share of the rate, yet the router ({router}) "
-            f"deals requests so unevenly that some are overrun: {no_help}, another router or more different prompts do."
         )
     return (
         f"Even an idle replica meets both targets for only {format_percent(idle.slo_attainment)} of requests, "
