@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from planner.answer import Plan, serving_replicas
+from planner.answer import Plan, offered_rps, serving_replicas
 from planner.share import to_query
 from planner.units import GIB, format_duration, format_number, format_percent, format_usd
 
@@ -15,7 +15,7 @@ def figures(done: Plan) -> tuple[tuple[str, str, str], ...]:
     if done.metrics is None or done.cost is None or done.curve is None:
         return ()
     m, q, serving = done.metrics, scenario.target_quantile, serving_replicas(done)
-    label = f"p{q * 100:g}"
+    label, room = f"p{q * 100:g}", done.curve.slo_rate_rps * serving  # of one replica's curve: bursts may say otherwise
     return (
         ("GPUs", f"{done.num_gpus}", f"{done.num_replicas} × {scenario.parallelism.gpus_per_replica} per replica"),
         (f"{label} TTFT", format_duration(m.ttft_s.at(q)), f"target {format_duration(scenario.ttft_target_s)}"),
@@ -23,7 +23,7 @@ def figures(done: Plan) -> tuple[tuple[str, str, str], ...]:
         ("Meet both targets", format_percent(m.slo_attainment), f"goodput {format_number(m.goodput_rps)} req/s"),
         (
             "Holds the targets up to",
-            f"{format_number(done.curve.slo_rate_rps * serving)} req/s" if done.curve.slo_rate_rps else "—",
+            f"{format_number(room)} req/s" if room and (done.slo_met or room < offered_rps(done)) else "—",
             f"full throughput {format_number(done.curve.capacity_rps * serving)} req/s",
         ),
         ("Per million tokens", format_usd(done.cost.usd_per_million_tokens), "input and output alike"),
