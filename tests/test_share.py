@@ -34,7 +34,7 @@ scenarios = st.builds(
 
 
 @given(scenarios)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_links_and_json_lose_nothing(scenario):
     for decoded in (from_query(to_query(scenario)), from_json(to_json(scenario))):
         assert decoded.scenario == scenario
@@ -92,13 +92,13 @@ def test_an_endless_link_is_cut_and_said_so():
 
 
 @given(st.dictionaries(st.text(max_size=8), st.text(max_size=30), max_size=8))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_no_link_ever_raises(params):
     assert isinstance(from_params(params).scenario, Scenario)
 
 
 @given(st.text(max_size=200))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_no_text_ever_raises(text):
     assert isinstance(from_query(text).scenario, Scenario)
 

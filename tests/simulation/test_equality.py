@@ -68,7 +68,7 @@ def test_they_agree_under_memory_pressure(block):
     assert preempted > 700  # the cases do exercise preemption and retraction
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.integers(min_value=10_000, max_value=1_000_000), st.booleans())
 def test_every_run_obeys_the_laws(seed, pressure):
     requests, engine, limits, table = random_case(seed, pressure=pressure)
