@@ -43,8 +43,12 @@ def _first_sight() -> DeltaGenerator:
     if "_scenario" not in st.session_state:
         with place.container():
             st.caption("Planning …")
-            st.metric("…", "", chart_data=[0, 1], chart_type="area")
-            nothing = {"data": [{"type": "scatter", "x": [0], "y": [0]}], "layout": {"height": 60}}
+            st.metric("…", "", chart_data=[0, 0], chart_type="line", label_visibility="collapsed")
+            unseen = {"visible": False}
+            nothing = {
+                "data": [{"type": "scatter", "x": [0], "y": [0], "mode": "markers", "marker": {"opacity": 0}}],
+                "layout": {"height": 60, "xaxis": unseen, "yaxis": unseen},
+            }
             st.plotly_chart(nothing, key="_first_sight", config={"displayModeBar": False}, alt="being computed")
     return place
 
@@ -81,9 +85,7 @@ def _planned(scenario: Scenario, errors: dict[str, str]) -> tuple[Scenario, dict
         if is_compiled():
             plan_for(scenario)
         else:
-            with st.spinner(
-                "Loading the simulator. On a new machine it is compiled once, which takes a minute or two."
-            ):
+            with st.spinner("Loading the simulator. After a fresh install it is compiled once: 10 to 20 seconds."):
                 plan_for(scenario)
     except PlannerError as error:
         field = getattr(error, "field", "") or "model"
