@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 
+from planner.dashboard import frames
 from planner.dashboard.opened import (
     band_sentence,
     group_parameters,
@@ -85,3 +86,10 @@ def test_the_band_is_in_the_figures_own_units():
     said = band_sentence(memory)
     for word in ("GiB", "tokens", "sequences"):
         assert word in said
+
+
+def test_published_ratios_stand_above_the_rows_without_one():
+    published = frames.paper_results()["published"].tolist()
+    known = [ratio for ratio in published if ratio != "—"]
+    assert len(known) >= 5  # Anyscale's three and PagedAttention's two at the least
+    assert published[: len(known)] == known
