@@ -295,8 +295,8 @@ def one_prompt_one_replica(scenario: Scenario) -> Finding | None:
         kind="few_prefixes",
         severity="warning",
         field="router",
-        text=f"With prefix affinity, {few} system prompt{'s' if few > 1 else ''} can keep at most {few} "
-        f"replica{'s' if few > 1 else ''} busy; the others stay idle.",
+        text=f"With prefix affinity, {counted(few, 'system prompt')} can keep at most {counted(few, 'replica')} busy; "
+        "the others stay idle.",
     )
 
 
@@ -336,7 +336,7 @@ def lora_slots(scenario: Scenario, metrics: ServingMetrics) -> Finding | None:
         kind="lora_slots",
         severity="warning",
         field="max_loras",
-        text=f"{scenario.num_lora_adapters:,} LoRA adapters share {slots:,} slot{'s' if slots > 1 else ''} on each "
+        text=f"{scenario.num_lora_adapters:,} LoRA adapters share {counted(slots, 'slot')} on each "
         "replica: a request waits until its adapter may enter. More adapters per batch would end that, for memory.",
     )
 

@@ -22,7 +22,7 @@ from planner.saturation import BISECTIONS, STEADY_SHARE, Replica, capacity_rps, 
 from planner.scenario import CUSTOM, Scenario
 from planner.simulation.records import Requests
 from planner.simulation.workload import with_rate
-from planner.units import SECONDS_PER_HOUR, format_number, format_usd
+from planner.units import SECONDS_PER_HOUR, counted, format_number, format_usd
 
 SEARCH_REQUESTS = 600
 TENSOR_PARALLEL = (1, 2, 4, 8)
@@ -414,12 +414,12 @@ def _change(label: str, varied: Scenario, base: Candidate, done: Candidate) -> C
             scenario=varied,
             num_gpus=done.num_gpus,
             usd_per_month=done.usd_per_month,
-            text=f"meets the targets with {done.num_gpus} GPU{'s' if done.num_gpus > 1 else ''}",
+            text=f"meets the targets with {counted(done.num_gpus, 'GPU')}",
         )
     difference = done.num_gpus - base.num_gpus
     text = "no change"
     if difference:
-        text = f"{'adds' if difference > 0 else 'saves'} {abs(difference)} GPU{'s' if abs(difference) > 1 else ''}"
+        text = f"{'adds' if difference > 0 else 'saves'} {counted(abs(difference), 'GPU')}"
     money = (done.usd_per_month or 0.0) - (base.usd_per_month or 0.0)
     if abs(money) > 0.5:
         text += f" ({'+' if money > 0 else '−'}{format_usd(abs(money))} a month)"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner.errors import InvalidInput
 from planner.model import Experts, Layer, Linear, Mixer, MixerKind, TensorGroup
@@ -273,10 +273,7 @@ def kda_mixer(fields: Fields) -> tuple[Mixer, tuple[Linear, ...], int]:
     kernel = section.integer("short_conv_kernel_size", 4)
     width = heads * head_dim
     state = TensorGroup.STATE
-    linears = tuple(
-        Linear(name=x.name, group=state, in_features=x.in_features, out_features=x.out_features, shard=x.shard)
-        for x in gqa_linears(hidden, heads, heads, head_dim)
-    )
+    linears = tuple(replace(linear, group=state) for linear in gqa_linears(hidden, heads, heads, head_dim))
     for name in ("f", "g"):  # decay and output gates, low rank
         linears += (
             replicated_linear(f"{name}_a_proj", state, hidden, head_dim, quantizable=False),

@@ -6,6 +6,8 @@ of Hugging Face transformers; parameter counts are checked against the hub's tot
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from planner.errors import InvalidInput
 from planner.model import Layer, Linear, Mixer, MixerKind, Shard, TensorGroup
 from planner.model_config.blocks import gqa_linears, mlp_linears
@@ -25,7 +27,7 @@ def granite_hybrid_layers(fields: Fields) -> list[Layer]:
     experts, feed, small = None, shared, 0
     if fields.integer("num_experts", 0, at_least=0):
         experts, routed, small = feed_forward(fields, LLAMA, True)
-        feed = routed + tuple(_in_group(linear, TensorGroup.SHARED_EXPERT) for linear in shared)
+        feed = routed + tuple(replace(linear, group=TensorGroup.SHARED_EXPERT) for linear in shared)
     made = {}
     for name in sorted(set(names)):
         if name == "mamba":
@@ -227,13 +229,3 @@ def lightning_layers(fields: Fields) -> list[Layer]:
     )
     linear = Layer(mixer=mixer, linears=linears + feed, experts=experts, norm_parameters=small + 2 * hidden + width)
     return [full if kind else linear for kind in kinds]
-
-
-def _in_group(linear: Linear, group: TensorGroup) -> Linear:
-    return Linear(
-        name=linear.name,
-        group=group,
-        in_features=linear.in_features,
-        out_features=linear.out_features,
-        shard=linear.shard,
-    )
