@@ -19,7 +19,7 @@ _RECORDS = (
     *("max_itl_s", "replica", "admitted_s"),
 )
 _TOTALS = ("num_steps", "busy_s", "prefill_tokens_computed", "prefix_tokens_hit", "decode_tokens", "num_slots")
-_RATES = ("output_tokens_per_s", "total_tokens_per_s", "requests_per_s", "goodput_rps")
+RATES = ("output_tokens_per_s", "total_tokens_per_s", "requests_per_s", "goodput_rps")
 _SHARES = ("slots_utilization", "kv_used_utilization", "kv_written_utilization", "busy_utilization")
 
 
@@ -27,11 +27,6 @@ def deal(count: int, num_replicas: int) -> tuple[int, ...]:
     """How many of `count` users or requests each replica gets, the larger shares first; they add up to `count`."""
     each, more = divmod(count, num_replicas)
     return tuple(each + (k < more) for k in range(num_replicas))
-
-
-def busy_replicas(count: int, num_replicas: int) -> int:
-    """Replicas that get a user or a request at all; the others stay idle."""
-    return min(count, num_replicas)
 
 
 def share_of_one(requests: Requests, num_replicas: int) -> Requests:
@@ -102,9 +97,7 @@ def serve_users(
     def total(name: str) -> float:
         return math.fsum(weight * getattr(item, name) for weight, item in zip(weights, alone, strict=True))
 
-    own: dict[str, Any] = {name: total(name) for name in _RATES} | {
-        name: total(name) / num_replicas for name in _SHARES
-    }
+    own: dict[str, Any] = {name: total(name) for name in RATES} | {name: total(name) / num_replicas for name in _SHARES}
     return merged, dataclasses.replace(measure(merged, level), **own)
 
 
@@ -162,6 +155,11 @@ def fewest(holds: Callable[[int], bool], most: int) -> int | None:
         if high >= most:
             return None
         low, high = high, min(2 * high, most)
+    return between(holds, low, high)
+
+
+def between(holds: Callable[[int], bool], low: int, high: int) -> int:
+    """Smallest number that holds, by bisection, where `low` does not and `high` does."""
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle, high)

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from planner.clients import busy_replicas, fewest, part, serve_users, with_idle
+from planner.clients import RATES, between, fewest, part, serve_users, with_idle
 from planner.metrics import ServingMetrics, measure
 from planner.saturation import Replica, meets, with_windows
 from planner.scenario import Scenario
@@ -83,7 +83,7 @@ def _serve_burst(
     scenario: Scenario, replica: Replica, requests: Requests, num_replicas: int
 ) -> tuple[SimulationResult, ServingMetrics]:
     """Deal a burst to the replicas; beyond 500 of them, 500 with their share stand for the whole."""
-    busy = busy_replicas(len(requests), num_replicas)
+    busy = min(len(requests), num_replicas)
     shown = min(busy, MAX_REPLICAS_OF_A_BURST)
     result = _routed(scenario, replica, part(requests, slice(0, math.ceil(len(requests) * shown / busy))), shown)
     metrics = _scaled(measure(result, scenario.service_level), busy / shown)
@@ -110,8 +110,7 @@ def fewest_sharing(scenario: Scenario, replica: Replica, requests: Requests) -> 
 
 def _scaled(metrics: ServingMetrics, factor: float) -> ServingMetrics:
     # Sixteen replicas stand for more: rates add up, latencies do not.
-    rates = ("output_tokens_per_s", "total_tokens_per_s", "requests_per_s", "goodput_rps")
-    return dataclasses.replace(metrics, **{name: getattr(metrics, name) * factor for name in rates})
+    return dataclasses.replace(metrics, **{name: getattr(metrics, name) * factor for name in RATES})
 
 
 def fleet_size(
@@ -164,10 +163,7 @@ def fleet_size(
         low, high = high, max(high + 1, math.ceil(high * 1.5))
         if high > 64 * max(1, guess, at_least):
             return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high
+    return between(holds, low, high)
 
 
 def first(requests: Requests, count: int) -> Requests:

@@ -71,7 +71,8 @@ def plan(scenario: Scenario, *, requests: Requests | None = None) -> Plan:
         usd_per_hour=price * scenario.parallelism.gpus_per_replica,
         timeline=True,
     )
-    cost = price_plan(base, bought * scenario.parallelism.gpus_per_replica, served(base, fleet))
+    work = served(scenario, fleet, base.mean_prompt_tokens, base.mean_output_tokens)
+    cost = price_plan(base, bought * scenario.parallelism.gpus_per_replica, work)
     met = meets(metrics, level) and not (open_loop and fleet.overloaded(scenario.peak_rate_rps))
     done = dataclasses.replace(
         base,
@@ -139,25 +140,24 @@ def deploy(scenario: Scenario, replica: Replica, requests: Requests, trace: Requ
     curve = load_curve(replica, _open(requests), level)
     needed = replicas_needed(scenario.peak_rate_rps, curve.slo_rate_rps) if open_loop else 1
     least = replicas_needed(scenario.peak_rate_rps, STEADY_SHARE * curve.capacity_rps) or 1
-    bought = scenario.num_replicas or (needed or least) + scenario.spare_replicas
-    serving = max(1, bought - scenario.spare_replicas) if scenario.num_replicas is None else bought
+    spare = 0 if scenario.num_replicas is not None else scenario.spare_replicas
+    serving = guess = scenario.num_replicas or needed or least
+    searched = open_loop and scenario.num_replicas is None
+    if searched:
+        needed = fleet_size(scenario, replica, requests, guess, trace, least)
+        serving = needed or guess
     result, metrics = operate(scenario, replica, requests, serving, trace)
-    if open_loop and scenario.num_replicas is None:
-        needed = fleet_size(scenario, replica, requests, serving, trace, least)
+    if searched and needed is not None:
+        while not meets(metrics, level) and serving < 2 * guess + 8:  # the search simulates fewer replicas
+            serving += max(1, serving // 20)
+            result, metrics = operate(scenario, replica, requests, serving, trace)
+        needed = serving if meets(metrics, level) else None
         if needed is not None:
-            result, metrics = operate(scenario, replica, requests, needed, trace)
-            while not meets(metrics, level) and needed < 2 * serving + 8:  # the search simulates fewer replicas
-                needed += max(1, needed // 20)
-                result, metrics = operate(scenario, replica, requests, needed, trace)
-            serving, bought = needed, needed + scenario.spare_replicas
-            if meets(metrics, level):
-                curve = _as_in_the_fleet(curve, scenario.peak_rate_rps, needed)
-            else:
-                needed = None
+            curve = _as_in_the_fleet(curve, scenario.peak_rate_rps, needed)
     return Deployment(
         curve=curve,
         replicas_for_slo=needed,
-        num_replicas=bought,
+        num_replicas=serving + spare,
         num_serving=serving,
         result=result,
         metrics=metrics,
@@ -184,7 +184,7 @@ def replicas_for_targets(
     """
     needed, serving = fleet.replicas_for_slo, fleet.num_serving
     if not scenario.is_open_loop:
-        return fewest_sharing(scenario, replica, requests)
+        return 1 if met and serving == 1 else fewest_sharing(scenario, replica, requests)
     if met:
         return min(needed or serving, serving)
     if scenario.num_replicas is not None and (needed is None or needed <= serving):
@@ -350,9 +350,9 @@ class Served:
     mean_output_tokens: float
 
 
-def served(base: Plan, fleet: Deployment) -> Served:
-    """What a fleet finishes of the requests; where it is not all, the lengths of the finished ones count."""
-    scenario, metrics = base.scenario, fleet.metrics
+def served(scenario: Scenario, fleet: Deployment, prompt: float, output: float) -> Served:
+    """What a fleet finishes of requests of these mean lengths; where not all, those of the finished ones count."""
+    metrics = fleet.metrics
     reached = metrics.requests_per_s
     mean = peak = reached
     complete = metrics.lost_fraction <= NEGLIGIBLE
@@ -364,7 +364,6 @@ def served(base: Plan, fleet: Deployment) -> Served:
         idle = fleet.curve.points[0].metrics if fleet.curve.points else metrics
         mean = min(scenario.mean_rate_rps * (1 - idle.lost_fraction), peak)
         complete = peak >= offered * (1 - NEGLIGIBLE)
-    prompt, output = base.mean_prompt_tokens, base.mean_output_tokens
     if not complete and reached > 0:
         output = metrics.output_tokens_per_s / reached
         prompt = metrics.total_tokens_per_s / reached - output

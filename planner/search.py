@@ -22,13 +22,13 @@ from planner.saturation import BISECTIONS, STEADY_SHARE, Replica, capacity_rps, 
 from planner.scenario import CUSTOM, Scenario
 from planner.simulation.records import Requests
 from planner.simulation.workload import with_rate
+from planner.sizing.verdict import REFUSED_STATES
 from planner.units import SECONDS_PER_HOUR, counted, format_number, format_usd
 
 SEARCH_REQUESTS = 600
 TENSOR_PARALLEL = (1, 2, 4, 8)
 KEPT = 30
 CONFIRMED, MOST_CONFIRMED = 5, 20  # leading rows that are simulated as plans, and how many may be tried for them
-REFUSED_STATES = "refused_mamba_blocks"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,9 +296,10 @@ def judge(item: Candidate, fleet: Deployment | None = None, num_requests: int = 
             tpot_s=metrics.tpot_s.at(level.quantile),
         )
     priced = _priced(item, replicas + scenario.spare_replicas)
-    mean_rps, tokens_per_request = scenario.mean_rate_rps, sum(mean_lengths(requests, scenario.max_model_len))
+    lengths = mean_lengths(requests, scenario.max_model_len)
+    mean_rps, tokens_per_request = scenario.mean_rate_rps, sum(lengths)
     if fleet is not None:
-        work = served(size(short, requests, explain=False), fleet)
+        work = served(short, fleet, *lengths)
         mean_rps, tokens_per_request = work.mean_rps, work.mean_prompt_tokens + work.mean_output_tokens
     tokens = mean_rps * scenario.hours_per_month * SECONDS_PER_HOUR * tokens_per_request
     return dataclasses.replace(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import difflib
 import json
-from dataclasses import fields
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -103,17 +103,12 @@ def get_model(name: str) -> ModelShape:
     if key not in _entries():
         row = _hub()[key]
         shape = model_from_config(_hub_config(row), key)
-        return _replaced(shape, published_parameters=int(row["parameters"]), source=HUB_SOURCE)
+        return replace(shape, published_parameters=int(row["parameters"]), source=HUB_SOURCE)
     entry = _entries()[key]
     shape = model_from_config(entry["config"], key)
     published = entry.get("published_parameters")
-    shape = _replaced(shape, published_parameters=published, source=entry.get("config_source", ""))
+    shape = replace(shape, published_parameters=published, source=entry.get("config_source", ""))
     return _with_measured_tower(shape)
-
-
-def _replaced(shape: ModelShape, **changes: Any) -> ModelShape:
-    values = {item.name: getattr(shape, item.name) for item in fields(shape) if item.init}
-    return ModelShape(**(values | changes))
 
 
 def _with_measured_tower(shape: ModelShape) -> ModelShape:
@@ -122,7 +117,7 @@ def _with_measured_tower(shape: ModelShape) -> ModelShape:
     if shape.published_parameters is None or len(others) == len(shape.estimated_fields):
         return shape
     tower = shape.published_parameters - shape.num_parameters
-    return _replaced(shape, vision_parameters=tower, estimated_fields=others) if tower > 0 else shape
+    return replace(shape, vision_parameters=tower, estimated_fields=others) if tower > 0 else shape
 
 
 def _hub_config(row: dict[str, str]) -> dict[str, Any]:

@@ -98,15 +98,16 @@ def _shown(name: str, value: Any) -> str:
 
 def asks_another_question(ours: Scenario, other: Scenario) -> bool:
     """Whether the two plans serve different traffic, so that their figures are not like for like."""
-    groups = {name: str(item.metadata["group"]) for name, item in fields_by_name().items()}
-    return any(groups[name] in ("traffic", "targets") for name in differing(ours, other))
+    known = fields_by_name()
+    return any(known[name].metadata["group"] in ("traffic", "targets") for name in differing(ours, other))
 
 
 def sentence(ours: Plan, other: Plan) -> str:
     """What the comparison comes to."""
+    if not ours.fits and not other.fits:
+        return "Neither plan starts"
     if not ours.fits or not other.fits:
-        who = "Neither plan starts" if not ours.fits and not other.fits else "Only one of the plans starts"
-        return who if ours.fits == other.fits else f"{who}: {'this one' if ours.fits else 'the other'}"
+        return f"Only one of the plans starts: {'this one' if ours.fits else 'the other'}"
     if not differing(ours.scenario, other.scenario):
         return "Both links open the same plan"
     assert ours.cost is not None

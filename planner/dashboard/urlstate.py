@@ -50,10 +50,9 @@ def values() -> dict[str, Any]:
     """What the widgets hold now; fields without a widget hold what was saved."""
     before = saved()
     found = {}
-    for name in fields_by_name():
+    for name, item in fields_by_name().items():
         value = st.session_state.get(key(name), getattr(before, name))
-        optional = fields_by_name()[name].metadata["optional"]
-        found[name] = getattr(before, name) if value is None and not optional else value
+        found[name] = getattr(before, name) if value is None and not item.metadata["optional"] else value
     return found
 
 

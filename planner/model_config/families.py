@@ -32,7 +32,6 @@ class Family:
     sinks: bool = False  # one attention sink per head
     shared_gate: bool = False
     window_pattern: int = 0  # every n-th layer is full, the others slide; 0 = all alike
-    full_first: bool = False  # with a pattern of 2: the first layer is the full one
     window_default: int = 0
     always_slides: bool = False  # a sliding_window given applies to every layer
     state: str = ""  # what `linear_attention` layers are: gated_delta_net, kda

@@ -22,15 +22,13 @@ QWEN3_5 = ("qwen3_5", "qwen3_5_moe")
 GEMMA4_SMALL_WIDTH = 768  # of the tower in the sizes that hear, too
 
 
-def vision_parameters(fields: Fields, model_type: str) -> int:
+def vision_parameters(fields: Fields) -> int:
     """Count the parameters of a multimodal model that are not its language model's.
 
     Parameters
     ----------
     fields : Fields
         The config; the tower is known by the outer model_type or sized from vision_config.
-    model_type : str
-        Family of the language model.
 
     Returns
     -------

@@ -88,15 +88,11 @@ def simulate_fleet(
         options = range(num_replicas) if candidates is None else candidates[index]
         best, fewest = 0, np.inf
         for k in options:
-            machine = machines[k]
-            machine.run(float(arrival))
-            done = machine.count("done_before_step" if machine.clock_s > arrival else "done")
-            outstanding = machine.count("fed") - done
+            outstanding = machines[k].outstanding(float(arrival))
             if outstanding < fewest:
                 best, fewest = int(k), outstanding
         routes[index] = best
-        machines[best].feed[machines[best].count("fed")] = index
-        machines[best].state["fed"] += 1
+        machines[best].give(index)
     for machine in machines:
         machine.state["closed"] = 1
         machine.run()

@@ -11,7 +11,17 @@ import numpy as np
 from planner.engine import EngineSettings
 from planner.errors import InvalidInput
 from planner.simulation import kernel, state
-from planner.simulation.records import ABANDONED, FINISHED, Floats, Ints, Limits, Requests, SimulationResult, Timeline
+from planner.simulation.records import (
+    ABANDONED,
+    FINISHED,
+    REJECTED,
+    Floats,
+    Ints,
+    Limits,
+    Requests,
+    SimulationResult,
+    Timeline,
+)
 from planner.simulation.state import Records
 from planner.step_time import StepTimeTable
 
@@ -47,6 +57,16 @@ class Machine(NamedTuple):
     def count(self, name: str) -> int:
         """A counter of the state."""
         return int(self.state[name][0])
+
+    def outstanding(self, now_s: float) -> int:
+        """Advance to a time and count who is unfinished then."""
+        self.run(now_s)
+        return self.count("fed") - self.count("done_before_step" if self.clock_s > now_s else "done")
+
+    def give(self, index: int) -> None:
+        """Hand over one more request."""
+        self.feed[self.count("fed")] = index
+        self.state["fed"] += 1
 
     @property
     def clock_s(self) -> float:
@@ -206,7 +226,7 @@ def judge(requests: Requests, jobs: dict[str, Floats], machines: list[Machine]) 
     if stopped:
         last = min(m.clock_s for m in machines)
     arrived = int(np.searchsorted(jobs["arrival"], last, side="right"))
-    late = ~(jobs["admitted"][:arrived] <= last) & (jobs["status"][:arrived] != 1)
+    late = ~(jobs["admitted"][:arrived] <= last) & (jobs["status"][:arrived] != REJECTED)
     waiting = int(late.sum())
     chance = 3 * math.sqrt(n)
     if not stopped and waiting <= 0.01 * arrived + chance:

@@ -79,11 +79,6 @@ class _Host:
         self.draining = False
         self.paid_until = math.inf
 
-    def outstanding(self, now: float) -> int:
-        self.machine.run(now)
-        done = self.machine.count("done_before_step" if self.machine.clock_s > now else "done")
-        return self.machine.count("fed") - done
-
     def serves(self, now: float) -> bool:
         return self.ready_at <= now and not self.draining and now < self.paid_until
 
@@ -168,16 +163,14 @@ class _Service:
                 return
             serving = [min(waiting, key=lambda k: self.hosts[k].ready_at)]
             now = max(now, self.hosts[serving[0]].ready_at)
-        best = min(serving, key=lambda k: self.hosts[k].outstanding(now))
-        host = self.hosts[best]
+        best = min(serving, key=lambda k: self.hosts[k].machine.outstanding(now))
         self.jobs["arrival"][index] = now
-        host.machine.feed[host.machine.count("fed")] = index
-        host.machine.state["fed"] += 1
+        self.hosts[best].machine.give(index)
         self.routes[index] = best
 
     def scale(self, now: float, rule: Autoscaling) -> None:
         kept = [host for host in self.hosts if not host.draining and host.paid_until == math.inf]
-        unfinished = sum(host.outstanding(now) for host in self.hosts if host.paid_until == math.inf)
+        unfinished = sum(host.machine.outstanding(now) for host in self.hosts if host.paid_until == math.inf)
         wanted = math.ceil(unfinished / rule.target_per_replica)
         wanted = min(max(wanted, rule.min_replicas), rule.max_replicas)
         if wanted > len(kept):
@@ -189,7 +182,7 @@ class _Service:
                 host.draining = True
             self.last_change = now
         for host in self.hosts:
-            if host.draining and host.paid_until == math.inf and host.outstanding(now) == 0:
+            if host.draining and host.paid_until == math.inf and host.machine.outstanding(now) == 0:
                 host.paid_until = now
 
     def fail(self, failure: Failure) -> list[int]:

@@ -105,11 +105,16 @@ def _overlapping_batches(edition: Edition, engine: EngineSettings, parallelism: 
     return 2 if stages == 1 and engine.async_scheduling else stages
 
 
+def is_large(gpu: Gpu) -> bool:
+    """Whether vLLM counts a GPU as large: 70 GiB and more, the A100 excepted."""
+    return gpu.memory_gib >= LARGE_GPU_GIB and "a100" not in gpu.name.lower()
+
+
 def _batch_defaults(edition: Edition, gpu: Gpu, parallelism: Parallelism) -> tuple[int, int]:
     if edition.family == "vllm":
         if edition.is_v0:
             return 256, 2048
-        large = gpu.memory_gib >= LARGE_GPU_GIB and "a100" not in gpu.name.lower()
+        large = is_large(gpu)
         if edition.number <= HOPPER_BY_NAME:
             large = any(name in gpu.name.lower() for name in ("h100", "h200"))
         if large and edition.since(LARGEST_BATCH) and gpu.memory_gib >= LARGEST_GPU_GIB:

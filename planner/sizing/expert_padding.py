@@ -66,8 +66,12 @@ def expert_padding(gpu: Gpu, edition: Edition, lora: bool) -> ExpertPadding:
         return MARLIN
     if gpu.architecture == "Hopper":
         return TRITON
-    centre = gpu.architecture == "Blackwell" and "nvlink" in gpu.interconnect.lower()
-    return FLASHINFER if centre else MARLIN
+    return FLASHINFER if is_data_centre_blackwell(gpu) else MARLIN
+
+
+def is_data_centre_blackwell(gpu: Gpu) -> bool:
+    """Blackwell as sold to data centres, unlike the workstation and consumer GPUs of the name."""
+    return gpu.architecture == "Blackwell" and "nvlink" in gpu.interconnect.lower()
 
 
 def padded_share(linear: Linear, ranks: int, padding: ExpertPadding) -> float:

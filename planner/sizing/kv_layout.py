@@ -143,12 +143,12 @@ def build_layout(
     states = max(
         (state_bytes(x, tensor_parallel_size, num_speculative_tokens) for x, _ in entries if _is_state(x)), default=0.0
     )
-    if edition.family == "sglang" and not any(mixer.kv_compression > 1 for mixer, _ in entries):
-        return _sglang_layout(counts, states, block_size, context_parallel, splits_windows)
-    growing = sum(total for (kind, _, _), (_, _, total) in counts.items() if kind is not MixerKind.STATE)
     if any(mixer.kv_compression > 1 for mixer, _ in entries):
         growing = counts[(MixerKind.FULL, 0, 0)][2]
         return compressed_layout(entries, growing, edition, block_size, num_speculative_tokens > 0)
+    if edition.family == "sglang":
+        return _sglang_layout(counts, states, block_size, context_parallel, splits_windows)
+    growing = sum(total for (kind, _, _), (_, _, total) in counts.items() if kind is not MixerKind.STATE)
     if len(counts) == 1 and not states:
         (kind, size, _), (_, _, total) = next(iter(counts.items()))
         group = KvGroup(kind=kind, num_groups=1, block_tokens=block_size, window_tokens=size)

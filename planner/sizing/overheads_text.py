@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from planner.quantization import resolve_scheme
 from planner.sizing.ranks import Demand
+from planner.sizing.reserved import PHYSICAL_BATCH_TOKENS
 from planner.sizing.runtime import (
     GRAPH_SIZES,
     activation_terms,
@@ -23,7 +24,7 @@ def activation_text(demand: Demand, verdict: Verdict) -> tuple[str, str]:
     """Formula of the activation peak, and the same with values. [GiB]"""
     resolved, stage, model = verdict.resolved, verdict.rank.stage, demand.model
     if resolved.edition.family == "llamacpp":
-        batch = min(512, resolved.max_num_batched_tokens)
+        batch = min(PHYSICAL_BATCH_TOKENS, resolved.max_num_batched_tokens)
         return "batch × (4 B × vocabulary + 24 B × hidden size)", (
             f"{batch:,} × (4 B × {model.vocab_size:,} + 24 B × {model.hidden_size:,})"
         )

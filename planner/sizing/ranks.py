@@ -15,7 +15,7 @@ from planner.sizing.edition import FREE_MEMORY_CHECK, GRAPHS_IN_BUDGET, STATE_PR
 from planner.sizing.expert_padding import expert_padding
 from planner.sizing.kv_groups import KvLayout
 from planner.sizing.kv_layout import build_layout
-from planner.sizing.reserved import reserved_bytes, reserved_layout
+from planner.sizing.reserved import PHYSICAL_BATCH_TOKENS, reserved_bytes, reserved_layout
 from planner.sizing.runtime import (
     BEFORE_HOPPER,
     activation_bytes,
@@ -257,9 +257,8 @@ def all_ranks(demand: Demand, resolved: Resolved | None = None) -> tuple[Rank, .
     padding = expert_padding(demand.gpu, resolved.edition, engine.max_loras > 0)
     for stage in pipeline_stages(model, demand.weight_dtype, parallelism, drafting, wide, experts_only, padding):
         stage = held_by_engine(demand, stage)
-        drafts = demand.draft_model.layer_counts() if demand.draft_model is not None and stage.is_last else ()
         layout = build_layout(
-            stage.layers + drafts,
+            _cached_layers(demand, stage),
             tensor_parallel_size=parallelism.tensor_parallel_size,
             context_parallel=parallelism.decode_context_parallel_size,
             kv_cache_dtype=demand.kv_cache_dtype,
@@ -271,7 +270,6 @@ def all_ranks(demand: Demand, resolved: Resolved | None = None) -> tuple[Rank, .
             draft_mixer=draft_mixer(model) if drafting and stage.is_last else None,
             splits_windows=model.model_type in SGLANG_SPLITS_WINDOWS,
         )
-        weights = stage.weights_bytes
         activation = activation_bytes(
             model,
             stage.layers,
@@ -289,8 +287,14 @@ def all_ranks(demand: Demand, resolved: Resolved | None = None) -> tuple[Rank, .
             enabled=engine.cuda_graphs,
             resolved=resolved,
         )
-        ranks.append(_rank(demand, resolved, stage, layout, weights, activation, graphs))
+        ranks.append(_rank(demand, resolved, stage, layout, activation, graphs))
     return tuple(ranks)
+
+
+def _cached_layers(demand: Demand, stage: Stage) -> tuple[tuple[Layer, int], ...]:
+    """Layers whose keys and values a stage caches, those of a separate draft model included."""
+    drafts = demand.draft_model.layer_counts() if demand.draft_model is not None and stage.is_last else ()
+    return stage.layers + drafts
 
 
 def _rank(
@@ -298,7 +302,6 @@ def _rank(
     resolved: Resolved,
     stage: Stage,
     layout: KvLayout,
-    weights: float,
     activation: float,
     graphs: float,
 ) -> Rank:
@@ -306,6 +309,7 @@ def _rank(
 
     What other processes hold counts as used where an engine looks at free memory: vLLM before v0.9, and all others.
     """
+    weights = stage.weights_bytes
     total, share, family = visible_memory_bytes(demand.gpu), resolved.gpu_memory_utilization, resolved.edition.family
     other = non_torch_bytes(resolved, demand.parallelism, demand.gpu)
     budget, in_budget, taken = share * total, False, demand.occupied_bytes
@@ -347,9 +351,8 @@ def _rank(
 
 def reserved_pool(demand: Demand, resolved: Resolved, stage: Stage, length: int) -> float:
     """Cache that llama.cpp reserves for all slots of this context, on one GPU. [bytes]."""
-    drafts = demand.draft_model.layer_counts() if demand.draft_model is not None and stage.is_last else ()
     return reserved_bytes(
-        stage.layers + drafts,
+        _cached_layers(demand, stage),
         length,
         resolved.max_num_seqs,
         tensor_parallel_size=demand.parallelism.tensor_parallel_size,
@@ -360,7 +363,7 @@ def reserved_pool(demand: Demand, resolved: Resolved, stage: Stage, length: int)
 
 def _llamacpp_buffers(model: ModelShape, resolved: Resolved) -> float:
     """Compute buffers of llama.cpp with flash attention: logits and activations of one physical batch of 512."""
-    batch = min(512, resolved.max_num_batched_tokens)
+    batch = min(PHYSICAL_BATCH_TOKENS, resolved.max_num_batched_tokens)
     return batch * (4.0 * model.vocab_size + 4.0 * 6 * model.hidden_size)
 
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from planner.hardware import Gpu, Parallelism
 from planner.model import Layer, MixerKind, ModelShape, TensorGroup
-from planner.sizing.defaults import Resolved
+from planner.sizing.defaults import Resolved, is_large
 from planner.sizing.edition import GRAPHS_TO_1024, LEAN_SAMPLER, SYMMETRIC_MEMORY
+from planner.sizing.expert_padding import is_data_centre_blackwell
 from planner.units import GIB, MIB
 
 #: bytes per logit at the peak of the sampler: bf16 and fp32 logits, two sorted or normalised fp32
@@ -116,7 +117,7 @@ def sparse_workspace_bytes(
         return 0.0
     if gpu.vendor.upper() == "AMD":
         return 4.0 * resolved.max_num_batched_tokens * max_model_len
-    kernels = "nvlink" in gpu.interconnect.lower() and gpu.architecture not in BEFORE_HOPPER
+    kernels = _is_linked_hopper_or_later(gpu)
     return V4_WORKSPACE_BYTES if kernels and any(mixer.kv_compression > 1 for mixer in mixers) else 0.0
 
 
@@ -215,11 +216,15 @@ def activation_bytes(
     ).total
 
 
+def _is_linked_hopper_or_later(gpu: Gpu) -> bool:
+    return "nvlink" in gpu.interconnect.lower() and gpu.architecture not in BEFORE_HOPPER
+
+
 def non_torch_terms(resolved: Resolved, parallelism: Parallelism, gpu: Gpu) -> tuple[float, float]:
     """Context and libraries, and collective buffers, outside the framework's allocator of one GPU. [bytes]."""
     edition, tp = resolved.edition, parallelism.tensor_parallel_size
     later = edition.family != "vllm" or edition.since(SYMMETRIC_MEMORY)
-    linked = "nvlink" in gpu.interconnect.lower() and gpu.architecture not in BEFORE_HOPPER
+    linked = _is_linked_hopper_or_later(gpu)
     if parallelism.pipeline_parallel_size > 1 and tp == 1:
         return PIPELINE_RANK_BYTES, 0.0
     base = BASE_BYTES_LATER if later else BASE_BYTES
@@ -234,7 +239,7 @@ def non_torch_bytes(resolved: Resolved, parallelism: Parallelism, gpu: Gpu) -> f
 
 def captured_sizes(resolved: Resolved, gpu: Gpu) -> int:
     """Batch sizes that vLLM captures: 1, 2, 4, then by 8 to 256 and by 16 to twice max_num_seqs or the GPU's limit."""
-    centre = gpu.architecture == "Blackwell" and "nvlink" in gpu.interconnect.lower()
+    centre = is_data_centre_blackwell(gpu)
     limit = GRAPH_LARGEST_BLACKWELL if centre and resolved.edition.since(GRAPHS_TO_1024) else GRAPH_LARGEST
     largest = min(2 * resolved.max_num_seqs, limit)
     small = sum(size <= largest for size in (1, 2, 4))
@@ -265,7 +270,7 @@ def graph_terms(
     """Pool of the captured CUDA graphs on one GPU, an estimate as the engine's own; None where none are captured."""
     if not enabled or resolved.edition.family in ("llamacpp", "generic"):
         return None
-    wide = gpu.memory_gib >= 70 and "a100" not in gpu.name.lower()
+    wide = is_large(gpu)
     return GraphTerms(
         base=GRAPH_BASE_BYTES,
         common=GRAPH_ALL_SIZES_BYTES if wide else GRAPH_SMALL_GPU_BYTES,

@@ -71,8 +71,10 @@ def sglang_share(
     if edition.release < BY_DEVICE_CLASS:
         share = next(share for least, share in SHARE_BY_RANKS if ranks >= least)
     else:
-        by_purpose = edition.release >= BY_PURPOSE
-        reserved = (_reserve_by_purpose if by_purpose else _reserve_by_class)(edition, gpu, parallelism, ranks)
+        if edition.release >= BY_PURPOSE:
+            reserved = _reserve_by_purpose(edition, gpu, parallelism, ranks)
+        else:
+            reserved = _reserve_by_class(gpu, parallelism, ranks)
         reserved += DRAFT_RESERVE_GIB if drafts else 0.0
         share = max(0.5, 1 - reserved / gpu.memory_gib)
     if vision_parameters:
@@ -81,7 +83,7 @@ def sglang_share(
     return share
 
 
-def _reserve_by_class(edition: Edition, gpu: Gpu, parallelism: Parallelism, ranks: int) -> float:
+def _reserve_by_class(gpu: Gpu, parallelism: Parallelism, ranks: int) -> float:
     _, fixed, each = next(row for row in RESERVE_BY_CLASS if gpu.memory_gb < row[0])
     return fixed + each * ranks + (4.0 if parallelism.attention_data_parallel_size > 1 else 0.0)
 

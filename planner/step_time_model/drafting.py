@@ -33,9 +33,6 @@ def drafting_s(d: Deployment, sequences: Floats) -> Floats:
         Seconds of all passes of a step: matrices, lm_head and the fixed part of attention. The drafter's
         reads of its own short cache are left out.
     """
-    passes = d.engine.num_speculative_tokens
-    if not passes:
-        return np.zeros_like(sequences)
     drafter = d.drafter
     if drafter is not None:
         terms = token_terms_s(drafter, sequences, prompt=False)
@@ -48,7 +45,7 @@ def drafting_s(d: Deployment, sequences: Floats) -> Floats:
         fixed = (fields["attention_base_s"] + fields["window_base_s"]) / d.model.num_layers
         head = head_s(d, sequences)
     one = np.sum(list(terms.values()), axis=0) + head + fixed
-    return np.asarray(passes * one, dtype=np.float64)
+    return np.asarray(d.engine.num_speculative_tokens * one, dtype=np.float64)
 
 
 def drafting_line_s(d: Deployment) -> tuple[float, float]:

@@ -12,7 +12,7 @@ from planner.quantization import weight_bits
 from planner.step_time_model import kernels
 from planner.step_time_model.deployment import Deployment, weight_kernel
 from planner.step_time_model.kernels import Floats, Parts
-from planner.step_time_model.overheads import overhead
+from planner.step_time_model.overheads import overhead, version_numbers
 from planner.step_time_model.profile import device_of, peak_flops
 
 # Where no kernel table speaks. "Adjusted": to published serving results, on the Accuracy page with their error.
@@ -162,7 +162,7 @@ def norm_exchange_s(d: Deployment, layer: Layer) -> float:
     wide = (mixer.num_heads + mixer.num_kv_heads) * mixer.head_dim
     if not wide or layer.norm_parameters - 2 * d.model.hidden_size < wide:
         return 0.0
-    version = tuple(int(part) for part in d.engine.version.split(".")[:3] if part.isdigit())
+    version = version_numbers(d.engine.version)
     if d.engine.family == "vllm" and d.gpu.architecture == "Hopper" and version >= (0, 18):
         return 0.0
     return NORM_EXCHANGE_S + (2 * float(d.profile.all_reduce(d.tp)[1][0]) if d.tp > 1 else 0.0)
