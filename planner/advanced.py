@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from planner.settings import optional_setting, setting
 
 CHUNKED_PREFILL_KINDS = ("auto", "on", "off")
+ASYNC_SCHEDULING_KINDS = ("auto", "off")
 ROUTERS = ("round_robin", "random", "least_outstanding", "power_of_two", "prefix_affinity")
 
 
@@ -26,6 +27,15 @@ class AdvancedEngine:
         minimum=0,
         maximum=1_000_000,
         help="Most tokens of one prompt in one step; 0 = no limit of its own.",
+    )
+    async_scheduling: str = setting(
+        "auto",
+        "asy",
+        "Async scheduling",
+        group="advanced",
+        choices=ASYNC_SCHEDULING_KINDS,
+        help="Prepares a step while another runs. vLLM from 0.26 on then keeps the tokens of two steps in sliding "
+        "windows, which may take gibibytes of cache from long contexts.",
     )
     block_size: int | None = optional_setting(
         "bs",

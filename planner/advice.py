@@ -350,6 +350,8 @@ def without_effect(scenario: Scenario) -> Finding | None:
         idle.append("LoRA adapters per batch (no adapter is served)")
     if scenario.kv_offload_gib and not scenario.engine_settings.enable_prefix_caching:
         idle.append("KV offload (prefix caching is off)")
+    if scenario.async_scheduling == "off" and scenario.engine_settings.family != "vllm":
+        idle.append("async scheduling (its effect is known for vLLM's cache only)")
     if scenario.router != "round_robin" and not scenario.is_open_loop:
         idle.append("the router (the users are dealt out evenly)")
     if scenario.router == "prefix_affinity" and not scenario.shared_prefix_tokens:

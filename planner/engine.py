@@ -68,6 +68,7 @@ class EngineSettings:
     batch_timeout_s: float | None = None  # STATIC: an incomplete batch starts after this wait; None: never
     enable_prefix_caching: bool = True
     async_scheduling: bool = True
+    offline: bool = False  # vLLM's LLM class instead of its server: larger steps where nothing is set
     cuda_graphs: bool = True
     num_speculative_tokens: int = 0
     speculative_acceptance: float = 0.0  # chance that one drafted token is accepted

@@ -285,6 +285,8 @@ class Scenario(AdvancedEngine):
                 own[name] = getattr(self, name)
         if self.chunked_prefill != "auto":
             own["enable_chunked_prefill"] = self.chunked_prefill == "on"
+        if self.async_scheduling != "auto":
+            own["async_scheduling"] = False
         if not self.enable_prefix_caching:
             own["enable_prefix_caching"] = False
         if self.num_speculative_tokens:

@@ -110,6 +110,7 @@ def test_contradictions_name_field_value_and_what_would_be_valid(field, changes,
 def test_advanced_settings_reach_the_engine():
     engine = Scenario(
         chunked_prefill="off",
+        async_scheduling="off",
         long_prefill_token_threshold=512,
         block_size=32,
         kv_offload_gib=10.0,
@@ -119,6 +120,7 @@ def test_advanced_settings_reach_the_engine():
         max_lora_rank=64,
     ).engine_settings
     assert not engine.enable_chunked_prefill
+    assert not engine.async_scheduling
     assert (engine.long_prefill_token_threshold, engine.block_size, engine.kv_offload_gib) == (512, 32, 10.0)
     assert (engine.patience_s, engine.max_loras, engine.max_lora_rank) == (3.0, 4, 64)
     assert Scenario(output_limit_tokens=77).traffic.output_limit_tokens == 77

@@ -22,6 +22,7 @@ scenarios = st.builds(
     burst_cv=st.floats(0.05, 20),
     max_model_len=st.integers(16, 100_000),
     chunked_prefill=st.sampled_from(["auto", "on", "off"]),
+    async_scheduling=st.sampled_from(["auto", "off"]),
     block_size=st.none() | st.sampled_from([8, 16, 32]),
     kv_offload_gib=st.floats(0, 1000),
     patience_s=st.none() | st.floats(0.01, 100),

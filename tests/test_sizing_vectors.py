@@ -369,6 +369,26 @@ def test_two_batches_in_flight() -> None:
     assert (later.num_kv_blocks + 1) / later.max_concurrency == pytest.approx(held["b"])
 
 
+# vLLM #49878: Gemma-4-31B at 262,144 tokens in steps of 32,768 needs 45.79 GiB, from v0.26 on 70.79 GiB.
+@pytest.mark.parametrize(
+    ("version", "settings", "gib"),
+    [("0.25.1", {}, 45.79), ("0.26.0", {}, 70.79), ("0.26.0", {"async_scheduling": False}, 45.79)],
+)
+def test_cache_that_one_full_sequence_of_gemma_4_needs(version: str, settings: dict[str, object], gib: float) -> None:
+    made = plan("google/gemma-4-31B-it", get_gpu("H200 SXM"), version=version, length=262_144,
+                max_num_batched_tokens=32_768, **settings)  # fmt: skip
+    needed = made.kv_pool_bytes / made.num_kv_blocks * (made.num_kv_blocks / made.max_concurrency) / GIB
+    assert needed == pytest.approx(gib, rel=1e-3)
+
+
+def test_smaller_steps_and_one_at_a_time_are_offered_where_windows_are_too_large() -> None:
+    made = plan("google/gemma-4-31B-it", get_gpu("H200 SXM"), version="0.26.0", length=262_144,
+                max_num_batched_tokens=32_768, gpu_memory_utilization=0.9)  # fmt: skip
+    assert made.outcome == "refused_max_len_exceeds_kv"
+    assert "max_num_batched_tokens 16,384" in made.remedies
+    assert "async scheduling off" in made.remedies
+
+
 # vLLM #51726 (v0.28): 16,384 tokens on devices of 160 GiB and more; #12369: at first by name, H100 and H200.
 @pytest.mark.parametrize(
     ("gpu", "version", "expected"),
@@ -377,6 +397,12 @@ def test_two_batches_in_flight() -> None:
 )  # fmt: skip
 def test_batch_by_device_and_version(gpu: str, version: str, expected: int) -> None:
     assert plan(LLAMA, get_gpu(gpu), version=version).max_num_batched_tokens == expected
+
+
+# vLLM EngineArgs.get_batch_defaults: the LLM class takes 16,384 tokens on large devices and 8,192 on others.
+@pytest.mark.parametrize(("gpu", "expected"), [("H100 SXM", 16_384), ("A100 SXM 80GB", 8192), ("L40S", 8192)])
+def test_batch_without_a_server(gpu: str, expected: int) -> None:
+    assert plan(LLAMA, get_gpu(gpu), version="0.19.0", offline=True).max_num_batched_tokens == expected
 
 
 # SGLang server arguments: swa_full_tokens_ratio 0.8 (gpt-oss: 18 full and 18 windowed layers), mamba_full_memory_ratio

@@ -35,6 +35,8 @@ RUNTIME_SHARE = 0.03  # of the budget: the least that activations and buffers ta
 #: a pool that shrinks with the length: prompts are profiled whole, so they are not chunked
 WHOLE_PROMPTS = re.compile(r"KV shrank\b.*\bwhen max_model_len grew|no[-_]enable[-_]chunked[-_]prefill")
 WITHOUT_PREFIXES = re.compile(r"no prefix caching|no[-_]enable[-_]prefix[-_]caching|enable_prefix_caching=False")
+WITHOUT_ASYNC = re.compile(r"no[-_]async[-_]scheduling|async[-_]scheduling[= ]+(?:False|off)", re.IGNORECASE)
+OFFLINE = re.compile(r"\bLLM\(|\bLLM class\b|\boffline inference\b")
 WITHOUT_VISION = re.compile(r"no vision|language[-_]model[-_]only|limit[-_]mm[-_]per[-_]prompt\S*\Wimage\W{1,3}0\b")
 UNTAGGED = re.compile(r"\bv?0\.1\.dev\S*")
 UNIFIED = re.compile(r"\bThor\b|\bOrin(?: NX| Nano)?\b", re.IGNORECASE)
@@ -119,6 +121,8 @@ def engine_of(row: dict[str, str], notes: str) -> EngineSettings:
         or flag_integer(notes, "max[-_]num[-_]batched[-_]tokens|chunked[-_]prefill[-_]size"),
         block_size=block_size_of(row, family, notes),
         enable_chunked_prefill=not WHOLE_PROMPTS.search(notes),
+        async_scheduling=not WITHOUT_ASYNC.search(notes),
+        offline=bool(OFFLINE.search(notes)),
         cuda_graphs=not ("true" in row.get("enforce_eager", "").lower() or "enforce-eager" in notes),
         num_speculative_tokens=speculative_tokens(notes),
         enable_prefix_caching=not WITHOUT_PREFIXES.search(notes),

@@ -63,11 +63,12 @@ def resolve(
     -----
     vLLM `EngineArgs.get_batch_defaults`: 8,192 tokens and 1,024 sequences on devices of 70 GiB and
     more that are not A100, else 2,048 and 256; up to v0.8 only devices named H100 or H200 are large;
-    from v0.28 on 16,384 tokens on devices of 160 GiB and more. SGLang and llama.cpp as their server
+    from v0.28 on 16,384 tokens on devices of 160 GiB and more. Its LLM class, without a server, takes
+    16,384 and 8,192 tokens. SGLang and llama.cpp as their server
     arguments say.
     """
     edition = edition_of(engine)
-    seqs, tokens = _batch_defaults(edition, gpu, parallelism)
+    seqs, tokens = _batch_defaults(edition, gpu, parallelism, offline=engine.offline)
     tokens = engine.max_num_batched_tokens or tokens
     if engine.max_num_seqs is not None:
         seqs = engine.max_num_seqs
@@ -110,7 +111,7 @@ def is_large(gpu: Gpu) -> bool:
     return gpu.memory_gib >= LARGE_GPU_GIB and "a100" not in gpu.name.lower()
 
 
-def _batch_defaults(edition: Edition, gpu: Gpu, parallelism: Parallelism) -> tuple[int, int]:
+def _batch_defaults(edition: Edition, gpu: Gpu, parallelism: Parallelism, *, offline: bool) -> tuple[int, int]:
     if edition.family == "vllm":
         if edition.is_v0:
             return 256, 2048
@@ -119,7 +120,9 @@ def _batch_defaults(edition: Edition, gpu: Gpu, parallelism: Parallelism) -> tup
             large = any(name in gpu.name.lower() for name in ("h100", "h200"))
         if large and edition.since(LARGEST_BATCH) and gpu.memory_gib >= LARGEST_GPU_GIB:
             return 1024, 16_384
-        return (1024, 8192) if large else (256, 2048)
+        if large:
+            return 1024, 16_384 if offline else 8192
+        return 256, 8192 if offline else 2048
     if edition.family == "sglang":
         return sglang_sequences(gpu, parallelism), sglang_limits(edition, gpu, parallelism)[0]
     return {"trtllm": (256, 8192), "tgi": (128, 4096), "llamacpp": (1, 2048)}.get(edition.family, (256, 2048))

@@ -17,6 +17,7 @@ NARROWER = ("fp8", "int4_g128")
 GGUF = ("gguf_q8_0", "gguf_q4_k_m")
 HIGHEST_UTILIZATION = 0.97
 CONTEXT_STEP = 1024
+LEAST_BATCHED_TOKENS = 512
 BUDGET_SOURCE = "vLLM gpu_worker.py: budget = share × device memory"
 BUDGET_SOURCES = {
     "vllm": BUDGET_SOURCE,
@@ -177,7 +178,7 @@ def remedies(demand: Demand, verdict: Verdict) -> tuple[str, ...]:
         if seqs and seqs < verdict.resolved.max_num_seqs and _starts(demand, engine={"max_num_seqs": seqs}):
             found.insert(0, f"max_num_seqs {seqs:,}")
     found += _setting_remedies(demand, verdict) + _hardware_remedies(demand)
-    return tuple(found[:5])
+    return tuple(found[:6])
 
 
 def _setting_remedies(demand: Demand, verdict: Verdict) -> list[str]:
@@ -205,10 +206,27 @@ def _setting_remedies(demand: Demand, verdict: Verdict) -> list[str]:
         narrow = "q8_0" if demand.engine.family == "llamacpp" else "fp8"
         if _starts(demand, kv_cache_dtype=narrow):
             found.append(f"kv_cache_dtype {narrow}")
-    if verdict.resolved.max_num_seqs > 64 and demand.engine.max_num_seqs is None:
+    batch = _batch_remedies(demand, verdict)
+    found += batch
+    if not batch and verdict.resolved.max_num_seqs > 64 and demand.engine.max_num_seqs is None:
         small: dict[str, object] = {"max_num_seqs": 64, "max_num_batched_tokens": 2048}
         if _starts(demand, engine=small):
             found.append("max_num_seqs 64 and max_num_batched_tokens 2,048")
+    return found
+
+
+def _batch_remedies(demand: Demand, verdict: Verdict) -> list[str]:
+    """Fewer tokens in flight: a smaller step, or one at a time where windows keep those of two (vLLM from 0.26 on)."""
+    tokens, found = verdict.resolved.max_num_batched_tokens, []
+    if not demand.engine.enable_chunked_prefill or demand.engine.family not in ("vllm", "sglang"):
+        return []
+    halves = [tokens >> times for times in range(1, 5) if tokens >> times >= LEAST_BATCHED_TOKENS]
+    fewer = next((less for less in halves if _starts(demand, engine={"max_num_batched_tokens": less})), None)
+    if fewer is not None:
+        found.append(f"max_num_batched_tokens {fewer:,}")
+    overlaps = verdict.resolved.in_flight_tokens > tokens and demand.parallelism.pipeline_parallel_size == 1
+    if overlaps and _starts(demand, engine={"async_scheduling": False}):
+        found.append("async scheduling off")
     return found
 
 
