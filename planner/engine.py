@@ -68,6 +68,7 @@ class EngineSettings:
     batch_timeout_s: float | None = None  # STATIC: an incomplete batch starts after this wait; None: never
     enable_prefix_caching: bool = True
     async_scheduling: bool = True
+    kv_unified: bool = False  # llama.cpp: all slots share one context instead of having one each
     offline: bool = False  # vLLM's LLM class instead of its server: larger steps where nothing is set
     cuda_graphs: bool = True
     num_speculative_tokens: int = 0

@@ -36,6 +36,7 @@ class Gpu:
     usd_per_hour_high: float | None = None
     price_source: str = ""
     spec_source: str = ""
+    unified_memory: bool = False  # the CPU's memory is the GPU's: nothing is kept back, and both fill it
     estimated_fields: tuple[str, ...] = ()  # fields that no source gave and that had to be estimated
 
     def __post_init__(self) -> None:

@@ -146,6 +146,22 @@ class Layer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class VisionTower:
+    """Encoder of images at their own resolution: one image may have `most_patches` patches."""
+
+    width: int
+    intermediate_size: int
+    gated: bool
+    patch_elements: int  # colours × frames × patch height × patch width
+    most_patches: int
+    learned_positions: bool = False  # one embedding per patch, kept through the forward pass
+
+    def __post_init__(self) -> None:
+        for name in ("width", "intermediate_size", "patch_elements", "most_patches"):
+            require_int(name, getattr(self, name), at_most=10**8)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelShape:
     """Everything that sizing and step time need to know of a model.
 
@@ -165,11 +181,13 @@ class ModelShape:
     final_norm_parameters: int = 0
     lm_head_bias: bool = False
     vision_parameters: int = 0  # encoder and projector, 16-bit unless the scheme says otherwise
+    vision_tower: VisionTower | None = None  # where its shape is known and images keep their resolution
     mtp_parameters: int = 0  # multi-token-prediction layers, loaded only when drafting
     rope_cache_elements: int = 0  # precomputed rotary table: positions × rotary width, summed over tables
     native_dtype: str = "bf16"  # dtype of the checkpoint's unquantised tensors: bf16, fp16, fp32
     quantization: str = ""  # scheme of the published checkpoint, "" when it is not quantised
     unquantized_groups: tuple[str, ...] = ()  # TensorGroup values that the checkpoint leaves in native_dtype
+    group_bits: tuple[tuple[str, float], ...] = ()  # TensorGroup values that the checkpoint holds in other widths
     published_parameters: int | None = None
     estimated_fields: tuple[str, ...] = ()  # fields that were not in the config and had to be assumed
     source: str = ""

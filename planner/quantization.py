@@ -51,7 +51,7 @@ ALIASES = {
 #: expert_dtype of DeepSeek-V4; latent attention keeps all but its output projection in 16 bits)
 GROUP_BITS: dict[str, dict[str, dict[str, float]]] = {
     "nvfp4": {
-        "qwen3_5_text": {"attention": 16.0, "state": 8.0},
+        "qwen3_5_text": {"attention": 8.0, "state": 8.0},
         "qwen3_5_moe_text": {"attention": 16.0, "state": 16.0, "shared_expert": 16.0},
         "qwen3_next": {"attention": 16.0, "state": 16.0, "shared_expert": 16.0},
         "gemma4_text": {"attention": 16.0},
@@ -174,6 +174,8 @@ def weight_bits(model: ModelShape, weight_dtype: str, group: TensorGroup, quanti
     if chosen.is_native:
         return chosen.bits_per_weight
     special = GROUP_BITS.get(chosen.name, {}).get(model.model_type, {})
+    if chosen.name == model.quantization:
+        special = special | dict(model.group_bits)
     if group.value in special:
         return special[group.value]
     if not quantizable or group.value in kept_groups(model, weight_dtype):

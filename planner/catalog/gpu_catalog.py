@@ -97,6 +97,7 @@ def _gpu(row: dict[str, str]) -> Gpu:
         gpus_per_node=int(row["gpus_per_node"]),
         price_source=row["price_source"],
         spec_source=row["spec_source"],
+        unified_memory=row["unified_memory"] == "yes",
         estimated_fields=tuple(filter(None, row["estimated_fields"].split(";"))),
         **{key: float(row[key]) if row[key] else None for key in _OPTIONAL},
     )

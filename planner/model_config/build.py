@@ -12,7 +12,7 @@ from planner.model_config.encoder_decoder import ENCODER_DECODER, encoder_decode
 from planner.model_config.families import FAMILIES, LLAMA, OWN_BUILDER, SAME_AS, UNKNOWN_MIXER_FIELDS, Family
 from planner.model_config.fields import MAX_LAYERS, Fields, parse_config
 from planner.model_config.hybrids import hybrid_layers
-from planner.model_config.vision import vision_parameters
+from planner.model_config.vision import vision_parameters, vision_tower
 
 PER_LAYER_FIELDS = ("moe_intermediate_size", "moe_topk", "num_shared_expert", "num_experts", "intermediate_size")
 DENSE_DRAFTS = ("ernie4_5_moe", "exaone_moe")  # their draft layer has no experts, as the first layer
@@ -72,6 +72,7 @@ def model_from_config(config: dict[str, Any] | str, name: str = "") -> ModelShap
         final_norm_parameters=hidden * (2 if family.norm_bias else 1) * (2 if family.embedding_norm else 1) + beside,
         lm_head_bias=family.lm_head_bias,
         vision_parameters=vision_parameters(fields),
+        vision_tower=vision_tower(fields),
         mtp_parameters=_mtp_parameters(fields, model_type, layers),
         rope_cache_elements=_rope_cache_elements(fields, family, limit),
         native_dtype=_native_dtype(fields),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from planner.model import VisionTower
 from planner.model_config.fields import Fields
 
 #: towers whose size the published totals give exactly: constant + parameters per unit of hidden size
@@ -18,6 +19,8 @@ KNOWN_TOWERS: dict[str, tuple[int, int]] = {
 }
 
 ESTIMATED_TOWER = "vision tower: estimated"
+#: image processors of Qwen-VL: at most 16,384 merged tokens of 2 × 2 patches (max_pixels, longest_edge)
+QWEN_PATCHES = 65_536
 QWEN3_5 = ("qwen3_5", "qwen3_5_moe")
 GEMMA4_SMALL_WIDTH = 768  # of the tower in the sizes that hear, too
 
@@ -61,6 +64,47 @@ def vision_parameters(fields: Fields) -> int:
         return _pixtral_tower(vision, hidden)
     fields.estimated.append(f"{ESTIMATED_TOWER} from vision_config")
     return _generic_tower(vision, hidden)
+
+
+def vision_tower(fields: Fields) -> VisionTower | None:
+    """Shape of an encoder that takes images at their own resolution; None for other towers and text-only models.
+
+    Parameters
+    ----------
+    fields : Fields
+        The config; what vision_config leaves out has the family's value.
+
+    Returns
+    -------
+    VisionTower or None
+        Source: the image processors and vision modules of Qwen2-VL to Qwen3.5 in Hugging Face transformers.
+    """
+    outer = fields.root.get("model_type")
+    outer = outer.lower() if isinstance(outer, str) else ""
+    section = fields.root.get("vision_config")
+    if outer in QWEN3_5 and fields.text is not fields.root:
+        section = section if isinstance(section, dict) else {}
+    if not isinstance(section, dict) or not outer.startswith(("qwen2_vl", "qwen2_5_vl", "qwen3_vl", *QWEN3_5)):
+        return None
+    vision = Fields(section)
+    if outer == "qwen2_vl":
+        width = vision.integer("embed_dim", 1280, at_most=10**5)
+        inner, gated, patch = 4 * width, False, 14
+    elif outer == "qwen2_5_vl":
+        width, gated, patch = _depth_width(vision)[1], True, 14
+        inner = vision.integer("intermediate_size", 3420)
+    else:
+        width, gated, patch = vision.integer("hidden_size", 1152, at_most=10**5), False, 16
+        inner = vision.integer("intermediate_size", 4304)
+    side = vision.integer("patch_size", patch, at_most=1000)
+    return VisionTower(
+        width=width,
+        intermediate_size=inner,
+        gated=gated,
+        patch_elements=3 * 2 * side**2,
+        most_patches=QWEN_PATCHES,
+        learned_positions=not outer.startswith("qwen2"),
+    )
 
 
 def _depth_width(vision: Fields) -> tuple[int, int]:

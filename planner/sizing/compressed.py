@@ -76,7 +76,7 @@ def compressed_layout(
     block_size : int
         Tokens per block that the user asked for; at least 256.
     speculative : bool
-        SGLang doubles the rings of states and keeps one more layer.
+        SGLang doubles the rings of states.
 
     Returns
     -------
@@ -144,8 +144,6 @@ def _sglang_layout(entries: list[tuple[Mixer, int]], block: int, speculative: bo
         per_token = (entry_width(mixer) + indexer_width(mixer)) / ratio
         total += count * (per_token + SGLANG_WINDOW_SHARE * ring * states * STATE_BYTES)
     entry = entry_width(next(mixer for mixer, _ in entries if mixer.kv_compression > 1))
-    total += SGLANG_WINDOW_SHARE * entry * layers
-    if speculative:
-        total *= (layers + 1) / layers
+    total += SGLANG_WINDOW_SHARE * entry * (layers + 1)  # and the draft's layer, whether it drafts or not
     group = KvGroup(kind=MixerKind.FULL, num_groups=1, block_tokens=block)
     return KvLayout(groups=(group,), block_bytes=total * block, bytes_per_token=total)

@@ -18,6 +18,7 @@ V1_DEFAULT = (0, 8)  # V1 engine by default
 HYBRID_POOL = (0, 9)  # windows share a pool of block groups; before, every layer was kept in full
 FREE_MEMORY_CHECK = (0, 9)  # refuses when other processes hold what it wants; before, theirs counted as its own
 TRITON_EXPERTS = (0, 10, 2)  # 4-bit experts by Triton on Hopper: with PyTorch 2.8; before, by Marlin
+AVAILABLE_MEMORY = (0, 12)  # on unified memory: what the system calls available, no longer what CUDA calls free
 PIPELINE_CHECK_OF_WHOLE_MODEL = (0, 14)  # only there: compares the whole model's cache with one stage's memory
 LEAN_SAMPLER = (0, 17)  # sampler of the profile run needs 15 instead of 38 bytes per logit
 SYMMETRIC_MEMORY = (0, 18)  # larger communication buffers

@@ -114,7 +114,7 @@ def _planned(
     rank, resolved, layout = verdict.rank, verdict.resolved, verdict.rank.layout
     blocks = verdict.num_blocks if verdict.outcome != REFUSED_DIVISION else 0
     usable = max(0, blocks - 1) if resolved.edition.family == "vllm" else blocks  # one is the null block
-    tokens = logged_kv_tokens(verdict, demand.max_model_len)
+    tokens = logged_kv_tokens(verdict, demand.max_model_len, demand.engine)
     full = max(1, layout.blocks_in_decode(demand.max_model_len))
     ahead = demand.engine.num_speculative_tokens  # slots for drafted tokens beyond the sequence's own
     typical = max(1, layout.blocks_in_decode(min(mean_tokens + ahead, demand.max_model_len)))

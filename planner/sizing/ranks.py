@@ -332,7 +332,11 @@ def _rank(
         )
         pool = reserved_pool(demand, resolved, stage, demand.max_model_len)
         layout = reserved_layout(
-            layout, pool, demand.max_model_len, resolved.max_num_seqs, min(resolved.block_size, demand.max_model_len)
+            layout,
+            pool,
+            demand.max_model_len,
+            reserved_contexts(demand.engine, resolved),
+            min(resolved.block_size, demand.max_model_len),
         )
     else:
         pool = budget - weights - activation - other - taken
@@ -349,6 +353,11 @@ def _rank(
     )
 
 
+def reserved_contexts(engine: EngineSettings, resolved: Resolved) -> int:
+    """Contexts that llama.cpp reserves: one for each slot, or one for all."""
+    return 1 if engine.kv_unified else resolved.max_num_seqs
+
+
 def reserved_pool(demand: Demand, resolved: Resolved, stage: Stage, length: int) -> float:
     """Cache that llama.cpp reserves for all slots of this context, on one GPU. [bytes]."""
     return reserved_bytes(
@@ -358,6 +367,8 @@ def reserved_pool(demand: Demand, resolved: Resolved, stage: Stage, length: int)
         tensor_parallel_size=demand.parallelism.tensor_parallel_size,
         kv_cache_dtype=demand.kv_cache_dtype,
         edition=resolved.edition,
+        unified=demand.engine.kv_unified,
+        num_speculative_tokens=demand.engine.num_speculative_tokens,
     )
 
 

@@ -27,6 +27,8 @@ def reserved_bytes(
     tensor_parallel_size: int,
     kv_cache_dtype: str,
     edition: Edition,
+    unified: bool = False,
+    num_speculative_tokens: int = 0,
 ) -> float:
     """Cache of all slots on one GPU.
 
@@ -35,7 +37,7 @@ def reserved_bytes(
     layers : tuple of (Layer, int)
         Distinct layers with their numbers.
     length : int
-        Context of each slot. [tokens]
+        Context of each slot, or of all together where they share it. [tokens]
     slots : int
         Sequences at once.
     tensor_parallel_size : int
@@ -44,6 +46,10 @@ def reserved_bytes(
         Element type; q8_0 and q4_0 with their scales.
     edition : Edition
         Whether latent attention caches the latent.
+    unified : bool
+        One context for all slots (kv_unified; llama-server's default where the number of slots is left open).
+    num_speculative_tokens : int
+        A state is kept for each drafted token too, to go back to.
 
     Returns
     -------
@@ -54,13 +60,13 @@ def reserved_bytes(
     total = 0.0
     for layer, count in layers:
         mixer = layer.mixer
-        cells = float(slots * length)
+        cells = float(length if unified else slots * length)
         if mixer.kind in (MixerKind.SLIDING, MixerKind.CHUNKED):
             window = slots * (mixer.window_tokens or 0) + PHYSICAL_BATCH_TOKENS
             cells = min(cells, -(-window // CELLS) * CELLS)
         elif mixer.kind is MixerKind.STATE and not mixer.window_tokens:
             elements = mixer.state_elements + mixer.conv_elements
-            total += count * slots * STATE_BYTES * elements / tensor_parallel_size
+            total += count * slots * (1 + num_speculative_tokens) * STATE_BYTES * elements / tensor_parallel_size
         elif mixer.kind is MixerKind.STATE:
             cells = float(slots * (mixer.window_tokens or 0))
         total += count * cells * entry_bytes(mixer, tensor_parallel_size, bits, edition, kv_cache_dtype)

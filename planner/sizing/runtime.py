@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.hardware import Gpu, Parallelism
-from planner.model import Layer, MixerKind, ModelShape, TensorGroup
+from planner.model import Layer, MixerKind, ModelShape, TensorGroup, VisionTower
 from planner.sizing.defaults import Resolved, is_large
-from planner.sizing.edition import GRAPHS_TO_1024, LEAN_SAMPLER, SYMMETRIC_MEMORY
+from planner.sizing.edition import AVAILABLE_MEMORY, GRAPHS_TO_1024, LEAN_SAMPLER, SYMMETRIC_MEMORY, Edition
 from planner.sizing.expert_padding import is_data_centre_blackwell
 from planner.units import GIB, MIB
 
@@ -36,6 +36,9 @@ BEFORE_HOPPER = ("Turing", "Volta", "Ampere", "Ada")  # no symmetric memory betw
 NCCL_BYTES = {1: 0.0, 2: 0.41 * GIB}
 NCCL_BYTES_LATER = {1: 0.0, 2: 1.83 * GIB}
 PIPELINE_RANK_BYTES = 0.07 * GIB
+#: memory shared with the CPU: what the engine's processes, its compilers and the page cache take of it while it
+#: profiles counts as its own (vLLM reads the system's available memory there). 0 to 13 GiB in published starts.
+UNIFIED_HOST_BYTES = 6.0 * GIB
 #: captured graphs: 0.2 GiB + 20 MiB per layer with 51 sizes (Hopper, v0.19, scatter ± 20 %). On smaller GPUs
 #: 0.53 GiB whatever the depth: 0.53 with 28 and 0.52 with 36 layers (RTX 4090 and another of 24 GB), and logs of
 #: 64 layers agree. Experts add 0.4 GiB. All but 0.08 GiB in proportion to the number of sizes (few: 0.08 to 0.11 GiB).
@@ -62,7 +65,7 @@ DRIVER_RESERVE_SHARE = 0.0025
 
 def visible_memory_bytes(gpu: Gpu) -> float:
     """Memory that a program sees: the driver's figure less what NVIDIA drivers keep. [bytes]."""
-    if gpu.vendor.upper() != "NVIDIA":
+    if gpu.vendor.upper() != "NVIDIA" or gpu.unified_memory:
         return gpu.memory_bytes
     return gpu.memory_bytes * (1 - DRIVER_RESERVE_SHARE) - DRIVER_RESERVE_BYTES
 
@@ -137,6 +140,17 @@ class ActivationTerms:
         return max(self.forward, self.sampler, self.encoder) + self.kept
 
 
+def encoder_bytes(tower: VisionTower, tensor_parallel_size: int) -> float:
+    """Peak of the profile run's largest image in the encoder on one GPU. [bytes]
+
+    In 16 bits: the block's input, its norm and its output, learned positions, and the block's feed-forward columns
+    before and after the activation, which tensor parallelism divides; the pixels of all patches stay in fp32.
+    """
+    columns = (3 if tower.gated else 2) * tower.intermediate_size / tensor_parallel_size
+    widths = (4 if tower.learned_positions else 3) * tower.width
+    return tower.most_patches * (2.0 * (columns + widths) + 4.0 * tower.patch_elements)
+
+
 def activation_terms(
     model: ModelShape,
     layers: tuple[tuple[Layer, int], ...],
@@ -188,11 +202,13 @@ def activation_terms(
     if is_last:
         sampler = resolved.max_num_seqs * model.vocab_size * per_logit + tokens * hidden * width
     kept = expert_workspace_bytes(layers, tokens, parallelism, expert_scheme)
-    encoder = 0.0
+    encoder, later_stage = 0.0, parallelism.pipeline_parallel_size > 1
     if model.vision_parameters:
         kept += tokens * hidden * width
         if model.model_type in FREE_RESOLUTION_TYPES and edition.family == "vllm" and not edition.since(LEAN_ENCODER):
             encoder = FREE_RESOLUTION_PEAK_BYTES
+        elif model.vision_tower is not None and edition.family == "vllm" and not (is_last and later_stage):
+            encoder = encoder_bytes(model.vision_tower, parallelism.tensor_parallel_size)
     if parallelism.pipeline_parallel_size > 1 and not is_last:
         forward += 2 * tokens * hidden * width
     return ActivationTerms(
@@ -220,14 +236,19 @@ def _is_linked_hopper_or_later(gpu: Gpu) -> bool:
     return "nvlink" in gpu.interconnect.lower() and gpu.architecture not in BEFORE_HOPPER
 
 
+def _reads_available_memory(edition: Edition) -> bool:
+    return edition.family == "vllm" and edition.since(AVAILABLE_MEMORY) and not edition.is_v0
+
+
 def non_torch_terms(resolved: Resolved, parallelism: Parallelism, gpu: Gpu) -> tuple[float, float]:
     """Context and libraries, and collective buffers, outside the framework's allocator of one GPU. [bytes]."""
     edition, tp = resolved.edition, parallelism.tensor_parallel_size
     later = edition.family != "vllm" or edition.since(SYMMETRIC_MEMORY)
+    host = UNIFIED_HOST_BYTES if gpu.unified_memory and _reads_available_memory(edition) else 0.0
     linked = _is_linked_hopper_or_later(gpu)
     if parallelism.pipeline_parallel_size > 1 and tp == 1:
-        return PIPELINE_RANK_BYTES, 0.0
-    base = BASE_BYTES_LATER if later else BASE_BYTES
+        return PIPELINE_RANK_BYTES + host, 0.0
+    base = (BASE_BYTES_LATER if later else BASE_BYTES) + host
     collectives = NCCL_BYTES_LATER if later and linked else NCCL_BYTES
     return base, collectives.get(tp, collectives[2] * (1 + 0.04 * (tp / 2 - 1)))
 

@@ -7,10 +7,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from planner.engine import EngineSettings
 from planner.sizing.checks import division_error
 from planner.sizing.defaults import Resolved
 from planner.sizing.edition import FREE_MEMORY_CHECK, GRAPHS_IN_BUDGET, PIPELINE_CHECK_OF_WHOLE_MODEL
-from planner.sizing.ranks import Demand, Rank, all_ranks, binding_rank, limits_of, reserved_pool
+from planner.sizing.ranks import Demand, Rank, all_ranks, binding_rank, limits_of, reserved_contexts, reserved_pool
 from planner.sizing.runtime import visible_memory_bytes
 from planner.units import GIB
 
@@ -204,15 +205,16 @@ def _fits_at(demand: Demand, length: int) -> bool:
     return checked_blocks(other, resolved, rank, length) <= rank.layout.fitting_blocks(rank.pool_bytes)
 
 
-def logged_kv_tokens(verdict: Verdict, max_model_len: int) -> int:
+def logged_kv_tokens(verdict: Verdict, max_model_len: int, engine: EngineSettings) -> int:
     """Tokens that the engine prints as its KV cache size.
 
     vLLM since v0.21 prints concurrency × max_model_len; before, blocks ÷ groups × block size, which
-    undercounts hybrids. Decode context parallelism multiplies both. llama.cpp: slots × context.
+    undercounts hybrids. Decode context parallelism multiplies both. llama.cpp: slots × context, or the one that
+    they share.
     """
     layout, edition = verdict.rank.layout, verdict.resolved.edition
     if edition.family == "llamacpp":
-        return verdict.resolved.max_num_seqs * max_model_len
+        return reserved_contexts(engine, verdict.resolved) * max_model_len
     if edition.family == "vllm" and edition.since(GRAPHS_IN_BUDGET) and not edition.is_v0:
         return int(verdict.max_concurrency * max_model_len)
     smallest = min(group.block_tokens for group in layout.groups)

@@ -1,0 +1,142 @@
+"""What published start-up logs say of pools, encoders and shared memory, and what the plan says of the same."""
+
+import dataclasses
+
+import pytest
+
+from planner.catalog.gpu_catalog import get_gpu
+from planner.catalog.model_catalog import get_model
+from planner.engine import EngineSettings
+from planner.errors import InvalidInput
+from planner.hardware import Parallelism
+from planner.model import VisionTower
+from planner.model_config import model_from_config
+from planner.quantization import weight_bytes_by_group
+from planner.sizing import plan_memory
+from planner.sizing.ranks import Demand
+from planner.sizing.runtime import encoder_bytes, visible_memory_bytes
+from planner.sizing.verdict import Verdict, judge, logged_kv_tokens
+from planner.units import GIB, MIB
+
+QWEN27, QWEN35 = "Qwen/Qwen3.8-27B", "Qwen/Qwen3.6-35B-A3B"
+
+
+def with_pool(model: str, pool_gib: float, length: int, kv: str, **engine: object) -> Verdict:
+    """Judge an engine that has `pool_gib` left for its cache, as its log states."""
+    settings = EngineSettings(**({"cache_state_prefixes": True} | engine))  # type: ignore[arg-type]
+    verdict = judge(
+        Demand(model=get_model(model), gpu=get_gpu("H100 SXM"), engine=settings, parallelism=Parallelism(),
+               max_model_len=length, kv_cache_dtype=kv),
+        find_longest=False,
+    )  # fmt: skip
+    rank = dataclasses.replace(verdict.rank, pool_bytes=pool_gib * GIB)
+    return dataclasses.replace(verdict, rank=rank, num_blocks=rank.num_blocks)
+
+
+def needed_gib(verdict: Verdict, length: int) -> float:
+    """Cache that the start-up check asks for."""
+    layout = verdict.rank.layout
+    return layout.blocks_at_peak(length, verdict.resolved.in_flight_tokens) * layout.block_bytes / GIB
+
+
+# vLLM logs: Qwen3.8-27B on an RTX 5090 (0.26.1 development build, 2026-08-23); Qwen3.6-35B-A3B on an RTX 5090
+# (0.24.0, noonghunna/club-3090 issue 652); Qwen3.6-27B on a DGX Spark (0.23.1 development build, 2026-07-02).
+@pytest.mark.parametrize(
+    ("model", "pool_gib", "length", "settings", "tokens", "concurrency"),
+    [
+        (QWEN27, 7.33, 196_608, {"version": "0.26.1", "max_num_seqs": 1}, 227_886, 1.16),
+        (QWEN35, 6.01, 131_072, {"version": "0.24.0", "max_num_seqs": 1}, 569_878, 4.35),
+        ("Qwen/Qwen3.6-27B", 48.6, 262_144, {"version": "0.23.1", "num_speculative_tokens": 2,
+                                             "max_num_batched_tokens": 65_536}, 1_394_129, 5.32),
+    ],
+)  # fmt: skip
+def test_tokens_of_published_pools(
+    model: str, pool_gib: float, length: int, settings: dict[str, object], tokens: int, concurrency: float
+) -> None:
+    verdict = with_pool(model, pool_gib, length, "fp8", **settings)
+    assert logged_kv_tokens(verdict, length, EngineSettings()) == tokens
+    assert verdict.max_concurrency == pytest.approx(concurrency, abs=0.005)
+
+
+# The same RTX 5090 with two drafted tokens: "7.0 GiB KV cache is needed, larger than 6.42; estimated 177600".
+def test_longest_context_of_a_published_refusal() -> None:
+    settings = {"version": "0.26.1", "max_num_seqs": 1, "num_speculative_tokens": 2, "max_num_batched_tokens": 2048}
+    verdict = with_pool(QWEN27, 6.42, 196_608, "fp8", **settings)
+    assert needed_gib(verdict, 196_608) == pytest.approx(7.0, abs=0.01)
+    assert needed_gib(verdict, 177_600) <= 6.42 < needed_gib(verdict, 177_600 + verdict.rank.layout.main.block_tokens)
+
+
+# The largest image of Qwen2.5-VL: 65,536 patches of 14 × 14 in two frames; width 1,280, gated columns of 3,420.
+def test_encoder_peak_by_hand() -> None:
+    tower = get_model("Qwen/Qwen2.5-VL-7B-Instruct").vision_tower
+    assert tower is not None
+    by_hand = 65_536 * (2 * (3 * 3420 + 3 * 1280) + 4 * 3 * 2 * 14 * 14)
+    assert encoder_bytes(tower, 1) == by_hand
+    assert encoder_bytes(tower, 2) == by_hand - 65_536 * 2 * 3 * 3420 / 2
+
+
+# Activations of vLLM's profile run with Qwen3.5-class towers: 2.17 to 2.22 GiB on one GPU, 1.59 on each of two.
+@pytest.mark.parametrize(("tp", "low", "high"), [(1, 2.17, 2.22), (2, 1.59, 1.59)])
+def test_encoder_sets_the_activation_peak(tp: int, low: float, high: float) -> None:
+    made = plan_memory(get_model(QWEN27), get_gpu("RTX 5090"),
+                       EngineSettings(version="0.26.1", max_num_batched_tokens=2048, max_num_seqs=1),
+                       Parallelism(tensor_parallel_size=tp), max_model_len=4096, weight_dtype="nvfp4")  # fmt: skip
+    assert low * 0.88 < made.activation_bytes / GIB < high * 1.12
+
+
+def test_a_tower_refuses_impossible_widths() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        VisionTower(width=0, intermediate_size=4, gated=False, patch_elements=4, most_patches=4)
+    assert caught.value.field == "width"
+
+
+# DGX Spark: nvidia-smi names no memory; free -h and torch say 121.69 GiB, none of it kept by a driver.
+def test_memory_shared_with_the_cpu() -> None:
+    spark = get_gpu("GB10")
+    assert spark.unified_memory
+    assert visible_memory_bytes(spark) == 121.69 * GIB
+    older, newer = (
+        plan_memory(get_model(QWEN35), spark, EngineSettings(version=version), Parallelism(), max_model_len=8192)
+        for version in ("0.11.2", "0.12.0")
+    )
+    assert newer.non_torch_bytes - older.non_torch_bytes == pytest.approx(6 * GIB)
+
+
+# llama-server with -np left open: four slots share one context (ggml-org/llama.cpp pull 16736), a state for each slot;
+# 598.5 MiB of states for four slots of Qwen3.6-27B (lmstudio #1862), and a copy of each for each drafted token.
+@pytest.mark.parametrize(("drafted", "states_mib"), [(0, 598.5), (2, 3 * 598.5)])
+def test_slots_that_share_one_context(drafted: int, states_mib: float) -> None:
+    engine = EngineSettings(family="llamacpp", name="llama.cpp", version="", block_size=1, max_num_seqs=4,
+                            kv_unified=True, num_speculative_tokens=drafted)  # fmt: skip
+    made = plan_memory(get_model("Qwen/Qwen3.6-27B"), get_gpu("H100 SXM"), engine, Parallelism(), max_model_len=65_536,
+                       weight_dtype="gguf_q4_k_m")  # fmt: skip
+    assert made.kv_pool_bytes / MIB == pytest.approx(4096 + states_mib, rel=1e-3)
+    assert made.kv_tokens == 65_536
+
+
+def test_widths_of_one_checkpoint_stand_before_those_of_its_scheme() -> None:
+    model = dataclasses.replace(get_model(QWEN27), quantization="nvfp4", group_bits=(("attention", 16.0),))
+    usual = weight_bytes_by_group(get_model(QWEN27), "nvfp4")
+    wide = weight_bytes_by_group(model, "auto")
+    attention = next(group for group in wide if group.value == "attention")
+    assert wide[attention] == pytest.approx(2 * usual[attention], rel=0.01)
+    assert {k: v for k, v in wide.items() if k != attention} == {k: v for k, v in usual.items() if k != attention}
+
+
+@pytest.mark.parametrize(
+    ("model_type", "vision", "expected"),
+    [
+        ("qwen3_vl", {"hidden_size": 1152, "depth": 27, "intermediate_size": 4304, "patch_size": 16},
+         VisionTower(width=1152, intermediate_size=4304, gated=False, patch_elements=1536, most_patches=65_536,
+                     learned_positions=True)),
+        ("mistral3", {"hidden_size": 1024}, None),
+    ],
+)  # fmt: skip
+def test_shape_of_a_tower_in_a_config(model_type: str, vision: dict[str, int], expected: VisionTower | None) -> None:
+    text = {"model_type": "qwen3", "hidden_size": 2048, "num_hidden_layers": 4, "num_attention_heads": 16,
+            "num_key_value_heads": 4, "intermediate_size": 4096, "vocab_size": 1000, "head_dim": 128,
+            "max_position_embeddings": 4096}  # fmt: skip
+    assert (
+        model_from_config({"model_type": model_type, "text_config": text, "vision_config": vision}).vision_tower
+        == expected
+    )
