@@ -334,3 +334,45 @@ def test_row_without_a_gpu_is_sized_by_what_its_budget_held() -> None:
 )
 def test_builds_without_a_version_are_dated(stated: str, date: str, first: str) -> None:
     assert version_of({"version": stated, "date": date}, "vllm").split()[0] == first
+
+
+@pytest.mark.parametrize(
+    ("notes", "tokens"),
+    [
+        ("no MTP", 0),
+        ("MTP off", 0),
+        ("mtp 2", 2),
+        ('{"method":"mtp","num_speculative_tokens":4}', 4),
+        ("--spec-draft-n-max 3", 3),
+        ("MTP", 1),
+    ],
+)
+def test_drafted_tokens_in_words(notes: str, tokens: int) -> None:
+    assert case(model="Qwen/Qwen3.8-27B", notes=notes).engine.num_speculative_tokens == tokens
+
+
+def test_settings_in_words_of_a_log() -> None:
+    assert case(notes="LLM(model=...)").engine.offline
+    assert not case(notes="--no-async-scheduling").engine.async_scheduling
+    shared = case(engine="llama.cpp", other_flags="-np 4 kv_unified=true", max_num_seqs="4")
+    assert shared.engine.kv_unified
+    split = case(engine="llama.cpp", tp="", pp="", n_gpus="2", max_num_seqs="1")
+    assert (split.parallelism.tensor_parallel_size, split.parallelism.pipeline_parallel_size) == (1, 2)
+
+
+# Only what stands directly in parentheses is the board's memory; other figures of the name are not.
+def test_memory_in_a_gpu_name() -> None:
+    plain, _ = gpu_of("RTX 5090", "32")
+    other, _ = gpu_of("RTX 5090 (desktop, 25.11 GiB free)", "32")
+    seen, _ = gpu_of("RTX 5090 (31.36 GiB)", "")
+    assert other.memory_gib == plain.memory_gib
+    assert visible_memory_bytes(seen) / GIB == pytest.approx(31.36)
+
+
+# A hybrid's row that names no max_num_seqs and started had one that fits; a row that names it may be refused.
+def test_hybrid_rows_that_leave_the_batch_open() -> None:
+    row = ROW | {"model": "Qwen/Qwen3.6-27B", "gpu": "H100", "version": "0.24.0", "gpu_memory_utilization": "0.9",
+                 "max_num_seqs": "", "max_model_len": "32768", "max_num_batched_tokens": "2048"}  # fmt: skip
+    stated = row | {"id": "b", "max_num_seqs": "1024"}
+    predicted, _ = predict(pd.DataFrame([row, stated]))
+    assert list(predicted.pred_outcome) == ["started", "refused_mamba_blocks"]

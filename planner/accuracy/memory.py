@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pandas as pd
 
 from planner.accuracy.cells import reason_of
 from planner.accuracy.memory_rows import MemoryCase, read_case
+from planner.engine import EngineSettings
 from planner.memory_plan import MemoryPlan
 from planner.sizing import plan_memory
+from planner.sizing.verdict import REFUSED_STATES
 from planner.units import GIB
 
 COLUMNS = (
@@ -51,19 +55,14 @@ def predict(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[int, str]]:
 
 
 def predicted(case: MemoryCase) -> dict[str, object]:
-    """Predicted columns of one case."""
-    plan = plan_memory(
-        case.model,
-        case.gpu,
-        case.engine,
-        case.parallelism,
-        max_model_len=case.max_model_len,
-        weight_dtype=case.weight_dtype,
-        kv_cache_dtype=case.kv_cache_dtype,
-        draft_model=case.draft_model,
-        occupied_bytes=case.occupied_bytes,
-        explain=False,
-    )
+    """Predicted columns of one case.
+
+    A row of a hybrid that leaves max_num_seqs open had one that its state blocks allow: the engine refuses its own
+    default with the number in the message, and rows of such refusals give it.
+    """
+    plan = _plan(case, case.engine)
+    if plan.outcome == REFUSED_STATES and case.engine.max_num_seqs is None:
+        plan = _plan(case, dataclasses.replace(case.engine, max_num_seqs=plan.num_kv_blocks))
     values: dict[str, object] = {
         "pred_weights_gib_per_gpu": plan.weights_bytes / GIB,
         "pred_activation_peak_gib": plan.activation_bytes / GIB,
@@ -76,6 +75,21 @@ def predicted(case: MemoryCase) -> dict[str, object]:
     if case.gpu_known:
         values |= _pool_columns(plan)
     return values
+
+
+def _plan(case: MemoryCase, engine: EngineSettings) -> MemoryPlan:
+    return plan_memory(
+        case.model,
+        case.gpu,
+        engine,
+        case.parallelism,
+        max_model_len=case.max_model_len,
+        weight_dtype=case.weight_dtype,
+        kv_cache_dtype=case.kv_cache_dtype,
+        draft_model=case.draft_model,
+        occupied_bytes=case.occupied_bytes,
+        explain=False,
+    )
 
 
 def _pool_columns(plan: MemoryPlan) -> dict[str, object]:

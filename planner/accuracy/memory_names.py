@@ -86,6 +86,19 @@ QUANTIZATIONS: tuple[tuple[str, str], ...] = (
 )
 #: who publishes NVFP4 of every linear layer (compressed-tensors), where NVIDIA keeps attention wider
 QUANTIZES_EVERY_LINEAR = re.compile(r"redhatai/|neuralmagic/|rhaiv", re.IGNORECASE)
+#: what publishers of NVFP4 do otherwise than most: (publisher, model_type, bits by group)
+NVFP4_OF_PUBLISHERS: tuple[tuple[str, str, tuple[tuple[str, float], ...]], ...] = (
+    (
+        r"\bnvidia/",
+        "qwen3_5_text",
+        (("lm_head", 4.5),),
+    ),  # github sgl-project/sglang pull 38611: the body in W4A4, FP4 head
+    (
+        r"\binferact\b",
+        "qwen3_5_text",
+        (("attention", 16.0),),
+    ),  # 12.02 GiB on each of two GPUs: vllm-project/recipes pull 810
+)
 #: flags that quantise while loading
 QUANTIZATION_FLAG = re.compile(r"--?(?:quantization|load[-_]format)[= ]+(fp8|bitsandbytes|awq\w*|gptq\w*)")
 DFLASH_LAYERS = 5
@@ -126,7 +139,7 @@ def find_draft(text: str, model: ModelShape) -> ModelShape | None:
     """Separate draft model that flags name, None when there is none or its shape is not known."""
     found = DRAFT_FLAG.search(text)
     key = find_model_key(found[1].strip("\"',{}")) if found else None
-    if key is None and re.search(r"\bdflash\b", text, re.IGNORECASE):
+    if key is None and re.search(r"\bdflash2?\b", text, re.IGNORECASE):
         return block_diffusion_draft(model)
     return get_model(key) if key else None
 
@@ -163,7 +176,18 @@ def shape_of(row: dict[str, str]) -> ModelShape:
         key = _by_cache_per_token(name)
     if key is None:
         raise InvalidInput("model", name, "a model of the catalog, or a row that names its shape")
-    return get_model(key)
+    return as_published(get_model(key), row)
+
+
+def as_published(model: ModelShape, row: dict[str, str]) -> ModelShape:
+    """The shape with the widths of the checkpoint that a row names, where its publisher differs from most."""
+    text = f"{row.get('model', '')} {row.get('weight_quant', '')}".lower()
+    if "fp4" not in text:
+        return model
+    for publisher, model_type, bits in NVFP4_OF_PUBLISHERS:
+        if model.model_type == model_type and re.search(publisher, text):
+            return dataclasses.replace(model, quantization="nvfp4", group_bits=bits)
+    return model
 
 
 @cache

@@ -36,6 +36,7 @@ RUNTIME_SHARE = 0.03  # of the budget: the least that activations and buffers ta
 WHOLE_PROMPTS = re.compile(r"KV shrank\b.*\bwhen max_model_len grew|no[-_]enable[-_]chunked[-_]prefill")
 WITHOUT_PREFIXES = re.compile(r"no prefix caching|no[-_]enable[-_]prefix[-_]caching|enable_prefix_caching=False")
 WITHOUT_ASYNC = re.compile(r"no[-_]async[-_]scheduling|async[-_]scheduling[= ]+(?:False|off)", re.IGNORECASE)
+UNIFIED_CACHE = re.compile(r"kv[-_]unified|unified KV", re.IGNORECASE)
 OFFLINE = re.compile(r"\bLLM\(|\bLLM class\b|\boffline inference\b")
 WITHOUT_VISION = re.compile(r"no vision|language[-_]model[-_]only|limit[-_]mm[-_]per[-_]prompt\S*\Wimage\W{1,3}0\b")
 UNTAGGED = re.compile(r"\bv?0\.1\.dev\S*")
@@ -123,6 +124,7 @@ def engine_of(row: dict[str, str], notes: str) -> EngineSettings:
         enable_chunked_prefill=not WHOLE_PROMPTS.search(notes),
         async_scheduling=not WITHOUT_ASYNC.search(notes),
         offline=bool(OFFLINE.search(notes)),
+        kv_unified=family == "llamacpp" and bool(UNIFIED_CACHE.search(notes + row.get("max_model_len", ""))),
         cuda_graphs=not ("true" in row.get("enforce_eager", "").lower() or "enforce-eager" in notes),
         num_speculative_tokens=speculative_tokens(notes),
         enable_prefix_caching=not WITHOUT_PREFIXES.search(notes),
@@ -282,12 +284,12 @@ def family_of(engine: str) -> str:
 
 def speculative_tokens(text: str) -> int:
     """Drafted tokens of multi-token prediction, 0 when it is off."""
-    if re.search(r"no speculation|without mtp", text, re.IGNORECASE):
+    if re.search(r"\bno (?:MTP|speculation)\b|without MTP|MTP (?:off|stripped|disabled)", text, re.IGNORECASE):
         return 0
-    stated = re.search(r"num_speculative_tokens[= ]+(\d+)|MTP (\d+) tokens?", text)
+    stated = re.search(r"num_speculative_tokens[\"': =]+(\d+)|\bMTP (\d+)\b|draft-n-max (\d+)", text, re.IGNORECASE)
     if stated:
-        return int(stated[1] or stated[2])
-    if re.search(r"\bdflash\b", text, re.IGNORECASE):
+        return int(next(filter(None, stated.groups())))
+    if re.search(r"\bdflash2?\b", text, re.IGNORECASE):
         return DFLASH_TOKENS
     return 1 if re.search(r"\bMTP\b", text) else 0
 
@@ -301,6 +303,8 @@ def parallelism_of(row: dict[str, str]) -> Parallelism:
     flags = f"{row.get('other_flags', '')} {text}"
     tp = any_integer(row.get("tp", "")) or flag_integer(flags, "tensor[-_]parallel[-_]size|--tp(?:-size)?|-tp")
     pp = first_integer(row.get("pp", "")) or flag_integer(flags, "pipeline[-_]parallel[-_]size|--pp(?:-size)?|-pp") or 1
+    if tp is None and family_of(row.get("engine", "")) == "llamacpp":  # whole layers on each device
+        tp, pp = 1, max(pp, first_integer(row.get("n_gpus", "")) or 1)
     if tp is None:  # left open: all GPUs of a replica side by side, as people run a model on several
         devices = first_integer(row.get("n_gpus", "")) or 1
         split = family_of(row.get("engine", "")) in ("vllm", "sglang", "trtllm", "tgi")
@@ -353,7 +357,7 @@ def gpu_of(name: str, memory: str) -> tuple[Gpu, bool]:
             return dataclasses.replace(gpu, name=name or memory, memory_gb=gib, memory_gib=gib), True
     if visible:
         listed = (visible * GIB + DRIVER_RESERVE_BYTES) / (1 - DRIVER_RESERVE_SHARE) / GIB
-        listed = visible if gpu.vendor.upper() != "NVIDIA" else listed
+        listed = visible if gpu.vendor.upper() != "NVIDIA" or gpu.unified_memory else listed
         return dataclasses.replace(gpu, memory_gib=listed), True
     stated = re.match(r"\s*~?(\d+)\s*(?:GB)?\s*$", memory or _size_in(name))
     if stated and abs(int(stated[1]) / gpu.memory_gb - 1) > 0.12:
@@ -402,7 +406,7 @@ def _visible_gib(text: str) -> float | None:
 
 
 def _visible_gib_in_name(name: str) -> float | None:
-    found = re.search(r"(\d+\.\d+) ?Gi?B", name)
+    found = re.search(r"\(\s*~?(\d+\.\d+) ?Gi?B\b", name)  # not what words between say of another figure
     return float(found[1]) if found else None
 
 
