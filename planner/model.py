@@ -182,12 +182,14 @@ class ModelShape:
     lm_head_bias: bool = False
     vision_parameters: int = 0  # encoder and projector, 16-bit unless the scheme says otherwise
     vision_tower: VisionTower | None = None  # where its shape is known and images keep their resolution
+    image_tokens: int = 0  # of the largest image, where they attend to each other and enter in one step
     mtp_parameters: int = 0  # multi-token-prediction layers, loaded only when drafting
     rope_cache_elements: int = 0  # precomputed rotary table: positions × rotary width, summed over tables
     native_dtype: str = "bf16"  # dtype of the checkpoint's unquantised tensors: bf16, fp16, fp32
     quantization: str = ""  # scheme of the published checkpoint, "" when it is not quantised
     unquantized_groups: tuple[str, ...] = ()  # TensorGroup values that the checkpoint leaves in native_dtype
     group_bits: tuple[tuple[str, float], ...] = ()  # TensorGroup values that the checkpoint holds in other widths
+    kv_cache_quantization: str = ""  # type of the KV cache that the checkpoint asks for, "" when it asks for none
     published_parameters: int | None = None
     estimated_fields: tuple[str, ...] = ()  # fields that were not in the config and had to be assumed
     source: str = ""

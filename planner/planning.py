@@ -27,7 +27,7 @@ from planner.saturation import STEADY_SHARE, LoadCurve, Replica, load_curve, mee
 from planner.scenario import Scenario
 from planner.simulation.records import Requests, SimulationResult
 from planner.simulation.workload import draw_requests, with_rate
-from planner.sizing import plan_memory
+from planner.sizing import kv_cache_type, plan_memory
 from planner.step_time_model import step_time_table
 from planner.units import GIB
 
@@ -240,7 +240,7 @@ def size(scenario: Scenario, requests: Requests | None = None, *, explain: bool 
             engine,
             scenario.parallelism,
             weight_dtype=scenario.weight_dtype,
-            kv_cache_dtype=scenario.kv_cache_dtype,
+            kv_cache_dtype=kv_cache_type(model, engine, scenario.weight_dtype, scenario.kv_cache_dtype),
             max_tokens=ranks
             * max(memory.max_num_batched_tokens, memory.max_num_seqs * (1 + engine.num_speculative_tokens)),
             draft_model=scenario.draft_shape,

@@ -73,7 +73,13 @@ class Scenario(AdvancedEngine):
         1536, "ei", "Expert intermediate size", group="shape", minimum=1, maximum=1_000_000
     )
     weight_dtype: str = setting("auto", "w", "Weights", group="model", help="'auto' = as the checkpoint is published.")
-    kv_cache_dtype: str = setting("auto", "kv", "KV cache", group="model", help="'auto' = the model's own 16-bit type.")
+    kv_cache_dtype: str = setting(
+        "auto",
+        "kv",
+        "KV cache",
+        group="model",
+        help="'auto' = as the checkpoint: 16 bit, or fp8 where it is calibrated for that and the engine follows it.",
+    )
     max_model_len: int = setting(
         8192, "ctx", "Context length", unit="tokens", group="model", minimum=16, maximum=100_000_000
     )

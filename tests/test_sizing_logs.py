@@ -9,7 +9,7 @@ from planner.catalog.model_catalog import get_model
 from planner.engine import EngineSettings
 from planner.errors import InvalidInput
 from planner.hardware import Parallelism
-from planner.model import VisionTower
+from planner.model import ModelShape, VisionTower
 from planner.model_config import model_from_config
 from planner.quantization import weight_bytes_by_group
 from planner.sizing import plan_memory
@@ -140,3 +140,90 @@ def test_shape_of_a_tower_in_a_config(model_type: str, vision: dict[str, int], e
         model_from_config({"model_type": model_type, "text_config": text, "vision_config": vision}).vision_tower
         == expected
     )
+
+
+def calibrated(section: dict[str, object]) -> ModelShape:
+    """Make a dense model of four layers whose config has this quantization_config."""
+    return model_from_config(
+        {"model_type": "llama", "hidden_size": 2048, "num_hidden_layers": 4, "num_attention_heads": 16,
+         "num_key_value_heads": 4, "intermediate_size": 4096, "vocab_size": 1000, "max_position_embeddings": 4096,
+         "quantization_config": section}
+    )  # fmt: skip
+
+
+FP8_CACHE = {"num_bits": 8, "type": "float", "dynamic": False}
+
+
+# ModelOpt and compressed-tensors say in the checkpoint what type the cache was calibrated for (vLLM pull 29980).
+@pytest.mark.parametrize(
+    ("section", "expected"),
+    [
+        ({"quant_method": "modelopt", "quant_algo": "FP8", "kv_cache_quant_algo": "FP8"}, "fp8"),
+        ({"quant_method": "modelopt", "quant_algo": "NVFP4", "kv_cache_scheme": FP8_CACHE}, "fp8"),
+        ({"quant_method": "modelopt", "quant_algo": "FP8", "quantization": {"kv_cache_quant_algo": "FP8"}}, "fp8"),
+        ({"quant_method": "fp8", "kv_cache_scheme": None}, ""),
+        ({"quant_method": "modelopt", "quant_algo": "FP8", "kv_cache_quant_algo": "INT8"}, ""),
+    ],
+)
+def test_cache_type_in_a_config(section: dict[str, object], expected: str) -> None:
+    model = calibrated(section)
+    assert model.kv_cache_quantization == expected
+    assert any("INT8" in text for text in model.estimated_fields) == ("INT8" in str(section))
+
+
+# 4 layers × 2 × 4 heads × 128 × 1 or 2 bytes; TensorRT-LLM is told, llama.cpp has types of its own.
+@pytest.mark.parametrize(
+    ("engine", "weights", "asked", "expected"),
+    [
+        (EngineSettings(version="0.14.0"), "auto", "auto", 4096),
+        (EngineSettings(version="0.13.0"), "auto", "auto", 8192),
+        (EngineSettings(version="0.24.0"), "auto", "bf16", 8192),
+        (EngineSettings(version="0.24.0"), "bf16", "auto", 8192),
+        (EngineSettings(family="sglang", name="sglang", version="0.5"), "fp8", "auto", 4096),
+        (EngineSettings(family="trtllm", name="trtllm", version=""), "auto", "auto", 8192),
+    ],
+)
+def test_cache_type_of_the_checkpoint_is_followed(
+    engine: EngineSettings, weights: str, asked: str, expected: int
+) -> None:
+    model = calibrated({"quant_method": "modelopt", "quant_algo": "FP8", "kv_cache_quant_algo": "FP8"})
+    made = plan_memory(model, get_gpu("H100 SXM"), engine, Parallelism(), max_model_len=4096, weight_dtype=weights,
+                       kv_cache_dtype=asked)  # fmt: skip
+    assert made.kv_bytes_per_token == expected
+    assert any("calibrated" in note for note in made.notes) == (expected == 4096)
+
+
+# vLLM 0.20.2 prints concurrency × length (5,747,892 = 21.93 × 262,144 for a Qwen3.6-35B-A3B log), 0.20.0 blocks.
+def test_size_in_the_log_by_patch() -> None:
+    sizes = {
+        version: logged_kv_tokens(verdict, 65_536, EngineSettings()) / (verdict.max_concurrency * 65_536)
+        for version in ("0.20.0", "0.20.2")
+        for verdict in [with_pool(QWEN35, 40.0, 65_536, "fp8", version=version)]
+    }
+    assert sizes["0.20.2"] == pytest.approx(1, abs=1e-4)
+    assert sizes["0.20.0"] < 0.5
+
+
+# Gemma 4 26B and 31B: an image enters in one step of 2,496 tokens. vLLM 0.20 refuses its own default of 2,048 on small
+# GPUs (vllm #42687, recipes #441); from 0.22 on it raises it (#43051). An explicit smaller step is refused by both.
+@pytest.mark.parametrize(
+    ("version", "asked", "starts", "tokens"),
+    [("0.20.0", None, False, 2048), ("0.22.0", None, True, 2496), ("0.28.0", 2048, False, 2048),
+     ("0.28.0", 4096, True, 4096)],
+)  # fmt: skip
+def test_images_that_enter_in_one_step(version: str, asked: int | None, starts: bool, tokens: int) -> None:
+    made = plan_memory(get_model("google/gemma-4-26B-A4B-it"), get_gpu("L40S"),
+                       EngineSettings(version=version, max_num_batched_tokens=asked), Parallelism(),
+                       max_model_len=8192, weight_dtype="fp8")  # fmt: skip
+    assert made.starts == starts
+    assert made.max_num_batched_tokens == tokens
+    if not starts:
+        assert "max_tokens_per_mm_item (2496)" in made.refusal
+        assert made.remedies[0] == "max_num_batched_tokens 2,496"
+
+
+@pytest.mark.parametrize("model", ["google/gemma-4-E4B-it", "google/gemma-3-27b-it", "Qwen/Qwen3-VL-8B-Instruct"])
+def test_other_images_may_be_cut(model: str) -> None:
+    made = plan_memory(get_model(model), get_gpu("H100 SXM"), EngineSettings(version="0.20.0"),
+                       Parallelism(tensor_parallel_size=2), max_model_len=8192)  # fmt: skip
+    assert made.starts

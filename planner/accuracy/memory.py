@@ -11,7 +11,7 @@ from planner.accuracy.memory_rows import MemoryCase, read_case
 from planner.engine import EngineSettings
 from planner.memory_plan import MemoryPlan
 from planner.sizing import plan_memory
-from planner.sizing.verdict import REFUSED_STATES
+from planner.sizing.verdict import REFUSED_STATES, REFUSED_STEP
 from planner.units import GIB
 
 COLUMNS = (
@@ -57,12 +57,14 @@ def predict(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[int, str]]:
 def predicted(case: MemoryCase) -> dict[str, object]:
     """Predicted columns of one case.
 
-    A row of a hybrid that leaves max_num_seqs open had one that its state blocks allow: the engine refuses its own
-    default with the number in the message, and rows of such refusals give it.
+    A row that leaves a limit open had one that the engine allows, where it refuses its own default with the number in
+    the message: max_num_seqs of hybrids, steps smaller than an image. Rows of such refusals give the limit.
     """
     plan = _plan(case, case.engine)
     if plan.outcome == REFUSED_STATES and case.engine.max_num_seqs is None:
         plan = _plan(case, dataclasses.replace(case.engine, max_num_seqs=plan.num_kv_blocks))
+    if plan.outcome == REFUSED_STEP and case.engine.max_num_batched_tokens is None:
+        plan = _plan(case, dataclasses.replace(case.engine, max_num_batched_tokens=case.model.image_tokens))
     values: dict[str, object] = {
         "pred_weights_gib_per_gpu": plan.weights_bytes / GIB,
         "pred_activation_peak_gib": plan.activation_bytes / GIB,

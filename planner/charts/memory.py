@@ -7,7 +7,14 @@ from typing import Any
 from planner.charts.style import COLOUR, HATCH, Chart, bars, figure, label, layout, legend_below, line_at
 from planner.engine import KvReservation
 from planner.memory_plan import MemoryPlan
-from planner.sizing.verdict import OOM_CAPTURE, PARTLY_ON_CPU, REFUSED_DIVISION, REFUSED_FREE_MEMORY, REFUSED_STATES
+from planner.sizing.verdict import (
+    OOM_CAPTURE,
+    PARTLY_ON_CPU,
+    REFUSED_DIVISION,
+    REFUSED_FREE_MEMORY,
+    REFUSED_STATES,
+    REFUSED_STEP,
+)
 from planner.units import GIB, format_number, format_percent
 
 GROUP_TITLES = {
@@ -93,6 +100,8 @@ def _refused_finding(memory: MemoryPlan) -> str:
         return f"Other processes hold {memory.occupied_bytes / GIB:.1f} GiB of what the engine wants"
     if memory.outcome == OOM_CAPTURE:
         return f"Weights and KV cache leave no room for {memory.cuda_graph_bytes / GIB:.1f} GiB of CUDA graphs"
+    if memory.outcome == REFUSED_STEP:
+        return f"The engine refuses steps of {memory.max_num_batched_tokens:,} tokens: an image must enter whole"
     if memory.outcome == REFUSED_DIVISION:
         return "The engine refuses this split before it takes any memory"
     if memory.kv_pool_bytes < 0:

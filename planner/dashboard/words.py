@@ -12,7 +12,7 @@ WORDS: dict[str, dict[str, str]] = {
     "model": {CUSTOM: "Enter the shape by hand", CONFIG: "From a config.json"},
     "gpu": {CUSTOM: "Enter a GPU by hand"},
     "weight_dtype": {"auto": "as published"},
-    "kv_cache_dtype": {"auto": "16 bit, as the model"},
+    "kv_cache_dtype": {"auto": "as the checkpoint"},
     "demand": {"users": "Users × requests per hour", "rate": "Requests per second", "daily": "Requests per day"},
     "arrivals": {
         "poisson": "Poisson, independent users",

@@ -6,13 +6,13 @@ from typing import Any
 
 from planner.errors import InvalidInput, require_int
 from planner.model import Layer, ModelShape
-from planner.model_config.checkpoint import read_quantization
+from planner.model_config.checkpoint import read_kv_cache, read_quantization
 from planner.model_config.decoder import decoder_layers
 from planner.model_config.encoder_decoder import ENCODER_DECODER, encoder_decoder_stacks
 from planner.model_config.families import FAMILIES, LLAMA, OWN_BUILDER, SAME_AS, UNKNOWN_MIXER_FIELDS, Family
 from planner.model_config.fields import MAX_LAYERS, Fields, parse_config
 from planner.model_config.hybrids import hybrid_layers
-from planner.model_config.vision import vision_parameters, vision_tower
+from planner.model_config.vision import image_tokens, vision_parameters, vision_tower
 
 PER_LAYER_FIELDS = ("moe_intermediate_size", "moe_topk", "num_shared_expert", "num_experts", "intermediate_size")
 DENSE_DRAFTS = ("ernie4_5_moe", "exaone_moe")  # their draft layer has no experts, as the first layer
@@ -73,11 +73,13 @@ def model_from_config(config: dict[str, Any] | str, name: str = "") -> ModelShap
         lm_head_bias=family.lm_head_bias,
         vision_parameters=vision_parameters(fields),
         vision_tower=vision_tower(fields),
+        image_tokens=image_tokens(fields),
         mtp_parameters=_mtp_parameters(fields, model_type, layers),
         rope_cache_elements=_rope_cache_elements(fields, family, limit),
         native_dtype=_native_dtype(fields),
         quantization=scheme,
         unquantized_groups=kept,
+        kv_cache_quantization=read_kv_cache(fields),
         estimated_fields=tuple(dict.fromkeys(fields.estimated)),
         source="config.json",
     )

@@ -52,6 +52,35 @@ def read_quantization(fields: Fields) -> tuple[str, tuple[str, ...]]:
     return scheme, tuple(sorted(group.value for group in kept))
 
 
+def read_kv_cache(fields: Fields) -> str:
+    """Name the type of KV cache that the checkpoint was calibrated for.
+
+    Parameters
+    ----------
+    fields : Fields
+        The config: `kv_cache_scheme` (compressed-tensors, ModelOpt) or `kv_cache_quant_algo` (ModelOpt), there or one
+        level down under `quantization`.
+
+    Returns
+    -------
+    str
+        "fp8", or "" where the checkpoint asks for nothing that engines take over; that is marked as estimated.
+        Source: vLLM pull 29980, SGLang `configure_kv_cache_dtype`.
+    """
+    section = fields.section("quantization_config") or {}
+    inner = section.get("quantization")
+    for stated in (section, inner if isinstance(inner, dict) else {}):
+        asked = stated.get("kv_cache_scheme") or stated.get("kv_cache_quant_algo")
+        if isinstance(asked, dict):
+            asked = f"{asked.get('type', '')}{asked.get('num_bits', '')}"
+        if isinstance(asked, str) and asked:
+            if asked.lower() in ("fp8", "float8"):
+                return "fp8"
+            fields.estimated.append(f"kv_cache_quant_algo {asked[:40]}: taken as 16 bit")
+            return ""
+    return ""
+
+
 def _scheme(method: str, section: dict[str, Any], fields: Fields) -> str:
     bits = section.get("bits", section.get("w_bit", 4))
     group = section.get("group_size", section.get("q_group_size", 128))

@@ -22,6 +22,7 @@ ESTIMATED_TOWER = "vision tower: estimated"
 #: image processors of Qwen-VL: at most 16,384 merged tokens of 2 × 2 patches (max_pixels, longest_edge)
 QWEN_PATCHES = 65_536
 QWEN3_5 = ("qwen3_5", "qwen3_5_moe")
+GEMMA4_IMAGE_TOKENS = 2496
 GEMMA4_SMALL_WIDTH = 768  # of the tower in the sizes that hear, too
 
 
@@ -105,6 +106,23 @@ def vision_tower(fields: Fields) -> VisionTower | None:
         most_patches=QWEN_PATCHES,
         learned_positions=not outer.startswith("qwen2"),
     )
+
+
+def image_tokens(fields: Fields) -> int:
+    """Tokens of the largest image whose tokens attend to each other, so that all of them must enter in one step.
+
+    Parameters
+    ----------
+    fields : Fields
+        The config; `use_bidirectional_attention` of the language model.
+
+    Returns
+    -------
+    int
+        Zero where prompts may be cut anywhere. Source: vLLM issue 42687 (a video of Gemma 4 has the most tokens).
+    """
+    bidirectional = fields.text.get("use_bidirectional_attention") == "vision"
+    return GEMMA4_IMAGE_TOKENS if bidirectional and fields.text.get("model_type") == "gemma4_text" else 0
 
 
 def _depth_width(vision: Fields) -> tuple[int, int]:

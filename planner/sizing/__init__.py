@@ -17,7 +17,8 @@ explain    formulas with values, remedies
 plan       `plan_memory`
 """
 
+from planner.sizing.defaults import kv_cache_type
 from planner.sizing.kv_layout import kv_bytes_for
 from planner.sizing.plan import plan_memory
 
-__all__ = ["kv_bytes_for", "plan_memory"]
+__all__ = ["kv_bytes_for", "kv_cache_type", "plan_memory"]

@@ -6,8 +6,11 @@ from dataclasses import dataclass
 
 from planner.engine import EngineSettings, KvReservation
 from planner.hardware import Gpu, Parallelism
+from planner.model import ModelShape
 from planner.sizing.edition import (
     HOPPER_BY_NAME,
+    IMAGE_IN_STEP,
+    KV_OF_CHECKPOINT,
     LARGEST_BATCH,
     TWO_BATCHES_IN_FLIGHT,
     UTILIZATION_092,
@@ -37,7 +40,13 @@ class Resolved:
 
 
 def resolve(
-    engine: EngineSettings, gpu: Gpu, parallelism: Parallelism, max_model_len: int, *, vision_parameters: float = 0.0
+    engine: EngineSettings,
+    gpu: Gpu,
+    parallelism: Parallelism,
+    max_model_len: int,
+    *,
+    vision_parameters: float = 0.0,
+    image_tokens: int = 0,
 ) -> Resolved:
     """Resolve the limits.
 
@@ -53,6 +62,8 @@ def resolve(
         Longest sequence [tokens]; without chunked prefill a whole prompt must fit into one step.
     vision_parameters : float
         V0 never chunks the prompts of models with images; SGLang leaves room for the tower.
+    image_tokens : int
+        Tokens that must enter in one step; vLLM from v0.22 on raises its default to them.
 
     Returns
     -------
@@ -69,6 +80,8 @@ def resolve(
     """
     edition = edition_of(engine)
     seqs, tokens = _batch_defaults(edition, gpu, parallelism, offline=engine.offline)
+    if edition.family == "vllm" and edition.since(IMAGE_IN_STEP):
+        tokens = max(tokens, image_tokens)
     tokens = engine.max_num_batched_tokens or tokens
     if engine.max_num_seqs is not None:
         seqs = engine.max_num_seqs
@@ -104,6 +117,32 @@ def _overlapping_batches(edition: Edition, engine: EngineSettings, parallelism: 
         return 1
     stages = parallelism.pipeline_parallel_size
     return 2 if stages == 1 and engine.async_scheduling else stages
+
+
+def kv_cache_type(model: ModelShape, engine: EngineSettings, weight_dtype: str, kv_cache_dtype: str) -> str:
+    """Type of the KV cache with "auto" resolved where the published checkpoint asks for one.
+
+    Parameters
+    ----------
+    model : ModelShape
+        Its checkpoint may be calibrated for a type.
+    engine : EngineSettings
+        vLLM from v0.14 on and SGLang follow the checkpoint.
+    weight_dtype : str
+        Another scheme than the checkpoint's own brings no calibration.
+    kv_cache_dtype : str
+        Anything but "auto" stands.
+
+    Returns
+    -------
+    str
+        A name that `kv_bits` knows.
+    """
+    edition = edition_of(engine)
+    follows = edition.family == "sglang" or (edition.family == "vllm" and edition.since(KV_OF_CHECKPOINT))
+    if kv_cache_dtype == "auto" and follows and weight_dtype in ("auto", model.quantization):
+        return model.kv_cache_quantization or "auto"
+    return kv_cache_dtype
 
 
 def is_large(gpu: Gpu) -> bool:

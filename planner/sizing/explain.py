@@ -10,7 +10,7 @@ from planner.memory_plan import Formula
 from planner.sizing.overheads_text import activation_text, graphs_text, non_torch_text
 from planner.sizing.ranks import SGLANG_CONTEXT_BYTES, Demand
 from planner.sizing.runtime import visible_memory_bytes
-from planner.sizing.verdict import OOM_CAPTURE, REFUSED_DIVISION, REFUSED_FREE_MEMORY, Verdict, judge
+from planner.sizing.verdict import OOM_CAPTURE, REFUSED_DIVISION, REFUSED_FREE_MEMORY, REFUSED_STEP, Verdict, judge
 from planner.units import GIB, MIB, format_number
 
 NARROWER = ("fp8", "int4_g128")
@@ -177,6 +177,10 @@ def remedies(demand: Demand, verdict: Verdict) -> tuple[str, ...]:
         seqs = min(verdict.num_blocks, verdict.resolved.max_num_seqs) // 8 * 8
         if seqs and seqs < verdict.resolved.max_num_seqs and _starts(demand, engine={"max_num_seqs": seqs}):
             found.insert(0, f"max_num_seqs {seqs:,}")
+    if verdict.outcome == REFUSED_STEP and _starts(
+        demand, engine={"max_num_batched_tokens": demand.model.image_tokens}
+    ):
+        found.append(f"max_num_batched_tokens {demand.model.image_tokens:,}")
     found += _setting_remedies(demand, verdict) + _hardware_remedies(demand)
     return tuple(found[:6])
 

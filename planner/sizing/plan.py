@@ -11,6 +11,7 @@ from planner.memory_plan import MemoryPlan
 from planner.model import ModelShape
 from planner.quantization import kv_dtype_names, resolve_scheme
 from planner.sizing.concurrency import TypicalUse
+from planner.sizing.defaults import kv_cache_type
 from planner.sizing.edition import FREE_MEMORY_CHECK, Edition
 from planner.sizing.explain import formulas, remedies
 from planner.sizing.ranks import Demand
@@ -79,7 +80,7 @@ def plan_memory(
         parallelism=parallelism,
         max_model_len=max_model_len,
         weight_dtype=weight_dtype,
-        kv_cache_dtype=kv_cache_dtype,
+        kv_cache_dtype=kv_cache_type(model, engine, weight_dtype, kv_cache_dtype),
         draft_weights_bytes=draft_weights_bytes,
         draft_model=draft_model,
         draft_weight_dtype=draft_weight_dtype,
@@ -195,6 +196,8 @@ def _notes(demand: Demand, verdict: Verdict) -> tuple[str, ...]:
             f"The cache is cut into {layout.num_groups} groups of layers; "
             f"a block is {layout.block_bytes / 2**20:,.2f} MiB of one group."
         )
+    if demand.model.kv_cache_quantization and demand.kv_cache_dtype == demand.model.kv_cache_quantization:
+        notes.append(f"The KV cache is {demand.kv_cache_dtype}, for which the checkpoint is calibrated.")
     if demand.parallelism.pipeline_parallel_size > 1:
         notes.append("Pipeline stages differ; the figures are those of the stage that holds the fewest blocks.")
     served = served_length(demand, verdict)

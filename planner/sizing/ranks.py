@@ -79,7 +79,13 @@ def limits_of(demand: Demand) -> Resolved:
         demand.parallelism,
         demand.max_model_len,
         vision_parameters=demand.model.vision_parameters,
+        image_tokens=image_in_step(demand.model),
     )
+
+
+def image_in_step(model: ModelShape) -> int:
+    """Tokens of an image that a step must hold whole; none when the model is loaded without its tower."""
+    return model.image_tokens if model.vision_parameters else 0
 
 
 def drafts_with_own_layers(demand: Demand) -> bool:

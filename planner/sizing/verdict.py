@@ -10,8 +10,17 @@ from dataclasses import dataclass
 from planner.engine import EngineSettings
 from planner.sizing.checks import division_error
 from planner.sizing.defaults import Resolved
-from planner.sizing.edition import FREE_MEMORY_CHECK, GRAPHS_IN_BUDGET, PIPELINE_CHECK_OF_WHOLE_MODEL
-from planner.sizing.ranks import Demand, Rank, all_ranks, binding_rank, limits_of, reserved_contexts, reserved_pool
+from planner.sizing.edition import FREE_MEMORY_CHECK, PIPELINE_CHECK_OF_WHOLE_MODEL, SIZE_IN_LOG
+from planner.sizing.ranks import (
+    Demand,
+    Rank,
+    all_ranks,
+    binding_rank,
+    image_in_step,
+    limits_of,
+    reserved_contexts,
+    reserved_pool,
+)
 from planner.sizing.runtime import visible_memory_bytes
 from planner.units import GIB
 
@@ -19,6 +28,7 @@ STARTED = "started"
 REFUSED_LENGTH = "refused_max_len_exceeds_kv"
 REFUSED_NO_BLOCKS = "refused_no_cache_blocks"
 REFUSED_STATES = "refused_mamba_blocks"
+REFUSED_STEP = "refused_step_smaller_than_image"
 REFUSED_DIVISION = "refused_parallelism"
 REFUSED_FREE_MEMORY = "refused_free_memory"
 OOM = "oom_at_startup"
@@ -102,11 +112,17 @@ def layers_on_gpu(demand: Demand, rank: Rank, total: float) -> int:
 
 
 def _before_loading(demand: Demand, resolved: Resolved, rank: Rank, total: float) -> tuple[str, str]:
-    """What an engine refuses before it loads weights: divisions, and memory that others hold."""
+    """What an engine refuses before it loads weights: divisions, steps, and memory that others hold."""
     edition = resolved.edition
     error = division_error(demand.model, demand.parallelism, demand.weight_dtype, edition.family)
     if error:
         return REFUSED_DIVISION, error
+    image, tokens = image_in_step(demand.model), resolved.max_num_batched_tokens
+    if edition.family == "vllm" and not edition.is_v0 and image > tokens:
+        return REFUSED_STEP, (
+            f"Chunked MM input disabled but max_tokens_per_mm_item ({image}) is larger than max_num_batched_tokens "
+            f"({tokens}). Please increase max_num_batched_tokens."
+        )
     free, wanted = total - demand.occupied_bytes, rank.budget_bytes
     checks = edition.family == "vllm" and edition.since(FREE_MEMORY_CHECK) and not edition.is_v0
     if checks and demand.occupied_bytes and free < wanted:
@@ -208,14 +224,14 @@ def _fits_at(demand: Demand, length: int) -> bool:
 def logged_kv_tokens(verdict: Verdict, max_model_len: int, engine: EngineSettings) -> int:
     """Tokens that the engine prints as its KV cache size.
 
-    vLLM since v0.21 prints concurrency × max_model_len; before, blocks ÷ groups × block size, which
+    vLLM since v0.20.2 prints concurrency × max_model_len; before, blocks ÷ groups × block size, which
     undercounts hybrids. Decode context parallelism multiplies both. llama.cpp: slots × context, or the one that
     they share.
     """
     layout, edition = verdict.rank.layout, verdict.resolved.edition
     if edition.family == "llamacpp":
         return reserved_contexts(engine, verdict.resolved) * max_model_len
-    if edition.family == "vllm" and edition.since(GRAPHS_IN_BUDGET) and not edition.is_v0:
+    if edition.family == "vllm" and edition.release >= SIZE_IN_LOG and not edition.is_v0:
         return int(verdict.max_concurrency * max_model_len)
     smallest = min(group.block_tokens for group in layout.groups)
     return verdict.num_blocks // layout.num_groups * smallest * layout.context_parallel
