@@ -133,7 +133,7 @@ def refusal_in_short(memory: MemoryPlan) -> str:
         REFUSED_STATES: f"{counted(memory.max_num_seqs, 'sequence')} need a state each, and there is room for "
         f"{memory.logged_kv_blocks:,}",
         PARTLY_ON_CPU: f"{-memory.free_bytes / GIB:.1f} GiB too much, so that part of it runs on the CPU",
-        REFUSED_STEP: f"a step of {memory.max_num_batched_tokens:,} tokens holds no whole image, and images enter whole",
+        REFUSED_STEP: f"a step of {memory.max_num_batched_tokens:,} tokens holds no whole image, as it must",
         REFUSED_FREE_MEMORY: f"other processes hold {memory.occupied_bytes / GIB:.1f} of its {gpu:.1f} GiB",
     }.get(memory.outcome, memory.refusal.rstrip("."))
 
