@@ -48,7 +48,8 @@ ALIASES = {
 
 #: bits of the groups that published checkpoints of a family treat differently from the scheme's rule:
 #: {scheme: {model_type: {group: bits}}} (exclude_modules and quantized_layers of NVIDIA ModelOpt checkpoints,
-#: expert_dtype of DeepSeek-V4; latent attention keeps all but its output projection in 16 bits)
+#: expert_dtype of DeepSeek-V4; latent attention keeps all but its output projection in 16 bits; of Kimi-K3's the
+#: file size, 1,609.9 GB, says which)
 GROUP_BITS: dict[str, dict[str, dict[str, float]]] = {
     "nvfp4": {
         "qwen3_5_text": {"attention": 16.0, "state": 8.0},
@@ -59,6 +60,7 @@ GROUP_BITS: dict[str, dict[str, dict[str, float]]] = {
         "deepseek_v32": {"attention": 8.8},
         "glm_moe_dsa": {"attention": 16.0},
         "kimi_k2": {"attention": 16.0},
+        "kimi_linear": {"attention": 8.0, "state": 8.0, "shared_expert": 16.0, "mlp": 16.0},
         "minimax_m2": {"attention": 16.0},
         "deepseek_v4": {"attention": 8.0, "shared_expert": 8.0},
     },

@@ -244,6 +244,8 @@ def _rope_cache_elements(fields: Fields, family: Family, limit: int) -> int:
     """
     if family.position_offset is not None or not fields.has("num_attention_heads"):
         return 0
+    if fields.raw("mla_use_nope") is True:  # no layer has rotary positions
+        return 0
     width = fields.integer("qk_rope_head_dim", 0, at_least=0)
     if not width:
         heads, hidden = fields.integer("num_attention_heads", at_most=100_000), fields.integer("hidden_size")
@@ -266,9 +268,13 @@ def _rope_cache_elements(fields: Fields, family: Family, limit: int) -> int:
 
 
 def _own_embeddings(fields: Fields, family: Family, num_layers: int) -> tuple[int, int]:
-    """Parameters of the embedding that every layer has of its own, and of the projections beside it (Gemma 3n, 4)."""
+    """Parameters of the embedding that every layer has of its own, and of what stands beside it (Gemma 3n, 4).
+
+    Kimi-K3 weighs the residuals once more before the head: a norm and a score.
+    """
     own = fields.integer("hidden_size_per_layer_input", 0, at_least=0) if family.own_embeddings else 0
-    hidden, beside = fields.integer("hidden_size"), 0
+    hidden = fields.integer("hidden_size")
+    beside = 2 * hidden if fields.has("attn_res_block_size") else 0
     if family.laurel:
         beside = 2 * (fields.integer("altup_num_inputs", 4) - 1) * hidden * hidden
     if not own:

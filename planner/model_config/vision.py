@@ -57,6 +57,8 @@ def vision_parameters(fields: Fields) -> int:
         return _qwen3_5_tower(vision, hidden)
     if outer.startswith("qwen3_vl") or outer.startswith("qwen3_omni"):
         return _qwen3_tower(vision, hidden)
+    if outer == "kimi_k3":
+        return _kimi_k3_tower(vision, hidden)
     if outer == "mistral3":
         return _pixtral_tower(vision, hidden)
     fields.estimated.append(f"{ESTIMATED_TOWER} from vision_config")
@@ -117,6 +119,17 @@ def _pixtral_tower(vision: Fields, hidden: int) -> int:
     patches = 3 * vision.integer("patch_size", 14) ** 2 * width + width
     projector = width + 4 * width * width + width * hidden + hidden * hidden
     return depth * layer + patches + projector
+
+
+def _kimi_k3_tower(vision: Fields, hidden: int) -> int:
+    """Kimi-K3: RMSNorm, no biases, attention wider than the tower, learned positions, 2 × 2 patch merger."""
+    depth, width = vision.integer("vt_num_hidden_layers", 27, at_most=1000), vision.integer("vt_hidden_size", 1024)
+    inner, heads = vision.integer("vt_intermediate_size", 4096), vision.integer("qkv_hidden_size", 1536)
+    layer = 4 * width * heads + 2 * width * inner + 2 * width
+    positions = vision.integer("init_pos_emb_height", 64) * vision.integer("init_pos_emb_width", 64) * width
+    patches = 3 * vision.integer("patch_size", 14) ** 2 * width
+    merged = 4 * width
+    return depth * layer + positions + patches + width + merged * merged + merged * hidden + hidden
 
 
 def _generic_tower(vision: Fields, hidden: int) -> int:

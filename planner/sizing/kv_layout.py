@@ -25,6 +25,7 @@ UNCOMPRESSED_HEAD_DIM = 256  # keys of 192 padded, when heads were cached in ful
 V0_MLA_MULTIPLE = 128  # V0 pads the latent of 576 elements to 640
 GROUP_SLACK = 1.25  # groups take the larger size when sizes differ by less than this
 BLOCK_ALIGNMENT = 16
+LATENT_BLOCK_ALIGNMENT = 128  # beside states: kernels of latent attention want whole 128s (_align_hybrid_block_size)
 SGLANG_WINDOW_SHARE = 0.8  # tokens of the windows' pool per token of the full layers'
 SGLANG_STATE_SHARE = 0.9  # memory of the states' pool per memory of the cache
 
@@ -156,7 +157,9 @@ def build_layout(
             groups=(group,), block_bytes=total * block_size, bytes_per_token=growing, context_parallel=context_parallel
         )
     pages = 1 + num_speculative_tokens + state_checkpoints
-    return _hybrid_layout(counts, states, growing, block_size, pages, context_parallel)
+    latent = any(mixer.kind is MixerKind.MLA for mixer, _ in entries)
+    alignment = LATENT_BLOCK_ALIGNMENT if latent else BLOCK_ALIGNMENT
+    return _hybrid_layout(counts, states, growing, block_size, alignment, pages, context_parallel)
 
 
 def _sglang_layout(
@@ -190,6 +193,7 @@ def _hybrid_layout(
     states: float,
     growing: float,
     block_size: int,
+    alignment: int,
     state_pages: int,
     context_parallel: int,
 ) -> KvLayout:
@@ -199,7 +203,7 @@ def _hybrid_layout(
     widest = max(per_token for _, per_token, _ in counts.values())
     block = block_size
     if states and widest:
-        needed = math.ceil(states / widest / BLOCK_ALIGNMENT) * BLOCK_ALIGNMENT
+        needed = math.ceil(states / widest / alignment) * alignment
         block = max(block_size, needed)
     page = max(block * widest, states)
     sizes = [int(number) for number, _, _ in counts.values()]
