@@ -62,6 +62,7 @@ GROUP_BITS: dict[str, dict[str, dict[str, float]]] = {
         "kimi_k2": {"attention": 16.0},
         "kimi_linear": {"attention": 8.0, "state": 8.0, "shared_expert": 16.0, "mlp": 16.0},
         "minimax_m2": {"attention": 16.0},
+        "minimax_m3": {"attention": 8.25, "shared_expert": 8.25, "mlp": 8.25},
         "deepseek_v4": {"attention": 8.0, "shared_expert": 8.0},
     },
     "fp8_fp4_experts": {"deepseek_v4": {"expert": 4.25}},

@@ -23,6 +23,7 @@ STORED_BESIDE = {
     "tiiuae/falcon-180B": 65_024 * 14_848,
     "deepseek-ai/DeepSeek-V3": 41_540_496,
     "MiniMaxAI/MiniMax-M2.5": 13_880_064,
+    "MiniMaxAI/MiniMax-M3-MXFP8": 13_239_705_600,
 }
 
 

@@ -5,8 +5,10 @@ import math
 import pytest
 
 from planner.catalog.model_catalog import get_model
+from planner.errors import InvalidInput
 from planner.hardware import Parallelism
 from planner.model import Linear, MixerKind, ModelShape
+from planner.model_config import model_from_config
 from planner.quantization import weight_bytes_by_group
 from planner.sizing import kv_bytes_for
 from planner.sizing.edition import Edition
@@ -46,6 +48,7 @@ def layout_of(name: str, tp: int, family: str = "vllm", version: tuple[int, int]
     ("name", "total"),
     [
         ("moonshotai/Kimi-K3", 2_779_931_837_184),
+        ("MiniMaxAI/MiniMax-M3", 427_040_140_160),
     ],
 )
 def test_published_total_is_met_exactly(name: str, total: int) -> None:
@@ -100,3 +103,86 @@ def test_blocks_of_kimi_k3(tp: int, block: int) -> None:
     assert layout.main.block_tokens == block == math.ceil(6_512_640 / tp / 1152 / 128) * 128
     assert layout.block_bytes == 24 * block * 1152
     assert [(group.kind, group.num_groups) for group in layout.groups] == [(MixerKind.STATE, 3), (MixerKind.FULL, 1)]
+
+
+def quantised(model: ModelShape, bits: float) -> int:
+    """Weights that a scheme of `bits` covers, from the bytes that it saves."""
+    saved = sum(weight_bytes_by_group(model, "bf16").values()) - sum(weight_bytes_by_group(model).values())
+    return round(saved / (2 - bits / 8))
+
+
+# The MXFP8 checkpoint holds one scale more per 32 weights that it quantises: 13,239,705,600 of them.
+def test_minimax_m3_in_mxfp8_quantises_all_but_router_head_and_tower() -> None:
+    assert quantised(get_model("MiniMaxAI/MiniMax-M3-MXFP8"), 8.25) == 32 * (440_279_845_760 - 427_040_140_160)
+
+
+# 60 layers of 4 KV heads; the 57 sparse ones keep one 128-wide bf16 key more, on every rank (vLLM
+# MiniMaxM3IndexerCache, SGLang MiniMaxSparseKVPool; the same sum stands in the unit test of a third engine).
+@pytest.mark.parametrize(
+    ("tp", "dtype", "expected"),
+    [
+        (1, "auto", 60 * 2 * 4 * 128 * 2 + 57 * 128 * 2),
+        (4, "auto", 60 * 2 * 128 * 2 + 57 * 128 * 2),
+        (8, "auto", 60 * 2 * 128 * 2 + 57 * 128 * 2),
+        (4, "fp8", 60 * 2 * 128 + 57 * 128 * 2),
+    ],
+)
+def test_cache_of_minimax_m3(tp: int, dtype: str, expected: int) -> None:
+    model = get_model("MiniMaxAI/MiniMax-M3")
+    assert kv_bytes_for(model, 1, kv_cache_dtype=dtype, tensor_parallel_size=tp) == expected
+
+
+# vLLM's sparse backend takes pages of 128 tokens only; all layers count tokens alike, so they are one group.
+def test_blocks_of_minimax_m3() -> None:
+    layout = layout_of("MiniMaxAI/MiniMax-M3", 4)
+    assert len(layout.groups) == 1
+    assert layout.main.block_tokens == 128
+    assert layout.block_bytes == 128 * (60 * 2 * 128 * 2 + 57 * 128 * 2)
+    assert layout_of("MiniMaxAI/MiniMax-M3", 4, family="sglang").main.block_tokens == 16
+
+
+def test_indexer_of_minimax_m3_chooses_2048_tokens_from_the_fourth_layer_on() -> None:
+    layers = get_model("MiniMaxAI/MiniMax-M3").layers
+    assert [layer.mixer.indexer_top_k for layer in layers] == [0] * 3 + [16 * 128] * 57
+    assert [layer.experts is not None for layer in layers] == [False] * 3 + [True] * 57
+
+
+# MiniMax-M3.1: every layer is sparse, eight experts per token; and the same shape in the fields of transformers 5.
+def test_other_configs_of_minimax_m3() -> None:
+    text = {
+        "hidden_size": 6144, "intermediate_size": 3072, "dense_intermediate_size": 12_288,
+        "shared_intermediate_size": 3072, "num_hidden_layers": 60, "num_attention_heads": 64,
+        "num_key_value_heads": 4, "head_dim": 128, "vocab_size": 200_064, "max_position_embeddings": 1_048_576,
+        "num_local_experts": 128, "num_experts_per_tok": 8, "n_shared_experts": 1, "tie_word_embeddings": False,
+    }  # fmt: skip
+    sparse = {"sparse_index_dim": 128, "sparse_num_index_heads": 4, "sparse_topk_blocks": 16,
+              "sparse_block_size": 128, "sparse_attention_freq": [1] * 60}  # fmt: skip
+    newer = text | {"moe_layer_freq": [0] * 3 + [1] * 57, "sparse_attention_config": sparse}
+    made = model_from_config({"model_type": "minimax_m3_vl", "text_config": newer})
+    indexers = 3 * (6144 * (4 * 128 + 128) + 2 * 128)
+    assert made.num_parameters == get_model("MiniMaxAI/MiniMax-M3").num_parameters + indexers
+    native = text | {
+        "num_experts_per_tok": 4, "model_type": "minimax_m3_vl_text", "index_n_heads": 4, "index_head_dim": 128,
+        "index_block_size": 128, "index_topk_blocks": 16,
+        "layer_types": ["full_attention"] * 3 + ["minimax_m3_sparse"] * 57,
+        "mlp_layer_types": ["dense"] * 3 + ["sparse"] * 57,
+    }  # fmt: skip
+    assert model_from_config(native).layers == get_model("MiniMaxAI/MiniMax-M3").layers
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"layer_types": ["full_attention"]}, "sparse_attention_freq"),
+        ({"mlp_layer_types": ["dense"]}, "mlp_layer_types"),
+        ({"sparse_attention_config": {"sparse_attention_freq": [1, 0]}}, "sparse_attention_freq"),
+    ],
+)
+def test_lists_of_minimax_m3_have_one_entry_per_layer(change: dict[str, object], field: str) -> None:
+    config = {
+        "model_type": "minimax_m3", "hidden_size": 64, "intermediate_size": 32, "num_hidden_layers": 4,
+        "num_attention_heads": 4, "vocab_size": 100, "num_local_experts": 4, "num_experts_per_tok": 2,
+    }  # fmt: skip
+    with pytest.raises(InvalidInput) as caught:
+        model_from_config(config | change)
+    assert caught.value.field == field

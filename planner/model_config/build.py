@@ -16,6 +16,7 @@ from planner.model_config.vision import vision_parameters
 
 PER_LAYER_FIELDS = ("moe_intermediate_size", "moe_topk", "num_shared_expert", "num_experts", "intermediate_size")
 DENSE_DRAFTS = ("ernie4_5_moe", "exaone_moe")  # their draft layer has no experts, as the first layer
+WITHOUT_DRAFTS = ("minimax_m3",)  # the config names draft layers, the checkpoint has none
 DTYPES = {"bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float32": "fp32", "float": "fp32"}
 
 
@@ -303,7 +304,7 @@ def _mtp_parameters(fields: Fields, model_type: str, layers: list[Layer]) -> int
     )
     if model_type == "qwen3_next" and not count:
         count = 1
-    if not count or not layers:
+    if not count or not layers or model_type in WITHOUT_DRAFTS:
         return 0
     hidden = fields.integer("hidden_size")
     full = [layer for layer in layers if layer.mixer.kind.value in ("full_attention", "mla")]

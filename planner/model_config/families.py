@@ -208,9 +208,12 @@ SAME_AS: dict[str, str] = {
     "mistral_large_3": "deepseek_v3",
     "mimo_v2_flash": "mimo_v2",
     "glm4v_moe": "glm4_moe",
+    "minimax_m3_vl": "minimax_m3",
+    "minimax_m3_text": "minimax_m3",
+    "minimax_m3_vl_text": "minimax_m3",
 }
 
-#: families with a builder of their own (planner.model_config.hybrids)
+#: families with a builder of their own (planner.model_config.hybrids and the modules that it lists)
 OWN_BUILDER = (
     "llama4",
     "llama4_text",
@@ -227,6 +230,7 @@ OWN_BUILDER = (
     "minimax",
     "mllama",
     "mimo_v2",
+    "minimax_m3",
 )
 
 #: fields that show a kind of attention or state which a Llama-like estimate would get wrong

@@ -59,6 +59,8 @@ def vision_parameters(fields: Fields) -> int:
         return _qwen3_tower(vision, hidden)
     if outer == "kimi_k3":
         return _kimi_k3_tower(vision, hidden)
+    if outer == "minimax_m3_vl":
+        return _minimax_m3_tower(vision, hidden, fields.integer("projector_hidden_size", hidden))
     if outer == "mistral3":
         return _pixtral_tower(vision, hidden)
     fields.estimated.append(f"{ESTIMATED_TOWER} from vision_config")
@@ -130,6 +132,16 @@ def _kimi_k3_tower(vision: Fields, hidden: int) -> int:
     patches = 3 * vision.integer("patch_size", 14) ** 2 * width
     merged = 4 * width
     return depth * layer + positions + patches + width + merged * merged + merged * hidden + hidden
+
+
+def _minimax_m3_tower(vision: Fields, hidden: int, projector: int) -> int:
+    """MiniMax-M3: CLIP blocks with biases, two-frame patches, a projector and a 2 × 2 merger behind it."""
+    depth, width = _depth_width(vision)
+    inner = vision.integer("intermediate_size", 4 * width)
+    layer = 4 * width * width + 4 * width + 2 * width * inner + inner + width + 4 * width
+    patches = 3 * 2 * vision.integer("patch_size", 14) ** 2 * width
+    out = projector + projector * hidden + hidden  # both end alike
+    return depth * layer + patches + 2 * width + width * projector + 4 * hidden * projector + 2 * out
 
 
 def _generic_tower(vision: Fields, hidden: int) -> int:

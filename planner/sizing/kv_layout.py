@@ -25,6 +25,9 @@ UNCOMPRESSED_HEAD_DIM = 256  # keys of 192 padded, when heads were cached in ful
 V0_MLA_MULTIPLE = 128  # V0 pads the latent of 576 elements to 640
 GROUP_SLACK = 1.25  # groups take the larger size when sizes differ by less than this
 BLOCK_ALIGNMENT = 16
+INDEX_KEY_BYTES = 2  # MiniMax-M3: bf16 whatever the cache's type (vLLM AttentionConfig.indexer_kv_dtype, SGLang on all
+# GPUs but Hopper with fp8)
+INDEX_BLOCK_TOKENS = 128  # MiniMax-M3: a page is a block that the indexer chooses (vLLM models/minimax_m3)
 LATENT_BLOCK_ALIGNMENT = 128  # beside states: kernels of latent attention want whole 128s (_align_hybrid_block_size)
 SGLANG_WINDOW_SHARE = 0.8  # tokens of the windows' pool per token of the full layers'
 SGLANG_STATE_SHARE = 0.9  # memory of the states' pool per memory of the cache
@@ -37,7 +40,8 @@ def entry_bytes(mixer: Mixer, tensor_parallel_size: int, bits: float, edition: E
     if mixer.kind is MixerKind.MLA:
         return _latent_bytes(mixer, tensor_parallel_size, bits, edition, dtype)
     heads = kv_heads_per_rank(mixer.num_kv_heads, tensor_parallel_size)
-    return heads * (mixer.head_dim + mixer.value_head_dim) * bits / 8
+    index = INDEX_KEY_BYTES * mixer.indexer_head_dim  # one key for all heads, whole on every rank
+    return heads * (mixer.head_dim + mixer.value_head_dim) * bits / 8 + index
 
 
 def _latent_bytes(mixer: Mixer, tensor_parallel_size: int, bits: float, edition: Edition, dtype: str) -> float:
@@ -147,6 +151,8 @@ def build_layout(
     if any(mixer.kv_compression > 1 for mixer, _ in entries):
         growing = counts[(MixerKind.FULL, 0, 0)][2]
         return compressed_layout(entries, growing, edition, block_size, num_speculative_tokens > 0)
+    if edition.family == "vllm" and any(x.indexer_head_dim and x.kind is MixerKind.FULL for x, _ in entries):
+        block_size = max(block_size, INDEX_BLOCK_TOKENS)
     if edition.family == "sglang":
         return _sglang_layout(counts, states, block_size, context_parallel, splits_windows)
     growing = sum(total for (kind, _, _), (_, _, total) in counts.items() if kind is not MixerKind.STATE)

@@ -1,0 +1,99 @@
+"""Layers of mixture-of-experts families whose layers differ from one another: MiniMax-M3.
+
+Shapes as in the modelling files of Hugging Face transformers, vLLM and SGLang; parameter counts are checked
+against the hub's totals (tests/test_model_config_recent.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from planner.errors import InvalidInput
+from planner.model import Experts, Layer, Linear, Shard, TensorGroup
+from planner.model_config.blocks import gqa_linears, mlp_linears, replicated_linear, router_linear
+from planner.model_config.decoder import moe_flags, read_heads
+from planner.model_config.fields import MAX_LAYERS, Fields
+from planner.model_config.mixers import full_mixer
+
+
+def minimax_m3_layers(fields: Fields) -> list[Layer]:
+    """MiniMax-M3: an indexer chooses blocks of keys in most layers; dense layers first, then experts."""
+    num_layers = fields.integer("num_hidden_layers", at_most=MAX_LAYERS)
+    sparse, moe = _m3_sparse_flags(fields, num_layers), _m3_moe_flags(fields, num_layers)
+    made = {key: _m3_layer(fields, *key) for key in sorted(set(zip(sparse, moe, strict=True)))}
+    return [made[key] for key in zip(sparse, moe, strict=True)]
+
+
+def _m3_sparse_flags(fields: Fields, num_layers: int) -> list[bool]:
+    names = fields.names("layer_types")
+    if names is not None:
+        flags = [name == "minimax_m3_sparse" for name in names]
+    else:
+        section = Fields(fields.section("sparse_attention_config") or {})
+        chosen = section.flag("use_sparse_attention", True)
+        flags = [bool(x) and chosen for x in section.integers("sparse_attention_freq") or [0] * num_layers]
+    if len(flags) != num_layers:
+        raise InvalidInput("sparse_attention_freq", f"{len(flags)} entries", f"{num_layers} entries, one per layer")
+    return flags
+
+
+def _m3_moe_flags(fields: Fields, num_layers: int) -> list[bool]:
+    names = fields.names("mlp_layer_types")
+    if names is None:
+        return moe_flags(fields, num_layers)
+    if len(names) != num_layers:
+        raise InvalidInput("mlp_layer_types", f"{len(names)} entries", f"{num_layers} entries, one per layer")
+    return [name == "sparse" for name in names]
+
+
+def _m3_layer(fields: Fields, sparse: bool, moe: bool) -> Layer:
+    hidden, heads = fields.integer("hidden_size"), read_heads(fields)
+    gate = fields.flag("attention_output_gate", False)
+    mixer = full_mixer(heads)
+    linears = gqa_linears(hidden, heads.heads, heads.kv_heads, heads.head_dim, output_gate=gate)
+    small = 2 * hidden + (2 * heads.head_dim if fields.flag("use_qk_norm", True) else 0)
+    if sparse:
+        section = Fields(fields.section("sparse_attention_config") or {})
+        count = section.integer("sparse_num_index_heads", fields.integer("index_n_heads", heads.kv_heads))
+        width = section.integer("sparse_index_dim", fields.integer("index_head_dim", 128))
+        block = section.integer("sparse_block_size", fields.integer("index_block_size", 128))
+        chosen = section.integer("sparse_topk_blocks", fields.integer("index_topk_blocks", 16))
+        mixer = replace(mixer, indexer_head_dim=width, indexer_num_heads=count, indexer_top_k=chosen * block)
+        linears += _m3_indexer(hidden, count, width)
+        small += 2 * width
+    if not moe:
+        linears += mlp_linears(hidden, fields.integer("dense_intermediate_size", fields.integer("intermediate_size")))
+        return Layer(mixer=mixer, linears=linears, norm_parameters=small)
+    experts, feed = _routed(fields, fields.integer("intermediate_size"), _m3_shared_width(fields))
+    small += experts.num_experts if fields.flag("use_routing_bias", True) else 0
+    return Layer(mixer=mixer, linears=linears + feed, experts=experts, norm_parameters=small)
+
+
+def _m3_indexer(hidden: int, heads: int, width: int) -> tuple[Linear, ...]:
+    """Its queries are divided as the KV heads that they choose for; its one key is whole on every rank."""
+    group = TensorGroup.ATTENTION
+    queries = Linear(
+        name="index_q_proj", group=group, in_features=hidden, out_features=heads * width, shard=Shard.KV_COLUMN
+    )
+    return queries, replicated_linear("index_k_proj", group, hidden, width)
+
+
+def _m3_shared_width(fields: Fields) -> int:
+    width = fields.integer("shared_intermediate_size", fields.integer("intermediate_size"), at_least=0)
+    return width * fields.integer("n_shared_experts", 1, at_least=0)
+
+
+def _routed(fields: Fields, width: int, shared: int) -> tuple[Experts, tuple[Linear, ...]]:
+    """Router, routed experts and shared expert of a layer."""
+    hidden, count = fields.integer("hidden_size"), fields.integer("num_experts", at_most=100_000)
+    linears: tuple[Linear, ...] = (router_linear(hidden, count),)
+    linears += mlp_linears(hidden, width, group=TensorGroup.EXPERT, count=count)
+    if shared:
+        linears += mlp_linears(hidden, shared, group=TensorGroup.SHARED_EXPERT)
+    experts = Experts(
+        num_experts=count,
+        experts_per_token=fields.integer("num_experts_per_tok", at_most=100_000),
+        intermediate_size=width,
+        shared_intermediate_size=shared,
+    )
+    return experts, linears
