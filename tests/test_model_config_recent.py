@@ -49,6 +49,8 @@ def layout_of(name: str, tp: int, family: str = "vllm", version: tuple[int, int]
     [
         ("moonshotai/Kimi-K3", 2_779_931_837_184),
         ("MiniMaxAI/MiniMax-M3", 427_040_140_160),
+        ("stepfun-ai/Step-3.5-Flash", 199_384_301_376),
+        ("stepfun-ai/Step-3.7-Flash", 201_365_316_160),
     ],
 )
 def test_published_total_is_met_exactly(name: str, total: int) -> None:
@@ -183,6 +185,59 @@ def test_lists_of_minimax_m3_have_one_entry_per_layer(change: dict[str, object],
         "model_type": "minimax_m3", "hidden_size": 64, "intermediate_size": 32, "num_hidden_layers": 4,
         "num_attention_heads": 4, "vocab_size": 100, "num_local_experts": 4, "num_experts_per_tok": 2,
     }  # fmt: skip
+    with pytest.raises(InvalidInput) as caught:
+        model_from_config(config | change)
+    assert caught.value.field == field
+
+
+# Tensor names and shapes of the checkpoint: 64 heads in full layers, 96 in windows, one gate per head.
+def test_step_has_more_heads_in_its_windows() -> None:
+    model = get_model("stepfun-ai/Step-3.5-Flash")
+    assert kinds(model) == {MixerKind.FULL: 12, MixerKind.SLIDING: 33}
+    assert [i for i, layer in enumerate(model.layers) if layer.mixer.kind is MixerKind.FULL] == list(range(0, 45, 4))
+    full, window = shapes(model, 4), shapes(model, 5)
+    assert full["q_proj"] == (64 * 128, 4096, 1) and window["q_proj"] == (96 * 128, 4096, 1)
+    assert full["g_proj"] == (64, 4096, 1) and window["g_proj"] == (96, 4096, 1)
+    assert full["k_proj"] == window["k_proj"] == (8 * 128, 4096, 1)
+    assert [i for i, layer in enumerate(model.layers) if layer.experts is None] == [0, 1, 2]
+
+
+# 12 layers grow, 33 stop at 512 tokens (AIConfigurator's test of the family: 0.2896 of an all-global model at 16,384).
+def test_cache_of_step_stops_at_its_windows() -> None:
+    per_layer = 2 * 8 * 128 * 2
+    model = get_model("stepfun-ai/Step-3.7-Flash")
+    assert kv_bytes_for(model, 16_384) == per_layer * (12 * 16_384 + 33 * 512)
+    assert kv_bytes_for(model, 16_384) / (45 * per_layer * 16_384) == pytest.approx(0.2896, abs=1e-4)
+    layout = layout_of("stepfun-ai/Step-3.7-Flash", 1)
+    assert [(x.kind, x.num_groups, x.window_tokens) for x in layout.groups] == [
+        (MixerKind.FULL, 1, 0),
+        (MixerKind.SLIDING, 3, 512),
+    ]
+    assert layout.block_bytes == 12 * 16 * per_layer
+
+
+# The FP8 checkpoint holds 11,612,160 scales more, one per block of 128 × 128: those of the routed experts. The NVFP4
+# one has 129.2 GB on the hub.
+def test_step_quantises_its_routed_experts_only() -> None:
+    routed = 42 * 288 * 3 * 4096 * 1280
+    assert routed == (199_395_913_536 - 199_384_301_376) * 128 * 128
+    assert quantised(get_model("stepfun-ai/Step-3.5-Flash-FP8"), 8.002) == pytest.approx(routed, rel=1e-6)
+    model = get_model("stepfun-ai/Step-3.7-Flash-NVFP4")
+    assert sum(weight_bytes_by_group(model).values()) + 2 * model.mtp_parameters == pytest.approx(129.2e9, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"layer_types": ["full_attention"] * 44}, "layer_types"),
+        ({"moe_layers_enum": "3,four"}, "moe_layers_enum"),
+        ({"attention_other_setting": 3}, "attention_other_setting"),
+    ],
+)
+def test_step_configs_that_contradict_themselves(change: dict[str, object], field: str) -> None:
+    config = {"model_type": "step3p5", "hidden_size": 4096, "intermediate_size": 11_264, "num_hidden_layers": 45,
+              "num_attention_heads": 64, "num_attention_groups": 8, "head_dim": 128, "vocab_size": 128_896,
+              "layer_types": ["sliding_attention"] * 48, "moe_num_experts": 8, "moe_top_k": 2}  # fmt: skip
     with pytest.raises(InvalidInput) as caught:
         model_from_config(config | change)
     assert caught.value.field == field

@@ -12,10 +12,12 @@ from planner.model_config.encoder_decoder import ENCODER_DECODER, encoder_decode
 from planner.model_config.families import FAMILIES, LLAMA, OWN_BUILDER, SAME_AS, UNKNOWN_MIXER_FIELDS, Family
 from planner.model_config.fields import MAX_LAYERS, Fields, parse_config
 from planner.model_config.hybrids import hybrid_layers
+from planner.model_config.mixtures import step3p5_draft_layer
 from planner.model_config.vision import vision_parameters
 
 PER_LAYER_FIELDS = ("moe_intermediate_size", "moe_topk", "num_shared_expert", "num_experts", "intermediate_size")
 DENSE_DRAFTS = ("ernie4_5_moe", "exaone_moe")  # their draft layer has no experts, as the first layer
+COPIES_IN_DRAFTS = {"deepseek_v3": 2, "deepseek_v32": 2, "step3p5": 1}  # embedding and head, or the head
 WITHOUT_DRAFTS = ("minimax_m3",)  # the config names draft layers, the checkpoint has none
 DTYPES = {"bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float32": "fp32", "float": "fp32"}
 
@@ -311,9 +313,11 @@ def _mtp_parameters(fields: Fields, model_type: str, layers: list[Layer]) -> int
     layer = full[-1] if full else layers[-1]
     if model_type in DENSE_DRAFTS:
         layer = layers[0]
+    if model_type == "step3p5":
+        layer = step3p5_draft_layer(fields)
     own = layer.num_parameters
     if model_type == "nemotron_h":  # its draft module is an attention block and an expert block
         own += next((x.num_parameters for x in reversed(layers) if x.experts is not None), 0)
-    copies = 2 * fields.integer("vocab_size") * hidden if model_type in ("deepseek_v3", "deepseek_v32") else 0
+    copies = COPIES_IN_DRAFTS.get(model_type, 0) * fields.integer("vocab_size") * hidden
     per_layer = own + 2 * hidden * hidden + 3 * hidden + copies
     return count * per_layer

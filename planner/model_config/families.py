@@ -211,6 +211,8 @@ SAME_AS: dict[str, str] = {
     "minimax_m3_vl": "minimax_m3",
     "minimax_m3_text": "minimax_m3",
     "minimax_m3_vl_text": "minimax_m3",
+    "step3p7": "step3p5",
+    "step3p7_text": "step3p5",
 }
 
 #: families with a builder of their own (planner.model_config.hybrids and the modules that it lists)
@@ -231,6 +233,7 @@ OWN_BUILDER = (
     "mllama",
     "mimo_v2",
     "minimax_m3",
+    "step3p5",
 )
 
 #: fields that show a kind of attention or state which a Llama-like estimate would get wrong

@@ -1,4 +1,4 @@
-"""Layers of mixture-of-experts families whose layers differ from one another: MiniMax-M3.
+"""Layers of mixture-of-experts families whose layers differ from one another: MiniMax-M3, Step-3.5 and 3.7.
 
 Shapes as in the modelling files of Hugging Face transformers, vLLM and SGLang; parameter counts are checked
 against the hub's totals (tests/test_model_config_recent.py).
@@ -9,11 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from planner.errors import InvalidInput
-from planner.model import Experts, Layer, Linear, Shard, TensorGroup
+from planner.model import Experts, Layer, Linear, MixerKind, Shard, TensorGroup
 from planner.model_config.blocks import gqa_linears, mlp_linears, replicated_linear, router_linear
-from planner.model_config.decoder import moe_flags, read_heads
+from planner.model_config.decoder import Heads, moe_flags, read_heads
 from planner.model_config.fields import MAX_LAYERS, Fields
 from planner.model_config.mixers import full_mixer
+
+STEP_DENSE_LAYERS = 3  # of Step-3.5, where moe_layers_enum is absent
 
 
 def minimax_m3_layers(fields: Fields) -> list[Layer]:
@@ -81,6 +83,71 @@ def _m3_indexer(hidden: int, heads: int, width: int) -> tuple[Linear, ...]:
 def _m3_shared_width(fields: Fields) -> int:
     width = fields.integer("shared_intermediate_size", fields.integer("intermediate_size"), at_least=0)
     return width * fields.integer("n_shared_experts", 1, at_least=0)
+
+
+def step3p5_layers(fields: Fields) -> list[Layer]:
+    """Step-3.5 and 3.7: windows with more heads than full attention, a gate per head, experts after dense layers."""
+    num_layers = fields.integer("num_hidden_layers", at_most=MAX_LAYERS)
+    slides, moe = _step_slides(fields, num_layers), _step_moe_flags(fields, num_layers)
+    made = {key: _step_layer(fields, *key) for key in sorted(set(zip(slides, moe, strict=True)))}
+    return [made[key] for key in zip(slides, moe, strict=True)]
+
+
+def step3p5_draft_layer(fields: Fields) -> Layer:
+    """Return a draft layer of Step-3.5: dense, with the attention that layer_types names behind the main layers."""
+    num_layers = fields.integer("num_hidden_layers", at_most=MAX_LAYERS)
+    names = (fields.names("layer_types") or [])[num_layers:]
+    return _step_layer(fields, not names or names[0] == "sliding_attention", False)
+
+
+def _step_slides(fields: Fields, num_layers: int) -> list[bool]:
+    names = fields.names("layer_types") or ["full_attention"] * num_layers
+    if len(names) < num_layers:
+        raise InvalidInput("layer_types", f"{len(names)} entries", f"at least {num_layers} entries, one per layer")
+    return [name == "sliding_attention" for name in names[:num_layers]]  # draft layers follow
+
+
+def _step_moe_flags(fields: Fields, num_layers: int) -> list[bool]:
+    names = fields.names("mlp_layer_types")
+    if names is not None and len(names) >= num_layers:
+        return [name == "sparse" for name in names[:num_layers]]
+    given = fields.raw("moe_layers_enum")
+    if isinstance(given, str):
+        parts = given.split(",")
+        if not all(part.strip().isdecimal() for part in parts):
+            raise InvalidInput("moe_layers_enum", given[:60], "numbers of layers with commas between")
+        chosen = {int(part) for part in parts}
+    else:
+        chosen = set(fields.integers("moe_layers_enum") or range(STEP_DENSE_LAYERS, num_layers))
+    return [index in chosen for index in range(num_layers)]
+
+
+def _step_layer(fields: Fields, slides: bool, moe: bool) -> Layer:
+    hidden, heads = fields.integer("hidden_size"), read_heads(fields)
+    if slides:
+        other = Fields(fields.section("attention_other_setting") or {})
+        heads = Heads(
+            heads=other.integer(
+                "num_attention_heads", fields.integer("num_sliding_attention_heads", heads.heads), at_most=100_000
+            ),
+            kv_heads=other.integer("num_key_value_heads", heads.kv_heads, at_most=100_000),
+            head_dim=other.integer("head_dim", heads.head_dim, at_most=65_536),
+        )
+    window = fields.integer("sliding_window", 512) if slides else None
+    mixer = full_mixer(heads, MixerKind.SLIDING if slides else MixerKind.FULL, window)
+    linears = gqa_linears(hidden, heads.heads, heads.kv_heads, heads.head_dim)
+    if fields.flag("use_head_wise_attn_gate", True):
+        gate = Linear(name="g_proj", group=TensorGroup.ATTENTION, in_features=hidden, out_features=heads.heads,
+                      shard=Shard.COLUMN, quantizable=False)  # fmt: skip
+        linears += (gate,)
+    small = 2 * hidden + 2 * heads.head_dim
+    if not moe:
+        linears += mlp_linears(hidden, fields.integer("intermediate_size"))
+        return Layer(mixer=mixer, linears=linears, norm_parameters=small)
+    shared = fields.integer("share_expert_dim", fields.integer("share_expert_dims", 0, at_least=0), at_least=0)
+    experts, feed = _routed(fields, fields.integer("moe_intermediate_size"), shared)
+    small += experts.num_experts  # use_moe_router_bias
+    return Layer(mixer=mixer, linears=linears + feed, experts=experts, norm_parameters=small)
 
 
 def _routed(fields: Fields, width: int, shared: int) -> tuple[Experts, tuple[Linear, ...]]:

@@ -61,6 +61,8 @@ def vision_parameters(fields: Fields) -> int:
         return _kimi_k3_tower(vision, hidden)
     if outer == "minimax_m3_vl":
         return _minimax_m3_tower(vision, hidden, fields.integer("projector_hidden_size", hidden))
+    if outer == "step3p7":
+        return _step_tower(vision, hidden) + (hidden if fields.flag("projector_bias", False) else 0)
     if outer == "mistral3":
         return _pixtral_tower(vision, hidden)
     fields.estimated.append(f"{ESTIMATED_TOWER} from vision_config")
@@ -142,6 +144,17 @@ def _minimax_m3_tower(vision: Fields, hidden: int, projector: int) -> int:
     patches = 3 * 2 * vision.integer("patch_size", 14) ** 2 * width
     out = projector + projector * hidden + hidden  # both end alike
     return depth * layer + patches + 2 * width + width * projector + 4 * hidden * projector + 2 * out
+
+
+def _step_tower(vision: Fields, hidden: int) -> int:
+    """Step-3.7: LayerNorm with biases, layer scales, learned positions, two convolutions that halve and double."""
+    depth, width = vision.integer("layers", 47, at_most=1000), vision.integer("width", 1536, at_most=10**5)
+    ratio, patch = vision.raw("mlp_ratio"), vision.integer("patch_size", 14)
+    inner = int(width * (ratio if isinstance(ratio, (int, float)) and 0 < ratio < 100 else 8960 / 1536))
+    layer = 4 * width * width + 4 * width + 2 * width * inner + inner + width + 6 * width
+    start = (vision.integer("image_size", 728) // patch) ** 2 * width + 3 * patch**2 * width + 2 * width
+    halving = 9 * width * 2 * width + 2 * width + 9 * 2 * width * 4 * width + 4 * width
+    return depth * layer + start + halving + 4 * width * hidden
 
 
 def _generic_tower(vision: Fields, hidden: int) -> int:
