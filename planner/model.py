@@ -162,6 +162,7 @@ class ModelShape:
     layer_order: tuple[int, ...]
     tie_word_embeddings: bool = False
     extra_embedding_parameters: int = 0  # learned positions and the like
+    ngram_parameters: int = 0  # hashed n-gram tables, divided by rows as the embedding; a token reads a few rows
     final_norm_parameters: int = 0
     lm_head_bias: bool = False
     vision_parameters: int = 0  # encoder and projector, 16-bit unless the scheme says otherwise
@@ -193,8 +194,8 @@ class ModelShape:
 
     @property
     def embedding_parameters(self) -> int:
-        """Parameters of the input embedding, learned positions included."""
-        return self.vocab_size * self.hidden_size + self.extra_embedding_parameters
+        """Parameters of the input embedding, learned positions and n-gram tables included."""
+        return self.vocab_size * self.hidden_size + self.extra_embedding_parameters + self.ngram_parameters
 
     @property
     def lm_head_parameters(self) -> int:
@@ -210,8 +211,8 @@ class ModelShape:
 
     @property
     def num_active_parameters(self) -> int:
-        """Parameters that one token passes through: all but the experts it is not routed to."""
-        idle = 0
+        """Parameters that one token passes through: all but the experts it is not routed to and n-gram tables."""
+        idle = self.ngram_parameters
         for layer, count in self.layer_counts():
             if layer.experts is not None:
                 share = 1 - layer.experts.experts_per_token / layer.experts.num_experts

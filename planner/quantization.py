@@ -49,7 +49,7 @@ ALIASES = {
 #: bits of the groups that published checkpoints of a family treat differently from the scheme's rule:
 #: {scheme: {model_type: {group: bits}}} (exclude_modules and quantized_layers of NVIDIA ModelOpt checkpoints,
 #: expert_dtype of DeepSeek-V4; latent attention keeps all but its output projection in 16 bits). Kimi-K3's groups
-#: follow from its file size, 1,609.9 GB; Step's checkpoints quantise routed experts only, as their scales' number tells.
+#: follow from its file size, 1,609.9 GB; Step's checkpoints quantise routed experts only, as the scales' number tells.
 GROUP_BITS: dict[str, dict[str, dict[str, float]]] = {
     "nvfp4": {
         "qwen3_5_text": {"attention": 16.0, "state": 8.0},

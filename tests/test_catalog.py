@@ -26,6 +26,7 @@ STORED_BESIDE = {
     "MiniMaxAI/MiniMax-M3-MXFP8": 13_239_705_600,
     "stepfun-ai/Step-3.5-Flash-FP8": 11_612_160,
     "stepfun-ai/Step-3.7-Flash-FP8": 11_612_160,
+    "meituan-longcat/LongCat-Flash-Lite-FP8": 2_223_992,
 }
 
 

@@ -51,6 +51,8 @@ def layout_of(name: str, tp: int, family: str = "vllm", version: tuple[int, int]
         ("MiniMaxAI/MiniMax-M3", 427_040_140_160),
         ("stepfun-ai/Step-3.5-Flash", 199_384_301_376),
         ("stepfun-ai/Step-3.7-Flash", 201_365_316_160),
+        ("meituan-longcat/LongCat-Flash-Chat", 561_862_880_256),
+        ("meituan-longcat/LongCat-Flash-Lite", 69_073_335_552),
     ],
 )
 def test_published_total_is_met_exactly(name: str, total: int) -> None:
@@ -241,3 +243,61 @@ def test_step_configs_that_contradict_themselves(change: dict[str, object], fiel
     with pytest.raises(InvalidInput) as caught:
         model_from_config(config | change)
     assert caught.value.field == field
+
+
+# The hub has the same model without its draft layer (LongCat-Flash-Prover): 560,664,980,480.
+def test_longcat_flash_without_its_draft_layer() -> None:
+    model = get_model("meituan-longcat/LongCat-Flash-Chat")
+    assert model.num_parameters == 560_664_980_480
+    assert kinds(model) == {MixerKind.MLA: 56}
+    assert sum(layer.experts is not None for layer in model.layers) == 28
+
+
+# The report: 18.6 to 31.3 billion active, 27 on average, embedding and head aside; 8 of 12 routes do work.
+def test_longcat_flash_skips_experts_that_do_nothing() -> None:
+    model = get_model("meituan-longcat/LongCat-Flash-Chat")
+    assert model.layers[0].experts is not None and model.layers[0].experts.experts_per_token == 8
+    assert model.num_active_parameters - 2 * 131_072 * 6144 == pytest.approx(27e9, rel=0.03)
+
+
+# Two latents per layer: 28 × 2 × (512 + 64) × 2 bytes.
+def test_cache_of_longcat_flash() -> None:
+    assert kv_bytes_for(get_model("meituan-longcat/LongCat-Flash-Chat"), 1) == 28 * 2 * 576 * 2
+    assert kv_bytes_for(get_model("meituan-longcat/LongCat-Flash-Lite"), 1) == 14 * 2 * 576 * 2
+
+
+# Twelve tables of 78 × 131,072 + 1, 3, 5 … 23 rows and 256 columns; each rank holds its rows (vLLM NgramEmbedding).
+def test_ngram_tables_of_longcat_flash_lite_are_divided() -> None:
+    model = get_model("meituan-longcat/LongCat-Flash-Lite")
+    rows = sum(78 * 131_072 + 2 * index + 1 for index in range(12))
+    assert model.ngram_parameters == rows * 256
+    one, eight = (pipeline_stages(model, "auto", Parallelism(tensor_parallel_size=tp), False)[0] for tp in (1, 8))
+    table = 2 * (rows * 256 + 131_072 * 3072)
+    held = dict(one.weights_by_group)["embedding"] - dict(eight.weights_by_group)["embedding"]
+    assert held == pytest.approx(table * 7 / 8)
+    assert model.num_active_parameters < 5e9
+
+
+# The published config names its class and no model_type; transformers counts two layers for each.
+def test_longcat_flash_is_known_by_its_class() -> None:
+    config = {
+        "architectures": ["LongcatFlashForCausalLM"], "vocab_size": 131_072, "hidden_size": 6144, "num_layers": 28,
+        "num_hidden_layers": 56, "ffn_hidden_size": 12_288, "expert_ffn_hidden_size": 2048, "num_attention_heads": 64,
+        "kv_lora_rank": 512, "q_lora_rank": 1536, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v_head_dim": 128,
+        "n_routed_experts": 512, "zero_expert_num": 256, "moe_topk": 12, "max_position_embeddings": 131_072,
+    }  # fmt: skip
+    made = model_from_config(config)
+    assert made.num_parameters + made.mtp_parameters == 561_862_880_256
+    assert made.estimated_fields == ()
+
+
+@pytest.mark.parametrize("ratio", [-1, "78", True, 1e9])
+def test_ngram_ratio_is_a_number(ratio: object) -> None:
+    config = {
+        "model_type": "longcat_flash", "vocab_size": 100, "hidden_size": 64, "num_layers": 2,
+        "ffn_hidden_size": 64, "expert_ffn_hidden_size": 32, "num_attention_heads": 4, "kv_lora_rank": 16,
+        "qk_rope_head_dim": 8, "qk_nope_head_dim": 8, "v_head_dim": 8, "n_routed_experts": 4, "moe_topk": 2,
+    }  # fmt: skip
+    with pytest.raises(InvalidInput) as caught:
+        model_from_config(config | {"ngram_vocab_size_ratio": ratio})
+    assert caught.value.field == "ngram_vocab_size_ratio"

@@ -211,8 +211,15 @@ SAME_AS: dict[str, str] = {
     "minimax_m3_vl": "minimax_m3",
     "minimax_m3_text": "minimax_m3",
     "minimax_m3_vl_text": "minimax_m3",
+    "longcat_flash_ngram": "longcat_flash",
     "step3p7": "step3p5",
     "step3p7_text": "step3p5",
+}
+
+#: class named in `architectures` -> the family, for configs that give no model_type
+FAMILY_OF_CLASS: dict[str, str] = {
+    "LongcatFlashForCausalLM": "longcat_flash",
+    "LongcatFlashNgramForCausalLM": "longcat_flash",
 }
 
 #: families with a builder of their own (planner.model_config.hybrids and the modules that it lists)
@@ -234,6 +241,7 @@ OWN_BUILDER = (
     "mimo_v2",
     "minimax_m3",
     "step3p5",
+    "longcat_flash",
 )
 
 #: fields that show a kind of attention or state which a Llama-like estimate would get wrong

@@ -1,4 +1,4 @@
-"""Layers of mixture-of-experts families whose layers differ from one another: MiniMax-M3, Step-3.5 and 3.7.
+"""Layers of mixture-of-experts families with a builder of their own: MiniMax-M3, Step-3.5, LongCat-Flash.
 
 Shapes as in the modelling files of Hugging Face transformers, vLLM and SGLang; parameter counts are checked
 against the hub's totals (tests/test_model_config_recent.py).
@@ -11,7 +11,7 @@ from dataclasses import replace
 from planner.errors import InvalidInput
 from planner.model import Experts, Layer, Linear, MixerKind, Shard, TensorGroup
 from planner.model_config.blocks import gqa_linears, mlp_linears, replicated_linear, router_linear
-from planner.model_config.decoder import Heads, moe_flags, read_heads
+from planner.model_config.decoder import Heads, mla_mixer, moe_flags, read_heads
 from planner.model_config.fields import MAX_LAYERS, Fields
 from planner.model_config.mixers import full_mixer
 
@@ -148,6 +148,50 @@ def _step_layer(fields: Fields, slides: bool, moe: bool) -> Layer:
     experts, feed = _routed(fields, fields.integer("moe_intermediate_size"), shared)
     small += experts.num_experts  # use_moe_router_bias
     return Layer(mixer=mixer, linears=linears + feed, experts=experts, norm_parameters=small)
+
+
+def longcat_flash_layers(fields: Fields) -> list[Layer]:
+    """LongCat-Flash: two latent attentions and two dense MLPs a layer, experts beside the second pair.
+
+    A layer has one mixer here, so each is described as two: the first half with the experts, the second without.
+    Experts that do nothing have no weights; a token's usual share of them leaves `experts_per_token`.
+    """
+    # transformers counts every attention as a layer in num_hidden_layers
+    num_layers = fields.integer("num_layers", fields.integer("num_hidden_layers", at_most=MAX_LAYERS // 2))
+    hidden = fields.integer("hidden_size")
+    mixer, linears, small = mla_mixer(fields)
+    linears += mlp_linears(hidden, fields.integer("intermediate_size"))
+    plain = Layer(mixer=mixer, linears=linears, norm_parameters=small + 2 * hidden)
+    experts, feed = _routed(fields, fields.integer("moe_intermediate_size"), 0)
+    idle = fields.integer("zero_expert_num", 0, at_least=0, at_most=100_000)
+    routes = experts.num_experts + idle
+    experts = replace(
+        experts, experts_per_token=max(1, round(experts.experts_per_token * experts.num_experts / routes))
+    )
+    feed = (router_linear(hidden, routes), *feed[1:])
+    shortcut = Layer(mixer=mixer, linears=linears + feed, experts=experts, norm_parameters=small + 2 * hidden + routes)
+    return [shortcut, plain] * num_layers
+
+
+def ngram_embedding(fields: Fields) -> tuple[int, int]:
+    """Count the hashed n-gram tables of LongCat-Flash-Lite and the projections behind them.
+
+    Every split of every n-gram length has a table of its own, two rows longer than the last, and an equal share of
+    the hidden width (vLLM longcat_flash_ngram.py).
+    """
+    ratio = fields.raw("ngram_vocab_size_ratio") or fields.raw("oe_vocab_size_ratio")
+    if ratio is None:
+        return 0, 0
+    if isinstance(ratio, bool) or not isinstance(ratio, (int, float)) or not 0 < ratio < 10_000:
+        raise InvalidInput("ngram_vocab_size_ratio", ratio, "a number from 0 to 10,000")
+    hidden = fields.integer("hidden_size")
+    longest = fields.integer("emb_neighbor_num", fields.integer("oe_neighbor_num", 4), at_most=100)
+    tables = (longest - 1) * fields.integer("emb_split_num", fields.integer("oe_split_num", 4), at_most=100)
+    if not tables:
+        return 0, 0
+    width = hidden // tables
+    rows = tables * int(ratio * fields.integer("vocab_size")) + tables * tables
+    return rows * width, tables * width * hidden
 
 
 def _routed(fields: Fields, width: int, shared: int) -> tuple[Experts, tuple[Linear, ...]]:
