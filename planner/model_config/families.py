@@ -211,6 +211,8 @@ SAME_AS: dict[str, str] = {
     "minimax_m3_vl": "minimax_m3",
     "minimax_m3_text": "minimax_m3",
     "minimax_m3_vl_text": "minimax_m3",
+    "deci": "nemotron-nas",
+    "deci_lm": "nemotron-nas",
     "longcat_flash_ngram": "longcat_flash",
     "step3p7": "step3p5",
     "step3p7_text": "step3p5",
