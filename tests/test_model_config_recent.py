@@ -7,7 +7,7 @@ import pytest
 from planner.catalog.model_catalog import get_model
 from planner.errors import InvalidInput
 from planner.hardware import Parallelism
-from planner.model import Linear, MixerKind, ModelShape
+from planner.model import Linear, MixerKind, ModelShape, TensorGroup
 from planner.model_config import model_from_config
 from planner.quantization import weight_bytes_by_group
 from planner.sizing import kv_bytes_for
@@ -52,6 +52,7 @@ def layout_of(name: str, tp: int, family: str = "vllm", version: tuple[int, int]
         ("stepfun-ai/Step-3.5-Flash", 199_384_301_376),
         ("stepfun-ai/Step-3.7-Flash", 201_365_316_160),
         ("nvidia/Llama-3_1-Nemotron-Ultra-253B-v1", 253_401_268_224),
+        ("Snowflake/snowflake-arctic-instruct", 478_584_608_768),
         ("meituan-longcat/LongCat-Flash-Chat", 561_862_880_256),
         ("meituan-longcat/LongCat-Flash-Lite", 69_073_335_552),
     ],
@@ -348,3 +349,37 @@ def test_kv_heads_of_decilm_differ_by_layer() -> None:
     with pytest.raises(InvalidInput) as caught:
         model_from_config(config | {"num_key_value_heads_per_layer": [4]})
     assert caught.value.field == "num_key_value_heads_per_layer"
+
+
+# Snowflake: 480B in all, 17B active; a dense MLP as wide as the model beside 128 experts in each of 35 layers.
+def test_arctic_has_a_dense_mlp_beside_its_experts() -> None:
+    model = get_model("Snowflake/snowflake-arctic-instruct")
+    assert model.num_active_parameters == pytest.approx(17e9, rel=0.03)
+    assert [(x.out_features, x.in_features) for x in model.layers[0].linears if x.group is TensorGroup.MLP] == [
+        (2 * 7168, 7168),
+        (7168, 7168),
+    ]
+    assert kv_bytes_for(model, 1) == 35 * 2 * 8 * 128 * 2
+
+
+# xAI: 314B (README of Grok-1, 25 % active); recipes call Grok-2 a model of about 269B.
+@pytest.mark.parametrize(("name", "total"), [("hpcai-tech/grok-1", 314e9), ("xai-org/grok-2", 269e9)])
+def test_grok_has_about_the_published_total(name: str, total: float) -> None:
+    model = get_model(name)
+    assert model.num_parameters == pytest.approx(total, rel=0.006)
+    assert kv_bytes_for(model, 1) == 64 * 2 * 8 * 128 * 2
+    assert {layer.experts.num_experts for layer in model.layers if layer.experts is not None} == {8}
+
+
+# The config of Grok-2 names model_type git, a vision model's: its class decides.
+def test_grok_2_is_known_by_its_class() -> None:
+    model = get_model("xai-org/grok-2")
+    assert model.model_type == "grok-2"
+    dense = 3 * 8192 * 32_768
+    without = model_from_config(
+        {"architectures": ["Grok1ForCausalLM"], "model_type": "git", "residual_moe": False, "hidden_size": 8192,
+         "intermediate_size": 32_768, "moe_intermediate_size": 16_384, "num_hidden_layers": 64,
+         "num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 128, "num_local_experts": 8,
+         "num_experts_per_tok": 2, "vocab_size": 131_072, "max_position_embeddings": 131_072}
+    )  # fmt: skip
+    assert model.num_parameters - without.num_parameters == 64 * dense

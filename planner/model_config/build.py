@@ -185,12 +185,12 @@ def _join_equal_figures(section: dict[str, Any]) -> None:
 
 
 def _model_type(fields: Fields) -> str:
+    classes = fields.raw("architectures")
+    if isinstance(classes, list) and classes and isinstance(classes[0], str) and classes[0] in FAMILY_OF_CLASS:
+        return FAMILY_OF_CLASS[classes[0]]
     inner = fields.text.get("model_type")
     given = inner if inner is not None else fields.root.get("model_type")
     if given is None:
-        classes = fields.names("architectures") or [""]
-        if classes and classes[0] in FAMILY_OF_CLASS:
-            return FAMILY_OF_CLASS[classes[0]]
         fields.estimated.append("model_type: not given, taken as Llama-like")
         return ""
     if not isinstance(given, str) or len(given) > 100:

@@ -355,10 +355,23 @@ def feed_forward(
         linears += mlp_linears(hidden, experts.shared_intermediate_size, group=TensorGroup.SHARED_EXPERT)
         if family.shared_gate:
             linears += (replicated_linear("shared_expert_gate", TensorGroup.ROUTER, hidden, 1, quantizable=False),)
+    if family.residual_mlp:
+        dense, norm = _residual_mlp(fields, family)
+        linears, small = linears + dense, small + norm
     if fields.raw("enable_moe_block") is True:  # Gemma 4: the dense MLP stays beside the experts
         linears += mlp_linears(hidden, fields.integer("intermediate_size"))
         small += hidden + count + 3 * hidden  # router scale, scale per expert, three more norms
     return experts, linears, small
+
+
+def _residual_mlp(fields: Fields, family: Family) -> tuple[tuple[Linear, ...], int]:
+    """Return the dense MLP beside the experts of Arctic and Grok-2, and the parameters of its norm."""
+    hidden = fields.integer("hidden_size")
+    if family.residual_mlp == "hidden":
+        return (mlp_linears(hidden, hidden), hidden) if fields.flag("use_residual", True) else ((), 0)
+    if not fields.flag("residual_moe", True):
+        return (), 0
+    return mlp_linears(hidden, fields.integer("intermediate_size")), 0
 
 
 def read_experts(fields: Fields) -> Experts:

@@ -38,6 +38,7 @@ class Family:
     embedding_norm: bool = False  # a LayerNorm right after the embedding
     halved_mlp: bool = False  # the stated width is that of gate and up together
     own_embeddings: bool = False  # every layer has an embedding of its own (hidden_size_per_layer_input)
+    residual_mlp: str = ""  # a dense MLP beside the experts: hidden (as wide as the model, own norm), intermediate
     laurel: bool = False  # low-rank residual and alternating updates (Gemma 3n)
 
 
@@ -114,6 +115,9 @@ FAMILIES: dict[str, Family] = {
     "qwen": Family(qkv_bias=True, out_bias=False, halved_mlp=True),
     "chatglm": Family(qkv_bias=True, out_bias=False),
     "dbrx": LLAMA,
+    "arctic": Family(residual_mlp="hidden"),
+    "grok-1": Family(tied=True, norms=4),
+    "grok-2": Family(norms=4, residual_mlp="intermediate"),
     "phimoe": Family(norm_bias=True, lm_head_bias=True),
     "gpt_oss": Family(
         qkv_bias=True,
@@ -218,8 +222,10 @@ SAME_AS: dict[str, str] = {
     "step3p7_text": "step3p5",
 }
 
-#: class named in `architectures` -> the family, for configs that give no model_type
+#: class named in `architectures` -> the family, for configs whose model_type is missing or another's (Grok-2: git)
 FAMILY_OF_CLASS: dict[str, str] = {
+    "Grok1ModelForCausalLM": "grok-1",
+    "Grok1ForCausalLM": "grok-2",
     "LongcatFlashForCausalLM": "longcat_flash",
     "LongcatFlashNgramForCausalLM": "longcat_flash",
 }

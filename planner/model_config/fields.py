@@ -37,6 +37,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
         "moe_k",
     ),
     "moe_intermediate_size": ("expert_ffn_hidden_size",),
+    "moe_layer_freq": ("moe_layer_frequency",),
     "torch_dtype": ("dtype",),
 }
 
