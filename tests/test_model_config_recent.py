@@ -1,9 +1,15 @@
 """Architectures of 2025 and 2026: published totals, tensor shapes of the checkpoints, caches by hand."""
 
+import json
 import math
+from functools import lru_cache
+from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+import planner.catalog
 from planner.catalog.model_catalog import get_model
 from planner.errors import InvalidInput
 from planner.hardware import Parallelism
@@ -53,6 +59,8 @@ def layout_of(name: str, tp: int, family: str = "vllm", version: tuple[int, int]
         ("stepfun-ai/Step-3.7-Flash", 201_365_316_160),
         ("nvidia/Llama-3_1-Nemotron-Ultra-253B-v1", 253_401_268_224),
         ("Snowflake/snowflake-arctic-instruct", 478_584_608_768),
+        ("Qwen/Qwen3-ASR-1.7B", 2_038_052_480),
+        ("Qwen/Qwen3-ASR-0.6B", 782_426_112),
         ("meituan-longcat/LongCat-Flash-Chat", 561_862_880_256),
         ("meituan-longcat/LongCat-Flash-Lite", 69_073_335_552),
     ],
@@ -383,3 +391,43 @@ def test_grok_2_is_known_by_its_class() -> None:
          "num_experts_per_tok": 2, "vocab_size": 131_072, "max_position_embeddings": 131_072}
     )  # fmt: skip
     assert model.num_parameters - without.num_parameters == 64 * dense
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**12), 10**12) | st.floats(allow_nan=True) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=6,
+)
+RECENT = (
+    "moonshotai/Kimi-K3",
+    "MiniMaxAI/MiniMax-M3",
+    "stepfun-ai/Step-3.7-Flash",
+    "meituan-longcat/LongCat-Flash-Lite",
+    "Snowflake/snowflake-arctic-instruct",
+    "xai-org/grok-2",
+    "Qwen/Qwen3-ASR-0.6B",
+)
+
+
+@lru_cache
+def published_config(name: str) -> dict[str, object]:
+    entries = json.loads((Path(planner.catalog.__file__).parent / "models.json").read_text(encoding="utf-8"))["models"]
+    return next(entry["config"] for entry in entries if entry["id"] == name)
+
+
+@settings(deadline=None)
+@given(st.sampled_from(RECENT), st.data())
+def test_any_value_in_any_field_gives_a_model_or_a_refusal(name: str, data: st.DataObject) -> None:
+    config = dict(published_config(name))
+    inner = next((key for key in ("text_config", "thinker_config") if key in config), "")
+    if inner and data.draw(st.booleans()):
+        section = dict(config[inner])  # type: ignore[call-overload]
+        section[data.draw(st.sampled_from(sorted(section)))] = data.draw(JSON)
+        config[inner] = section
+    else:
+        config[data.draw(st.sampled_from(sorted(config)))] = data.draw(JSON)
+    try:
+        model = model_from_config(config)
+    except InvalidInput:
+        return
+    assert model.num_parameters > 0
