@@ -91,9 +91,9 @@ class Mixer:
     kv_lora_rank: int = 0
     qk_nope_head_dim: int = 0
     qk_rope_head_dim: int = 0
-    indexer_head_dim: int = 0  # DSA: elements per token of the indexer's key cache
+    indexer_head_dim: int = 0  # sparse attention: elements per token of the indexer's key cache
     indexer_num_heads: int = 0
-    indexer_top_k: int = 0
+    indexer_top_k: int = 0  # tokens that it chooses
     kv_compression: int = 1  # tokens per cached entry (DeepSeek-V4 compresses 4 or 128 into one)
     state_elements: int = 0
     conv_elements: int = 0
@@ -178,6 +178,7 @@ class ModelShape:
     layer_order: tuple[int, ...]
     tie_word_embeddings: bool = False
     extra_embedding_parameters: int = 0  # learned positions and the like
+    ngram_parameters: int = 0  # hashed n-gram tables, divided by rows as the embedding; a token reads a few rows
     final_norm_parameters: int = 0
     lm_head_bias: bool = False
     vision_parameters: int = 0  # encoder and projector, 16-bit unless the scheme says otherwise
@@ -213,8 +214,8 @@ class ModelShape:
 
     @property
     def embedding_parameters(self) -> int:
-        """Parameters of the input embedding, learned positions included."""
-        return self.vocab_size * self.hidden_size + self.extra_embedding_parameters
+        """Parameters of the input embedding, learned positions and n-gram tables included."""
+        return self.vocab_size * self.hidden_size + self.extra_embedding_parameters + self.ngram_parameters
 
     @property
     def lm_head_parameters(self) -> int:
@@ -230,8 +231,8 @@ class ModelShape:
 
     @property
     def num_active_parameters(self) -> int:
-        """Parameters that one token passes through: all but the experts it is not routed to."""
-        idle = 0
+        """Parameters that one token passes through: all but the experts it is not routed to and n-gram tables."""
+        idle = self.ngram_parameters
         for layer, count in self.layer_counts():
             if layer.experts is not None:
                 share = 1 - layer.experts.experts_per_token / layer.experts.num_experts

@@ -23,6 +23,10 @@ STORED_BESIDE = {
     "tiiuae/falcon-180B": 65_024 * 14_848,
     "deepseek-ai/DeepSeek-V3": 41_540_496,
     "MiniMaxAI/MiniMax-M2.5": 13_880_064,
+    "MiniMaxAI/MiniMax-M3-MXFP8": 13_239_705_600,
+    "stepfun-ai/Step-3.5-Flash-FP8": 11_612_160,
+    "stepfun-ai/Step-3.7-Flash-FP8": 11_612_160,
+    "meituan-longcat/LongCat-Flash-Lite-FP8": 2_223_992,
 }
 
 

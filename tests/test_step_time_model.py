@@ -258,3 +258,13 @@ def test_prompt_layers_of_latent_attention_launch_more_kernels():
     # 61 layers against 94 at catalog/serving_overheads.csv's 2.5 and 0.7 ms a layer
     assert sum(latent.values()) > 61 * 2.5
     assert sum(plain.values()) < 61 * 2.5
+
+
+# On one of four GPUs 57 layers read one KV head of the 2,048 chosen tokens (512 bytes each) and every token's index key
+# (128 × 2 bytes); the three dense layers read everything.
+def test_sparse_layers_of_minimax_m3_read_what_their_indexer_chooses():
+    wide = Parallelism(tensor_parallel_size=4)
+    table = step_time_table(get_model("MiniMaxAI/MiniMax-M3"), get_gpu("H200 SXM"), VLLM, wide)
+    assert table.window_tokens == 2048
+    read = table.attention_per_kv_token_s / table.window_per_kv_token_s
+    assert read == pytest.approx((57 * 256 + 3 * 512) / (57 * 512))

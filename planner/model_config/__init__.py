@@ -6,6 +6,7 @@ families   traits of each model_type, as data
 decoder    layers of the families that differ in traits only
 hybrids    layers of the families with a builder of their own
 states     those with Mamba, short convolutions and linear attention
+mixtures   further families with experts and a builder of their own
 mixers     token mixers that several of them share
 encoder_decoder Whisper, BART, T5
 vision     towers and projectors

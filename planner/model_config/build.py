@@ -9,13 +9,25 @@ from planner.model import Layer, ModelShape
 from planner.model_config.checkpoint import read_kv_cache, read_quantization
 from planner.model_config.decoder import decoder_layers
 from planner.model_config.encoder_decoder import ENCODER_DECODER, encoder_decoder_stacks
-from planner.model_config.families import FAMILIES, LLAMA, OWN_BUILDER, SAME_AS, UNKNOWN_MIXER_FIELDS, Family
+from planner.model_config.families import (
+    FAMILIES,
+    FAMILY_OF_CLASS,
+    LLAMA,
+    OWN_BUILDER,
+    SAME_AS,
+    UNKNOWN_MIXER_FIELDS,
+    Family,
+)
 from planner.model_config.fields import MAX_LAYERS, Fields, parse_config
 from planner.model_config.hybrids import hybrid_layers
+from planner.model_config.mixtures import ngram_embedding, step3p5_draft_layer
 from planner.model_config.vision import image_tokens, vision_parameters, vision_tower
 
 PER_LAYER_FIELDS = ("moe_intermediate_size", "moe_topk", "num_shared_expert", "num_experts", "intermediate_size")
 DENSE_DRAFTS = ("ernie4_5_moe", "exaone_moe")  # their draft layer has no experts, as the first layer
+COPIES_IN_DRAFTS = {"deepseek_v3": 2, "deepseek_v32": 2, "step3p5": 1, "longcat_flash": 1}  # of embedding or head
+ONE_DRAFT = ("qwen3_next", "longcat_flash")  # where the config does not count draft layers
+WITHOUT_DRAFTS = ("minimax_m3",)  # the config names draft layers, the checkpoint has none
 DTYPES = {"bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float32": "fp32", "float": "fp32"}
 
 
@@ -54,12 +66,8 @@ def model_from_config(config: dict[str, Any] | str, name: str = "") -> ModelShap
     limit = fields.integer("max_position_embeddings", 4096, at_most=10**9, note=True)
     scheme, kept = read_quantization(fields)
     own_name = fields.root.get("_name_or_path")
-    tables, beside = _own_embeddings(fields, family, len(layers))
-    if model_type == "mllama":
-        tables = 8 * hidden  # rows for the image token
-    if family.position_offset is not None:
-        tables = (limit + family.position_offset) * hidden
-    shape = ModelShape(
+    tables, ngrams, beside = _tables(fields, family, model_type, limit, len(layers))
+    return ModelShape(
         name=name or (own_name if isinstance(own_name, str) and own_name else model_type or "config"),
         model_type=model_type or "unknown",
         hidden_size=hidden,
@@ -69,6 +77,7 @@ def model_from_config(config: dict[str, Any] | str, name: str = "") -> ModelShap
         layer_order=order,
         tie_word_embeddings=fields.flag("tie_word_embeddings", family.tied),
         extra_embedding_parameters=tables,
+        ngram_parameters=ngrams,
         final_norm_parameters=hidden * (2 if family.norm_bias else 1) * (2 if family.embedding_norm else 1) + beside,
         lm_head_bias=family.lm_head_bias,
         vision_parameters=vision_parameters(fields),
@@ -83,7 +92,6 @@ def model_from_config(config: dict[str, Any] | str, name: str = "") -> ModelShap
         estimated_fields=tuple(dict.fromkeys(fields.estimated)),
         source="config.json",
     )
-    return shape
 
 
 def model_from_shape(
@@ -180,6 +188,9 @@ def _join_equal_figures(section: dict[str, Any]) -> None:
 
 
 def _model_type(fields: Fields) -> str:
+    classes = fields.raw("architectures")
+    if isinstance(classes, list) and classes and isinstance(classes[0], str) and classes[0] in FAMILY_OF_CLASS:
+        return FAMILY_OF_CLASS[classes[0]]
     inner = fields.text.get("model_type")
     given = inner if inner is not None else fields.root.get("model_type")
     if given is None:
@@ -247,6 +258,8 @@ def _rope_cache_elements(fields: Fields, family: Family, limit: int) -> int:
     """
     if family.position_offset is not None or not fields.has("num_attention_heads"):
         return 0
+    if fields.raw("mla_use_nope") is True:  # no layer has rotary positions
+        return 0
     width = fields.integer("qk_rope_head_dim", 0, at_least=0)
     if not width:
         heads, hidden = fields.integer("num_attention_heads", at_most=100_000), fields.integer("hidden_size")
@@ -268,10 +281,25 @@ def _rope_cache_elements(fields: Fields, family: Family, limit: int) -> int:
     return int(min(positions, 10**9) + local) * width
 
 
+def _tables(fields: Fields, family: Family, model_type: str, limit: int, num_layers: int) -> tuple[int, int, int]:
+    """Parameters of the tables beside the embedding, of n-gram tables, and of what stands outside the layers."""
+    tables, beside = _own_embeddings(fields, family, num_layers)
+    ngrams, projections = ngram_embedding(fields) if model_type == "longcat_flash" else (0, 0)
+    if model_type == "mllama":
+        tables = 8 * fields.integer("hidden_size")  # rows for the image token
+    if family.position_offset is not None:
+        tables = (limit + family.position_offset) * fields.integer("hidden_size")
+    return tables, ngrams, beside + projections
+
+
 def _own_embeddings(fields: Fields, family: Family, num_layers: int) -> tuple[int, int]:
-    """Parameters of the embedding that every layer has of its own, and of the projections beside it (Gemma 3n, 4)."""
+    """Parameters of the embedding that every layer has of its own, and of what stands beside it (Gemma 3n, 4).
+
+    Kimi-K3 weighs the residuals once more before the head: a norm and a score.
+    """
     own = fields.integer("hidden_size_per_layer_input", 0, at_least=0) if family.own_embeddings else 0
-    hidden, beside = fields.integer("hidden_size"), 0
+    hidden = fields.integer("hidden_size")
+    beside = 2 * hidden if fields.has("attn_res_block_size") else 0
     if family.laurel:
         beside = 2 * (fields.integer("altup_num_inputs", 4) - 1) * hidden * hidden
     if not own:
@@ -298,18 +326,20 @@ def _mtp_parameters(fields: Fields, model_type: str, layers: list[Layer]) -> int
     count = fields.integer(
         "num_nextn_predict_layers", fields.integer("mtp_num_hidden_layers", 0, at_least=0), at_least=0, at_most=64
     )
-    if model_type == "qwen3_next" and not count:
+    if model_type in ONE_DRAFT and not fields.has("num_nextn_predict_layers"):
         count = 1
-    if not count or not layers:
+    if not count or not layers or model_type in WITHOUT_DRAFTS:
         return 0
     hidden = fields.integer("hidden_size")
     full = [layer for layer in layers if layer.mixer.kind.value in ("full_attention", "mla")]
     layer = full[-1] if full else layers[-1]
     if model_type in DENSE_DRAFTS:
         layer = layers[0]
+    if model_type == "step3p5":
+        layer = step3p5_draft_layer(fields)
     own = layer.num_parameters
     if model_type == "nemotron_h":  # its draft module is an attention block and an expert block
         own += next((x.num_parameters for x in reversed(layers) if x.experts is not None), 0)
-    copies = 2 * fields.integer("vocab_size") * hidden if model_type in ("deepseek_v3", "deepseek_v32") else 0
+    copies = COPIES_IN_DRAFTS.get(model_type, 0) * fields.integer("vocab_size") * hidden
     per_layer = own + 2 * hidden * hidden + 3 * hidden + copies
     return count * per_layer

@@ -47,8 +47,10 @@ def read_quantization(fields: Fields) -> tuple[str, tuple[str, ...]]:
         return "fp8_fp4_experts", ()
     scheme = _scheme(method.lower().replace("_", "-"), section, fields)
     kept = _kept_groups(section)
-    if scheme == "mxfp4":  # gpt-oss quantises its experts only
+    if scheme == "mxfp4":  # gpt-oss quantises its experts only, as does Kimi-K3, whose states are self_attn too
         kept |= {TensorGroup.ATTENTION}
+    if TensorGroup.ATTENTION in kept and fields.has("linear_attn_config"):
+        kept |= {TensorGroup.STATE}
     return scheme, tuple(sorted(group.value for group in kept))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from planner.errors import InvalidInput
-from planner.model import Experts, Layer, Linear, Mixer, MixerKind, TensorGroup
+from planner.model import Experts, Layer, Linear, Mixer, MixerKind, Shard, TensorGroup
 from planner.model_config.blocks import (
     delta_net_linears,
     gqa_linears,
@@ -132,10 +132,14 @@ def decoder_layer(fields: Fields, family: Family, kind: MixerKind, window: int, 
 
 
 def _beside(fields: Fields, family: Family) -> tuple[tuple[Linear, ...], int]:
-    """What Gemma 3n and 4 add to a layer: the gate of its own embedding, a low-rank residual, alternating updates."""
+    """What few families add to a layer.
+
+    Gemma 3n and 4: the gate of its own embedding, a low-rank residual, alternating updates. Kimi-K3: a norm and a
+    score before each half, which weigh the residuals of earlier blocks.
+    """
     hidden, group = fields.integer("hidden_size"), TensorGroup.MLP
     linears: tuple[Linear, ...] = ()
-    small = 0
+    small = 4 * hidden if fields.has("attn_res_block_size") else 0
     own = fields.integer("hidden_size_per_layer_input", 0, at_least=0) if family.own_embeddings else 0
     if own:
         linears += (
@@ -207,6 +211,8 @@ def mla_mixer(fields: Fields) -> tuple[Mixer, tuple[Linear, ...], int]:
     nope, value = fields.integer("qk_nope_head_dim"), fields.integer("v_head_dim")
     q_lora = fields.integer("q_lora_rank", 0, at_least=0)
     linears = mla_linears(hidden, heads, q_lora=q_lora, kv_lora=kv_lora, nope=nope, rope=rope, value=value)
+    if fields.flag("mla_use_output_gate", False):
+        linears += (_gate_linear(TensorGroup.ATTENTION, hidden, heads * value),)
     small = q_lora + kv_lora
     index_dim = fields.integer("index_head_dim", 0, at_least=0)
     index_heads = fields.integer("index_n_heads", 0, at_least=0)
@@ -266,7 +272,7 @@ def kda_kinds(fields: Fields, num_layers: int) -> list[tuple[MixerKind, int]]:
 
 
 def kda_mixer(fields: Fields) -> tuple[Mixer, tuple[Linear, ...], int]:
-    """Kimi delta attention: q, k, v convolutions and one matrix state per head."""
+    """Kimi delta attention: q, k, v convolutions and one matrix state per head; Kimi-K3's output gate has full rank."""
     hidden = fields.integer("hidden_size")
     section = Fields(fields.section("linear_attn_config") or {})
     heads, head_dim = section.integer("num_heads"), section.integer("head_dim")
@@ -274,7 +280,10 @@ def kda_mixer(fields: Fields) -> tuple[Mixer, tuple[Linear, ...], int]:
     width = heads * head_dim
     state = TensorGroup.STATE
     linears = tuple(replace(linear, group=state) for linear in gqa_linears(hidden, heads, heads, head_dim))
-    for name in ("f", "g"):  # decay and output gates, low rank
+    full_rank = section.flag("use_full_rank_gate", False)
+    if full_rank:
+        linears += (_gate_linear(state, hidden, width),)
+    for name in ("f",) if full_rank else ("f", "g"):  # decay and output gates, low rank
         linears += (
             replicated_linear(f"{name}_a_proj", state, hidden, head_dim, quantizable=False),
             replicated_linear(f"{name}_b_proj", state, head_dim, width, quantizable=False),
@@ -290,7 +299,12 @@ def kda_mixer(fields: Fields) -> tuple[Mixer, tuple[Linear, ...], int]:
         conv_elements=3 * width * (kernel - 1),
         state_element_bytes=4,
     )
-    return mixer, linears, 3 * width * kernel + width + heads + head_dim
+    decays = head_dim if full_rank else heads  # Kimi-K3 stores A_log as wide as a head
+    return mixer, linears, 3 * width * kernel + width + decays + head_dim
+
+
+def _gate_linear(group: TensorGroup, hidden: int, width: int) -> Linear:
+    return Linear(name="g_proj", group=group, in_features=hidden, out_features=width, shard=Shard.COLUMN)
 
 
 def moe_flags(fields: Fields, num_layers: int) -> list[bool]:
@@ -328,16 +342,36 @@ def feed_forward(
     experts = read_experts(fields)
     count, size = experts.num_experts, experts.intermediate_size
     linears: tuple[Linear, ...] = (router_linear(hidden, count, bias=family.router_bias),)
-    linears += mlp_linears(hidden, size, bias=family.expert_bias, group=TensorGroup.EXPERT, count=count)
     small = count if family.routing_bias else 0
+    latent = fields.integer("routed_expert_hidden_size", 0, at_least=0)
+    if latent:  # experts work on a narrower vector (Kimi-K3)
+        linears += (
+            replicated_linear("latent_down_proj", TensorGroup.SHARED_EXPERT, hidden, latent),
+            replicated_linear("latent_up_proj", TensorGroup.SHARED_EXPERT, latent, hidden),
+        )
+        small += latent if fields.flag("latent_moe_use_norm", False) else 0
+    linears += mlp_linears(latent or hidden, size, bias=family.expert_bias, group=TensorGroup.EXPERT, count=count)
     if experts.shared_intermediate_size:
         linears += mlp_linears(hidden, experts.shared_intermediate_size, group=TensorGroup.SHARED_EXPERT)
         if family.shared_gate:
             linears += (replicated_linear("shared_expert_gate", TensorGroup.ROUTER, hidden, 1, quantizable=False),)
+    if family.residual_mlp:
+        dense, norm = _residual_mlp(fields, family)
+        linears, small = linears + dense, small + norm
     if fields.raw("enable_moe_block") is True:  # Gemma 4: the dense MLP stays beside the experts
         linears += mlp_linears(hidden, fields.integer("intermediate_size"))
         small += hidden + count + 3 * hidden  # router scale, scale per expert, three more norms
     return experts, linears, small
+
+
+def _residual_mlp(fields: Fields, family: Family) -> tuple[tuple[Linear, ...], int]:
+    """Return the dense MLP beside the experts of Arctic and Grok-2, and the parameters of its norm."""
+    hidden = fields.integer("hidden_size")
+    if family.residual_mlp == "hidden":
+        return (mlp_linears(hidden, hidden), hidden) if fields.flag("use_residual", True) else ((), 0)
+    if not fields.flag("residual_moe", True):
+        return (), 0
+    return mlp_linears(hidden, fields.integer("intermediate_size")), 0
 
 
 def read_experts(fields: Fields) -> Experts:

@@ -38,6 +38,7 @@ class Family:
     embedding_norm: bool = False  # a LayerNorm right after the embedding
     halved_mlp: bool = False  # the stated width is that of gate and up together
     own_embeddings: bool = False  # every layer has an embedding of its own (hidden_size_per_layer_input)
+    residual_mlp: str = ""  # a dense MLP beside the experts: hidden (as wide as the model, own norm), intermediate
     laurel: bool = False  # low-rank residual and alternating updates (Gemma 3n)
 
 
@@ -61,6 +62,7 @@ FAMILIES: dict[str, Family] = {
     "qwen2_moe": Family(qkv_bias=True, out_bias=False, shared_gate=True),
     "qwen3": Family(qk_norm="head"),
     "qwen3_moe": Family(qk_norm="head"),
+    "qwen3_asr": Family(qk_norm="head", tied=True),
     "qwen3_next": Family(qk_norm="head", output_gate=True, shared_gate=True, state="gated_delta_net"),
     "qwen3_5_text": Family(qk_norm="head", output_gate=True, state="gated_delta_net"),
     "qwen3_5_moe_text": Family(qk_norm="head", output_gate=True, shared_gate=True, state="gated_delta_net"),
@@ -114,6 +116,9 @@ FAMILIES: dict[str, Family] = {
     "qwen": Family(qkv_bias=True, out_bias=False, halved_mlp=True),
     "chatglm": Family(qkv_bias=True, out_bias=False),
     "dbrx": LLAMA,
+    "arctic": Family(residual_mlp="hidden"),
+    "grok-1": Family(tied=True, norms=4),
+    "grok-2": Family(norms=4, residual_mlp="intermediate"),
     "phimoe": Family(norm_bias=True, lm_head_bias=True),
     "gpt_oss": Family(
         qkv_bias=True,
@@ -172,6 +177,8 @@ SAME_AS: dict[str, str] = {
     "qwen2_5_vl": "qwen2",
     "qwen2_5_vl_text": "qwen2",
     "qwen2_vl_text": "qwen2",
+    "qwen3_asr_text": "qwen3_asr",
+    "qwen3_asr_thinker": "qwen3_asr",
     "qwen3_vl": "qwen3",
     "qwen3_vl_text": "qwen3",
     "qwen3_vl_moe": "qwen3_moe",
@@ -208,9 +215,25 @@ SAME_AS: dict[str, str] = {
     "mistral_large_3": "deepseek_v3",
     "mimo_v2_flash": "mimo_v2",
     "glm4v_moe": "glm4_moe",
+    "minimax_m3_vl": "minimax_m3",
+    "minimax_m3_text": "minimax_m3",
+    "minimax_m3_vl_text": "minimax_m3",
+    "deci": "nemotron-nas",
+    "deci_lm": "nemotron-nas",
+    "longcat_flash_ngram": "longcat_flash",
+    "step3p7": "step3p5",
+    "step3p7_text": "step3p5",
 }
 
-#: families with a builder of their own (planner.model_config.hybrids)
+#: class named in `architectures` -> the family, for configs whose model_type is missing or another's (Grok-2: git)
+FAMILY_OF_CLASS: dict[str, str] = {
+    "Grok1ModelForCausalLM": "grok-1",
+    "Grok1ForCausalLM": "grok-2",
+    "LongcatFlashForCausalLM": "longcat_flash",
+    "LongcatFlashNgramForCausalLM": "longcat_flash",
+}
+
+#: families with a builder of their own (planner.model_config.hybrids and the modules that it lists)
 OWN_BUILDER = (
     "llama4",
     "llama4_text",
@@ -227,6 +250,9 @@ OWN_BUILDER = (
     "minimax",
     "mllama",
     "mimo_v2",
+    "minimax_m3",
+    "step3p5",
+    "longcat_flash",
 )
 
 #: fields that show a kind of attention or state which a Llama-like estimate would get wrong

@@ -20,7 +20,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "num_hidden_layers": ("n_layer", "n_layers", "num_layers"),
     "hidden_size": ("n_embd", "n_embed", "d_model", "dim"),
     "num_attention_heads": ("n_head", "n_heads", "num_heads"),
-    "num_key_value_heads": ("num_kv_heads", "n_head_kv", "multi_query_group_num", "kv_n_heads"),
+    "num_key_value_heads": ("num_kv_heads", "n_head_kv", "multi_query_group_num", "kv_n_heads", "num_attention_groups"),
     "intermediate_size": ("n_inner", "ffn_dim", "ffn_hidden_size", "d_ff"),
     "vocab_size": ("padded_vocab_size",),
     "head_dim": ("kv_channels", "attention_head_dim"),
@@ -37,6 +37,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
         "moe_k",
     ),
     "moe_intermediate_size": ("expert_ffn_hidden_size",),
+    "moe_layer_freq": ("moe_layer_frequency",),
     "torch_dtype": ("dtype",),
 }
 

@@ -18,6 +18,7 @@ from planner.model_config.decoder import Heads, feed_forward, moe_flags, read_he
 from planner.model_config.families import Family
 from planner.model_config.fields import MAX_LAYERS, Fields
 from planner.model_config.mixers import full_mixer, mamba2_mixer
+from planner.model_config.mixtures import longcat_flash_layers, minimax_m3_layers, step3p5_layers
 from planner.model_config.states import (
     granite_hybrid_layers,
     jamba_layers,
@@ -48,6 +49,9 @@ def hybrid_layers(fields: Fields, model_type: str) -> list[Layer]:
         "minimax": lightning_layers,
         "mllama": mllama_layers,
         "mimo_v2": mimo_v2_layers,
+        "minimax_m3": minimax_m3_layers,
+        "step3p5": step3p5_layers,
+        "longcat_flash": longcat_flash_layers,
     }
     return builders[model_type](fields)
 
@@ -190,13 +194,31 @@ def _nemotron_expert_layer(fields: Fields) -> Layer:
 
 
 def nemotron_nas_layers(fields: Fields) -> list[Layer]:
-    """Nemotron-NAS (Llama-3.3-Nemotron-Super): every block has its own KV heads and MLP width, or none."""
+    """Nemotron-NAS (Llama-Nemotron 49B, 51B, 253B): every block has its own KV heads and MLP width, or none."""
     blocks = fields.raw("block_configs")
     num_layers = fields.integer("num_hidden_layers", at_most=MAX_LAYERS)
+    if blocks is None and fields.has("num_key_value_heads_per_layer"):
+        return _deci_layers(fields, num_layers)
     ok = isinstance(blocks, list) and len(blocks) == num_layers and all(isinstance(b, dict) for b in blocks)
     if not ok:
         raise InvalidInput("block_configs", type(blocks).__name__, f"a list of {num_layers} objects, one per layer")
     return [_nas_layer(fields, block) for block in blocks]
+
+
+def _deci_layers(fields: Fields, num_layers: int) -> list[Layer]:
+    """DeciLM: layers differ in KV heads only."""
+    counts = fields.integers("num_key_value_heads_per_layer") or []
+    if len(counts) != num_layers:
+        raise InvalidInput("num_key_value_heads_per_layer", f"{len(counts)} entries", f"{num_layers} entries")
+    hidden, heads = fields.integer("hidden_size"), fields.integer("num_attention_heads")
+    head_dim = fields.integer("head_dim", max(1, hidden // heads))
+    feed = mlp_linears(hidden, fields.integer("intermediate_size"))
+    made = {}
+    for count in set(counts):
+        mixer = full_mixer(Heads(heads=heads, kv_heads=count, head_dim=head_dim))
+        linears = gqa_linears(hidden, heads, count, head_dim) + feed
+        made[count] = Layer(mixer=mixer, linears=linears, norm_parameters=2 * hidden)
+    return [made[count] for count in counts]
 
 
 def _nas_layer(fields: Fields, block: dict[str, Any]) -> Layer:
@@ -205,20 +227,33 @@ def _nas_layer(fields: Fields, block: dict[str, Any]) -> Layer:
     attention, ffn = Fields(block.get("attention") or {}), Fields(block.get("ffn") or {})
     mixer, norms = NO_MIXER, 0
     linears: tuple[Linear, ...] = ()
-    if not attention.flag("no_op", False):
-        per_group = attention.integer("n_heads_in_group")
-        shape = Heads(heads=heads, kv_heads=max(1, heads // per_group), head_dim=head_dim)
+    if attention.flag("replace_with_linear", False):
+        linears = (replicated_linear("linear_attn", TensorGroup.ATTENTION, hidden, hidden),)
+        norms += hidden
+    elif not attention.flag("no_op", False):
+        per_group = attention.integer("n_heads_in_group", at_most=100_000) if attention.has("n_heads_in_group") else 0
+        kv_heads = max(1, heads // per_group) if per_group else attention.integer("num_key_value_heads")
+        shape = Heads(heads=heads, kv_heads=kv_heads, head_dim=head_dim)
         mixer = full_mixer(shape)
         linears = gqa_linears(hidden, heads, shape.kv_heads, head_dim)
         norms += hidden
-    if not ffn.flag("no_op", False):
-        factor = ffn.raw("ffn_mult")
-        if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 0 < factor < 100:
-            raise InvalidInput("ffn_mult", factor, "a number from 0 to 100")
-        width = -(-int(2 * factor * hidden / 3) // 256) * 256
-        linears += mlp_linears(hidden, width)
+    if ffn.flag("replace_with_linear", False):
+        linears += (replicated_linear("linear_mlp", TensorGroup.MLP, hidden, hidden),)
+        norms += hidden
+    elif not ffn.flag("no_op", False):
+        linears += mlp_linears(hidden, _nas_width(ffn, hidden))
         norms += hidden
     return Layer(mixer=mixer, linears=linears, norm_parameters=norms)
+
+
+def _nas_width(ffn: Fields, hidden: int) -> int:
+    """Width of a block's MLP: stated, or a multiple of two thirds of the hidden width, rounded up to 256."""
+    factor = ffn.raw("ffn_mult")
+    if factor is None and ffn.has("intermediate_size"):
+        return ffn.integer("intermediate_size")
+    if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 0 < factor < 100:
+        raise InvalidInput("ffn_mult", factor, "a number from 0 to 100")
+    return -(-int(2 * factor * hidden / 3) // 256) * 256
 
 
 def falcon_h1_layers(fields: Fields) -> list[Layer]:

@@ -1,6 +1,8 @@
-"""Parameters of the vision tower and projector beside the language model."""
+"""Parameters of the vision tower or audio encoder and of the projector beside the language model."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from planner.model import VisionTower
 from planner.model_config.fields import Fields
@@ -48,21 +50,22 @@ def vision_parameters(fields: Fields) -> int:
     if outer in KNOWN_TOWERS and (fields.text is not fields.root or section is not None):
         constant, per_hidden = KNOWN_TOWERS[outer]
         return constant + per_hidden * hidden
+    if outer == "qwen3_asr":
+        sound = fields.root.get("audio_config")
+        return _qwen3_asr_encoder(Fields(sound if isinstance(sound, dict) else {}), hidden)
     if not isinstance(section, dict):
         if outer not in QWEN3_5 or fields.text is fields.root:
             return 0
         section = {}
     vision = Fields(section)
-    if outer == "qwen2_vl":
-        return _qwen2_tower(vision, hidden)
-    if outer == "qwen2_5_vl":
-        return _qwen2_5_tower(vision, hidden)
-    if outer in QWEN3_5:
-        return _qwen3_5_tower(vision, hidden)
+    if outer in TOWERS:
+        return TOWERS[outer](vision, hidden)
     if outer.startswith("qwen3_vl") or outer.startswith("qwen3_omni"):
         return _qwen3_tower(vision, hidden)
-    if outer == "mistral3":
-        return _pixtral_tower(vision, hidden)
+    if outer == "minimax_m3_vl":
+        return _minimax_m3_tower(vision, hidden, fields.integer("projector_hidden_size", hidden))
+    if outer == "step3p7":
+        return _step_tower(vision, hidden) + (hidden if fields.flag("projector_bias", False) else 0)
     fields.estimated.append(f"{ESTIMATED_TOWER} from vision_config")
     return _generic_tower(vision, hidden)
 
@@ -181,7 +184,63 @@ def _pixtral_tower(vision: Fields, hidden: int) -> int:
     return depth * layer + patches + projector
 
 
+def _kimi_k3_tower(vision: Fields, hidden: int) -> int:
+    """Kimi-K3: RMSNorm, no biases, attention wider than the tower, learned positions, 2 × 2 patch merger."""
+    depth, width = vision.integer("vt_num_hidden_layers", 27, at_most=1000), vision.integer("vt_hidden_size", 1024)
+    inner, heads = vision.integer("vt_intermediate_size", 4096), vision.integer("qkv_hidden_size", 1536)
+    layer = 4 * width * heads + 2 * width * inner + 2 * width
+    positions = vision.integer("init_pos_emb_height", 64) * vision.integer("init_pos_emb_width", 64) * width
+    patches = 3 * vision.integer("patch_size", 14) ** 2 * width
+    merged = 4 * width
+    return depth * layer + positions + patches + width + merged * merged + merged * hidden + hidden
+
+
+def _minimax_m3_tower(vision: Fields, hidden: int, projector: int) -> int:
+    """MiniMax-M3: CLIP blocks with biases, two-frame patches, a projector and a 2 × 2 merger behind it."""
+    depth, width = _depth_width(vision)
+    inner = vision.integer("intermediate_size", 4 * width)
+    layer = 4 * width * width + 4 * width + 2 * width * inner + inner + width + 4 * width
+    patches = 3 * 2 * vision.integer("patch_size", 14) ** 2 * width
+    out = projector + projector * hidden + hidden  # both end alike
+    return depth * layer + patches + 2 * width + width * projector + 4 * hidden * projector + 2 * out
+
+
+def _step_tower(vision: Fields, hidden: int) -> int:
+    """Step-3.7: LayerNorm with biases, layer scales, learned positions, two convolutions that halve and double."""
+    depth, width = vision.integer("layers", 47, at_most=1000), vision.integer("width", 1536, at_most=10**5)
+    ratio, patch = vision.raw("mlp_ratio"), vision.integer("patch_size", 14)
+    inner = int(width * (ratio if isinstance(ratio, (int, float)) and 0 < ratio < 100 else 8960 / 1536))
+    layer = 4 * width * width + 4 * width + 2 * width * inner + inner + width + 6 * width
+    start = (vision.integer("image_size", 728) // patch) ** 2 * width + 3 * patch**2 * width + 2 * width
+    halving = 9 * width * 2 * width + 2 * width + 9 * 2 * width * 4 * width + 4 * width
+    return depth * layer + start + halving + 4 * width * hidden
+
+
+def _qwen3_asr_encoder(sound: Fields, hidden: int) -> int:
+    """Qwen3-ASR: three convolutions that halve, LayerNorm and biases, a two-layer projector; both sizes exact."""
+    depth, width = sound.integer("encoder_layers", 24, at_most=1000), sound.integer("d_model", 1024, at_most=10**5)
+    inner, channels = sound.integer("encoder_ffn_dim", 4096), sound.integer("downsample_hidden_size", 480)
+    layer = 4 * width * width + 4 * width + 2 * width * inner + inner + width + 4 * width
+    bands = sound.integer("num_mel_bins", 128)
+    for _ in range(3):
+        bands = -(-bands // 2)
+    convolutions = 9 * channels + channels + 2 * (9 * channels * channels + channels) + channels * bands * width
+    out = sound.integer("output_dim", hidden)
+    return depth * layer + convolutions + 2 * width + width * width + width + width * out + out
+
+
 def _generic_tower(vision: Fields, hidden: int) -> int:
     depth, width = _depth_width(vision)
     inner = vision.integer("intermediate_size", 4 * width)
     return depth * (4 * width * width + 2 * width * inner) + width * hidden + hidden * hidden
+
+
+#: outer model_type -> parameters from vision_config and the language model's width
+TOWERS: dict[str, Callable[[Fields, int], int]] = {
+    "qwen2_vl": _qwen2_tower,
+    "qwen2_5_vl": _qwen2_5_tower,
+    "qwen3_5": _qwen3_5_tower,
+    "qwen3_5_moe": _qwen3_5_tower,
+    "kimi_k3": _kimi_k3_tower,
+    "mistral3": _pixtral_tower,
+}

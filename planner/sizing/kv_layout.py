@@ -25,6 +25,10 @@ UNCOMPRESSED_HEAD_DIM = 256  # keys of 192 padded, when heads were cached in ful
 V0_MLA_MULTIPLE = 128  # V0 pads the latent of 576 elements to 640
 GROUP_SLACK = 1.25  # groups take the larger size when sizes differ by less than this
 BLOCK_ALIGNMENT = 16
+INDEX_KEY_BYTES = 2  # MiniMax-M3: bf16 whatever the cache's type (vLLM AttentionConfig.indexer_kv_dtype, SGLang on all
+# GPUs but Hopper with fp8)
+INDEX_BLOCK_TOKENS = 128  # MiniMax-M3: a page is a block that the indexer chooses (vLLM models/minimax_m3)
+LATENT_BLOCK_ALIGNMENT = 128  # beside states: kernels of latent attention want whole 128s (_align_hybrid_block_size)
 SGLANG_WINDOW_SHARE = 0.8  # tokens of the windows' pool per token of the full layers'
 SGLANG_STATE_SHARE = 0.9  # memory of the states' pool per memory of the cache
 
@@ -36,7 +40,8 @@ def entry_bytes(mixer: Mixer, tensor_parallel_size: int, bits: float, edition: E
     if mixer.kind is MixerKind.MLA:
         return _latent_bytes(mixer, tensor_parallel_size, bits, edition, dtype)
     heads = kv_heads_per_rank(mixer.num_kv_heads, tensor_parallel_size)
-    return heads * (mixer.head_dim + mixer.value_head_dim) * bits / 8
+    index = INDEX_KEY_BYTES * mixer.indexer_head_dim  # one key for all heads, whole on every rank
+    return heads * (mixer.head_dim + mixer.value_head_dim) * bits / 8 + index
 
 
 def _latent_bytes(mixer: Mixer, tensor_parallel_size: int, bits: float, edition: Edition, dtype: str) -> float:
@@ -146,6 +151,8 @@ def build_layout(
     if any(mixer.kv_compression > 1 for mixer, _ in entries):
         growing = counts[(MixerKind.FULL, 0, 0)][2]
         return compressed_layout(entries, growing, edition, block_size, num_speculative_tokens > 0)
+    if edition.family == "vllm" and any(x.indexer_head_dim and x.kind is MixerKind.FULL for x, _ in entries):
+        block_size = max(block_size, INDEX_BLOCK_TOKENS)
     if edition.family == "sglang":
         return _sglang_layout(counts, states, block_size, context_parallel, splits_windows)
     growing = sum(total for (kind, _, _), (_, _, total) in counts.items() if kind is not MixerKind.STATE)
@@ -156,7 +163,9 @@ def build_layout(
             groups=(group,), block_bytes=total * block_size, bytes_per_token=growing, context_parallel=context_parallel
         )
     pages = 1 + num_speculative_tokens + state_checkpoints
-    return _hybrid_layout(counts, states, growing, block_size, pages, context_parallel)
+    latent = any(mixer.kind is MixerKind.MLA for mixer, _ in entries)
+    alignment = LATENT_BLOCK_ALIGNMENT if latent else BLOCK_ALIGNMENT
+    return _hybrid_layout(counts, states, growing, block_size, alignment, pages, context_parallel)
 
 
 def _sglang_layout(
@@ -190,6 +199,7 @@ def _hybrid_layout(
     states: float,
     growing: float,
     block_size: int,
+    alignment: int,
     state_pages: int,
     context_parallel: int,
 ) -> KvLayout:
@@ -199,7 +209,7 @@ def _hybrid_layout(
     widest = max(per_token for _, per_token, _ in counts.values())
     block = block_size
     if states and widest:
-        needed = math.ceil(states / widest / BLOCK_ALIGNMENT) * BLOCK_ALIGNMENT
+        needed = math.ceil(states / widest / alignment) * alignment
         block = max(block_size, needed)
     page = max(block * widest, states)
     sizes = [int(number) for number, _, _ in counts.values()]

@@ -31,7 +31,14 @@ SGLANG_CONTEXT_BYTES = 0.5 * GIB  # taken before SGLang looks at free memory
 LLAMACPP_HEADROOM_BYTES = 0.5 * GIB  # CUDA context and the estimator's reserve
 TRTLLM_RESERVED_SHARE = 0.015
 ONE_SHARED_EXPERT = (0, 5)  # SGLang: the shared expert is divided as the others are
-SGLANG_SPLITS_WINDOWS = ("gpt_oss", "llama4", "llama4_text", "mimo_v2")  # model_config.py is_hybrid_swa_model
+WINDOWED_DRAFTS = ("step3p5",)
+SGLANG_SPLITS_WINDOWS = (
+    "gpt_oss",
+    "llama4",
+    "llama4_text",
+    "mimo_v2",
+    "step3p5",
+)  # model_config.py is_hybrid_swa_model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,8 +234,10 @@ def caches_state_prefixes(engine: EngineSettings, resolved: Resolved) -> bool:
 def draft_mixer(model: ModelShape) -> Mixer | None:
     """Mixer of a draft layer: that of the last layer with attention over the whole sequence.
 
-    DeepSeek-V4's draft layer does not compress: it keeps a window only.
+    DeepSeek-V4's draft layer does not compress: it keeps a window only, as do those of Step-3.5.
     """
+    if model.model_type in WINDOWED_DRAFTS:
+        return next((x.mixer for x in model.layer_kinds if x.mixer.kind is MixerKind.SLIDING), None)
     for layer in reversed(model.layer_kinds):
         mixer = layer.mixer
         if mixer.kv_compression > 1:

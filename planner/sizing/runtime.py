@@ -109,13 +109,13 @@ def expert_workspace_bytes(
 def sparse_workspace_bytes(
     layers: tuple[tuple[Layer, int], ...], gpu: Gpu, resolved: Resolved, max_model_len: int
 ) -> float:
-    """Workspace of sparse attention in vLLM's profile run on one GPU.
+    """Workspace of sparse latent attention in vLLM's profile run on one GPU.
 
     On AMD the indexer scores every token of the batch against max_model_len in fp32
     (rocm_aiter_mla_sparse.py); elsewhere its logits are bounded. DeepSeek-V4's kernels for Hopper and
     data-centre Blackwell keep a constant.
     """
-    mixers = [layer.mixer for layer, _ in layers]
+    mixers = [layer.mixer for layer, _ in layers if layer.mixer.kind is MixerKind.MLA]
     if resolved.edition.family != "vllm" or not any(mixer.indexer_head_dim for mixer in mixers):
         return 0.0
     if gpu.vendor.upper() == "AMD":

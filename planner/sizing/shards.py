@@ -13,6 +13,7 @@ from planner.quantization import linear_bytes, resolve_scheme, weight_bits
 from planner.sizing.expert_padding import NONE, ExpertPadding, padded_share
 
 VOCABULARY_MULTIPLE = 64  # vLLM pads the vocabulary per rank
+SHARED_WITH_DRAFTS = {"deepseek_v3": 2, "deepseek_v32": 2, "longcat_flash": 1}  # copies of embedding and head
 NOT_EXPERT_GROUPS = (TensorGroup.ATTENTION, TensorGroup.SHARED_EXPERT)
 
 
@@ -141,7 +142,7 @@ def _stage_weights(
         if layer.mixer.kind is MixerKind.MLA and layer.mixer.kv_compression == 1:
             sizes[TensorGroup.ATTENTION.value] += number * absorbed_bytes(layer.mixer) / tp
     vocabulary = -(-model.vocab_size // (VOCABULARY_MULTIPLE * tp)) * VOCABULARY_MULTIPLE
-    embedding = vocabulary * model.hidden_size + model.extra_embedding_parameters
+    embedding = vocabulary * model.hidden_size + model.extra_embedding_parameters + model.ngram_parameters / tp
     embedding_width = weight_bits(model, weight_dtype, TensorGroup.EMBEDDING) / 8
     if is_first or (is_last and model.tie_word_embeddings):
         sizes[TensorGroup.EMBEDDING.value] += embedding * embedding_width
@@ -182,8 +183,7 @@ def absorbed_bytes(mixer: Mixer) -> float:
 def draft_bytes(model: ModelShape, weight_dtype: str, parallelism: Parallelism) -> float:
     """Bytes of the multi-token-prediction layers on one GPU; embedding and head are shared with the model."""
     parameters = model.mtp_parameters
-    if model.model_type in ("deepseek_v3", "deepseek_v32"):
-        parameters -= 2 * model.vocab_size * model.hidden_size
+    parameters -= SHARED_WITH_DRAFTS.get(model.model_type, 0) * model.vocab_size * model.hidden_size
     width = weight_bits(model, weight_dtype, TensorGroup.MTP) / 8
     return parameters * width / (parallelism.tensor_parallel_size * parallelism.attention_data_parallel_size)
 

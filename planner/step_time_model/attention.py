@@ -48,7 +48,8 @@ def _add_attention(d: Deployment, mixer: Mixer, count: float, out: dict[str, flo
     prefill, _ = d.profile.parameters("prefill_attention", d.kv_kernel)
     heads, kv_heads = max(1.0, mixer.num_heads / d.tp), max(1, mixer.num_kv_heads // d.tp)
     size = mixer.head_dim + mixer.value_head_dim
-    kind = "window" if mixer.window_tokens else "attention"
+    window = mixer.window_tokens or mixer.indexer_top_k  # a sparse layer reads what its indexer chose
+    kind = "window" if window else "attention"
     out[f"{kind}_floor_s"] += count * decode.floor_us * 1e-6
     out[f"{kind}_base_s"] += count * decode.base_us * 1e-6
     out[f"{kind}_per_sequence_s"] += share * decode.sequence_us * 1e-6
@@ -57,11 +58,13 @@ def _add_attention(d: Deployment, mixer: Mixer, count: float, out: dict[str, flo
     pair = heads * (2 * size + prefill.softmax) / (prefill.compute * device.peak)
     out["fixed"] += count * prefill.fixed_us * 1e-6
     out["prefill_token_s"] += share * 2 * (heads + kv_heads) * size / (prefill.activation * device.bandwidth)
-    if mixer.window_tokens:
-        windows[mixer.window_tokens] = windows.get(mixer.window_tokens, 0.0) + count
+    if window:
+        windows[window] = windows.get(window, 0.0) + count
         out["window_prefill_pair_s"] += share * pair
     else:
         out["prefill_pair_s"] += share * pair
+    if mixer.indexer_top_k:
+        _add_indexer(d, mixer, count, reached, out)
 
 
 def _add_latent(d: Deployment, mixer: Mixer, count: float, out: dict[str, float], windows: dict[int, float]) -> None:
@@ -92,8 +95,22 @@ def _add_latent(d: Deployment, mixer: Mixer, count: float, out: dict[str, float]
     per_kv = max(read, sparse_heads * 2 * dot / (SPARSE_DECODE_MFU * device.peak))
     pair = sparse_heads * 2 * dot / (SPARSE_PREFILL_MFU * device.peak)
     windows[mixer.indexer_top_k] = windows.get(mixer.indexer_top_k, 0.0) + count
-    out["attention_base_s"] += count * INDEXER_FIXED_S
-    out["attention_per_kv_token_s"] += share * mixer.indexer_head_dim / (decode.bandwidth * device.bandwidth)
     out["window_per_kv_token_s"] += share * per_kv
     out["window_prefill_pair_s"] += share * pair
-    out["prefill_pair_s"] += share * mixer.indexer_num_heads * 2 * mixer.indexer_head_dim / (INDEXER_MFU * device.peak)
+    _add_indexer(d, mixer, count, decode.bandwidth * device.bandwidth, out)
+
+
+def _add_indexer(d: Deployment, mixer: Mixer, count: float, bandwidth: float, out: dict[str, float]) -> None:
+    """Add the indexer of sparse attention, which scores the whole context.
+
+    Beside a latent: fp8 keys and all heads on every rank. Beside keys and values (MiniMax-M3): 16-bit keys and a
+    share of the heads.
+    """
+    latent = mixer.kind is MixerKind.MLA
+    share, heads = count / d.attention_ranks, mixer.indexer_num_heads
+    if not latent:
+        heads = max(1, heads // d.tp)
+    width = mixer.indexer_head_dim * (1 if latent else 2)
+    out["attention_base_s"] += count * INDEXER_FIXED_S
+    out["attention_per_kv_token_s"] += share * width / bandwidth
+    out["prefill_pair_s"] += share * heads * 2 * mixer.indexer_head_dim / (INDEXER_MFU * device_of(d.gpu).peak)
