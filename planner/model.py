@@ -93,7 +93,7 @@ class Mixer:
     qk_rope_head_dim: int = 0
     indexer_head_dim: int = 0  # sparse attention: elements per token of the indexer's key cache
     indexer_num_heads: int = 0
-    indexer_top_k: int = 0  # tokens that it chooses
+    indexer_top_k: int = 0  # tokens that it chooses; without an indexer of its own, those that another layer chose
     kv_compression: int = 1  # tokens per cached entry (DeepSeek-V4 compresses 4 or 128 into one)
     state_elements: int = 0
     conv_elements: int = 0

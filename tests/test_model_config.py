@@ -68,6 +68,7 @@ def test_parameter_count_is_the_published_one(name: str, total: int) -> None:
         ("meta-llama/Llama-4-Maverick-17B-128E-Instruct", 401_583_781_376),
         ("deepseek-ai/DeepSeek-R1", 684_489_845_504),
         ("zai-org/GLM-5", 753_864_139_008),
+        ("zai-org/GLM-5.2", 753_329_940_480),
         ("Qwen/Qwen2.5-VL-7B-Instruct", 8_292_166_656),
         ("mistralai/Mistral-Small-3.1-24B-Instruct-2503", 24_011_361_280),
     ],

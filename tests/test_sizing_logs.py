@@ -227,3 +227,42 @@ def test_other_images_may_be_cut(model: str) -> None:
     made = plan_memory(get_model(model), get_gpu("H100 SXM"), EngineSettings(version="0.20.0"),
                        Parallelism(tensor_parallel_size=2), max_model_len=8192)  # fmt: skip
     assert made.starts
+
+
+# GLM-5.2: an indexer in layers 0, 1, 2 and every fourth from 6 on, 21 of 78 (ROCm/ATOM pull 1260): 656 B of latent in
+# each layer and 132 B of index key in those; 4-bit latents take 432 B.
+@pytest.mark.parametrize(("kv", "latent"), [("fp8", 656), ("nvfp4", 432)])
+def test_layers_that_share_an_indexer(kv: str, latent: int) -> None:
+    model = get_model("zai-org/GLM-5.2")
+    own = [index for index, kind in enumerate(model.layer_order) if model.layer_kinds[kind].mixer.indexer_head_dim]
+    assert own == [0, 1, 2, *range(6, 78, 4)]
+    made = plan_memory(model, get_gpu("B300"), EngineSettings(version="0.26.0"), Parallelism(tensor_parallel_size=8),
+                       max_model_len=65_536, weight_dtype="fp8", kv_cache_dtype=kv)  # fmt: skip
+    assert made.kv_bytes_per_token == 78 * latent + 21 * 132
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"index_topk_freq": 2}, 4),  # IndexCache: fewer computed, all kept
+        ({"index_topk_freq": 2, "index_skip_topk_offset": 1}, 2),
+        ({"indexer_types": ["full", "shared", "shared", "full"]}, 2),
+        ({}, 4),
+    ],
+)
+def test_indexers_in_a_config(fields: dict[str, object], expected: int) -> None:
+    config: dict[str, object] = {
+        "model_type": "glm_moe_dsa", "num_hidden_layers": 4, "hidden_size": 512, "num_attention_heads": 8,
+        "num_key_value_heads": 8, "kv_lora_rank": 128, "q_lora_rank": 256, "qk_nope_head_dim": 32,
+        "qk_rope_head_dim": 16, "v_head_dim": 32, "intermediate_size": 1024, "vocab_size": 1000, "index_head_dim": 64,
+        "index_n_heads": 4, "index_topk": 64, "max_position_embeddings": 4096, "first_k_dense_replace": 1,
+        "n_routed_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 128, "n_shared_experts": 1,
+    }  # fmt: skip
+    model = model_from_config(config | fields)
+    assert sum(model.layer_kinds[kind].mixer.indexer_head_dim > 0 for kind in model.layer_order) == expected
+
+
+def test_a_list_of_indexers_of_another_length_is_refused() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        test_indexers_in_a_config({"indexer_types": ["full"]}, 1)
+    assert caught.value.field == "indexer_types"

@@ -332,6 +332,7 @@ def _mtp_parameters(fields: Fields, model_type: str, layers: list[Layer]) -> int
         return 0
     hidden = fields.integer("hidden_size")
     full = [layer for layer in layers if layer.mixer.kind.value in ("full_attention", "mla")]
+    full = [layer for layer in full if layer.mixer.indexer_head_dim] or full  # a draft layer chooses for itself
     layer = full[-1] if full else layers[-1]
     if model_type in DENSE_DRAFTS:
         layer = layers[0]

@@ -99,23 +99,42 @@ def decoder_layers(fields: Fields, family: Family) -> list[Layer]:
         kinds = kda_kinds(fields, num_layers)
     shared_kv = fields.integer("num_kv_shared_layers", 0, at_least=0, at_most=MAX_LAYERS)
     moe = moe_flags(fields, num_layers)
-    made: dict[tuple[MixerKind, int, bool, bool], Layer] = {}
+    chooses = indexer_flags(fields, num_layers)
+    made: dict[tuple[MixerKind, int, bool, bool, bool], Layer] = {}
     layers = []
     for index, (kind, window) in enumerate(kinds):
-        key = (kind, window, moe[index], index >= num_layers - shared_kv > 0)
+        key = (kind, window, moe[index], index >= num_layers - shared_kv > 0, chooses[index])
         if key not in made:
             made[key] = decoder_layer(fields, family, *key)
         layers.append(made[key])
     return layers
 
 
-def decoder_layer(fields: Fields, family: Family, kind: MixerKind, window: int, moe: bool, reuses_kv: bool) -> Layer:
+def indexer_flags(fields: Fields, num_layers: int) -> list[bool]:
+    """Which layers have an indexer of their own; the others reuse what the last one before them chose.
+
+    GLM-5.2 lists it (`indexer_types`), or counts: `index_topk_freq` from `index_skip_topk_offset` on. A frequency
+    without an offset (IndexCache) saves computing only: weights and caches stay in every layer.
+    """
+    names = fields.names("indexer_types")
+    if names is not None:
+        if len(names) != num_layers:
+            raise InvalidInput("indexer_types", f"{len(names)} entries", f"{num_layers} entries, one per layer")
+        return [name == "full" for name in names]
+    every = fields.integer("index_topk_freq", 1, at_most=MAX_LAYERS)
+    first = fields.integer("index_skip_topk_offset", 0, at_least=0, at_most=MAX_LAYERS)
+    return [not first or i < first or (i - first + 1) % every == 0 for i in range(num_layers)]
+
+
+def decoder_layer(
+    fields: Fields, family: Family, kind: MixerKind, window: int, moe: bool, reuses_kv: bool, chooses: bool = True
+) -> Layer:
     """One layer: token mixer and feed-forward part."""
     hidden = fields.integer("hidden_size")
     if kind is MixerKind.STATE:
         mixer, linears, small = state_mixer(fields, family)
     elif family.attention == "mla":
-        mixer, linears, small = mla_mixer(fields)
+        mixer, linears, small = mla_mixer(fields, chooses)
     else:
         mixer, linears, small = gqa_mixer(fields, family, kind, window, reuses_kv)
     norms = family.norms
@@ -204,8 +223,8 @@ def _qk_norm_parameters(fields: Fields, family: Family, heads: Heads) -> int:
     return (heads.heads + heads.kv_heads) * heads.head_dim if kind == "full" else 0
 
 
-def mla_mixer(fields: Fields) -> tuple[Mixer, tuple[Linear, ...], int]:
-    """Multi-head latent attention, with the sparse-attention indexer where the config has one."""
+def mla_mixer(fields: Fields, chooses: bool = True) -> tuple[Mixer, tuple[Linear, ...], int]:
+    """Multi-head latent attention, with the sparse-attention indexer where the config has one for this layer."""
     hidden, heads = fields.integer("hidden_size"), fields.integer("num_attention_heads", at_most=100_000)
     kv_lora, rope = fields.integer("kv_lora_rank"), fields.integer("qk_rope_head_dim")
     nope, value = fields.integer("qk_nope_head_dim"), fields.integer("v_head_dim")
@@ -214,8 +233,8 @@ def mla_mixer(fields: Fields) -> tuple[Mixer, tuple[Linear, ...], int]:
     if fields.flag("mla_use_output_gate", False):
         linears += (_gate_linear(TensorGroup.ATTENTION, hidden, heads * value),)
     small = q_lora + kv_lora
-    index_dim = fields.integer("index_head_dim", 0, at_least=0)
-    index_heads = fields.integer("index_n_heads", 0, at_least=0)
+    index_dim = fields.integer("index_head_dim", 0, at_least=0) if chooses else 0
+    index_heads = fields.integer("index_n_heads", 0, at_least=0) if chooses else 0
     if index_dim and index_heads:
         linears += indexer_linears(hidden, q_lora or hidden, index_heads, index_dim)
         small += 2 * index_dim

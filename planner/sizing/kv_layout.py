@@ -19,6 +19,7 @@ from planner.sizing.kv_groups import KvGroup, KvLayout
 from planner.sizing.shards import kv_heads_per_rank
 
 DS_MLA_ENTRY_BYTES = 656  # 512 fp8 latent + 16 scales + 128 bf16 rope
+NVFP4_DS_MLA_ENTRY_BYTES = 432  # 256 latent + 32 scales + 128 bf16 rope + 16: what two logs of GLM-5.2 hold per layer
 GROUPED = (MixerKind.STATE, MixerKind.SLIDING, MixerKind.CHUNKED)  # beside full attention they share its pool
 MAX_HEADS = 4096
 UNCOMPRESSED_HEAD_DIM = 256  # keys of 192 padded, when heads were cached in full
@@ -53,8 +54,10 @@ def _latent_bytes(mixer: Mixer, tensor_parallel_size: int, bits: float, edition:
     if edition.family == "vllm" and edition.is_v0:
         elements = -(-elements // V0_MLA_MULTIPLE) * V0_MLA_MULTIPLE
     size = elements * bits / 8
-    if (mixer.indexer_head_dim and bits == 8) or dtype == "fp8_ds_mla":
+    if (mixer.indexer_top_k and bits == 8) or dtype == "fp8_ds_mla":
         size = DS_MLA_ENTRY_BYTES
+    elif mixer.indexer_top_k and dtype == "nvfp4":
+        size = NVFP4_DS_MLA_ENTRY_BYTES
     if mixer.kv_compression > 1:
         size = entry_width(mixer)
     if mixer.indexer_head_dim:

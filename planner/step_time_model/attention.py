@@ -97,7 +97,8 @@ def _add_latent(d: Deployment, mixer: Mixer, count: float, out: dict[str, float]
     windows[mixer.indexer_top_k] = windows.get(mixer.indexer_top_k, 0.0) + count
     out["window_per_kv_token_s"] += share * per_kv
     out["window_prefill_pair_s"] += share * pair
-    _add_indexer(d, mixer, count, decode.bandwidth * device.bandwidth, out)
+    if mixer.indexer_num_heads:  # layers without one reuse what the last one chose
+        _add_indexer(d, mixer, count, decode.bandwidth * device.bandwidth, out)
 
 
 def _add_indexer(d: Deployment, mixer: Mixer, count: float, bandwidth: float, out: dict[str, float]) -> None:
