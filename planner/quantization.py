@@ -49,10 +49,11 @@ ALIASES = {
 #: bits of the groups that published checkpoints of a family treat differently from the scheme's rule:
 #: {scheme: {model_type: {group: bits}}} (exclude_modules and quantized_layers of NVIDIA ModelOpt checkpoints,
 #: expert_dtype of DeepSeek-V4; latent attention keeps all but its output projection in 16 bits). Kimi-K3's groups
-#: follow from its file size, 1,609.9 GB; Step's checkpoints quantise routed experts only, as the scales' number tells.
+#: follow from its file size, 1,609.9 GB; Step's checkpoints quantise routed experts only, as the scales' number tells;
+#: llm-compressor's recipes for NVFP4 ignore linear_attn.
 GROUP_BITS: dict[str, dict[str, dict[str, float]]] = {
     "nvfp4": {
-        "qwen3_5_text": {"attention": 8.0, "state": 8.0},
+        "qwen3_5_text": {"attention": 8.0, "state": 8.0, "lm_head": 4.5},
         "qwen3_5_moe_text": {"attention": 16.0, "state": 16.0, "shared_expert": 16.0},
         "qwen3_next": {"attention": 16.0, "state": 16.0, "shared_expert": 16.0},
         "gemma4_text": {"attention": 16.0},
@@ -65,6 +66,11 @@ GROUP_BITS: dict[str, dict[str, dict[str, float]]] = {
         "minimax_m3": {"attention": 8.25, "shared_expert": 8.25, "mlp": 8.25},
         "deepseek_v4": {"attention": 8.0, "shared_expert": 8.0},
         "step3p5": {"attention": 16.0, "shared_expert": 16.0, "mlp": 16.0},
+    },
+    "nvfp4_linear": {
+        "qwen3_5_text": {"state": 16.0},
+        "qwen3_5_moe_text": {"state": 16.0},
+        "qwen3_next": {"state": 16.0},
     },
     "fp8_block": {"step3p5": {"attention": 16.0, "shared_expert": 16.0, "mlp": 16.0, "mtp": 16.0}},
     "fp8_fp4_experts": {"deepseek_v4": {"expert": 4.25}},

@@ -376,3 +376,39 @@ def test_hybrid_rows_that_leave_the_batch_open() -> None:
     stated = row | {"id": "b", "max_num_seqs": "1024"}
     predicted, _ = predict(pd.DataFrame([row, stated]))
     assert list(predicted.pred_outcome) == ["started", "refused_mamba_blocks"]
+
+
+@pytest.mark.parametrize(
+    ("column", "name", "model", "expected"),
+    [
+        ("none", "mistralai/Ministral-3-14B-Instruct-2512-BF16", "mistralai/Ministral-3-14B-Instruct-2512", "bf16"),
+        ("none", "openai/gpt-oss-20b", "openai/gpt-oss-20b", "auto"),
+        ("fp8", "deepseek-ai/DeepSeek-V4-Flash", "deepseek-ai/DeepSeek-V4-Flash", "auto"),
+        ("", "DeepSeek-V4-Flash-FP8", "deepseek-ai/DeepSeek-V4-Flash", "fp8"),
+        ("w4a16", "google/gemma-3-12b-it-qat-w4a16-ct", "google/gemma-3-12b-it", "int4_g32"),
+        ("awq int4", "gaunernst/gemma-3-27b-it-int4-awq", "google/gemma-3-27b-it", "int4_g32"),
+        ("unquantized (bf16)", "Qwen/Qwen3-8B", "Qwen/Qwen3-8B", "auto"),
+    ],
+)
+def test_schemes_of_checkpoints(column: str, name: str, model: str, expected: str) -> None:
+    assert weight_dtype_of({"weight_quant": column, "model": name}, get_model(model)) == expected
+
+
+@pytest.mark.parametrize("column", ["exl3 3.25bpw", "aqlm 2bit"])
+def test_an_unknown_scheme_is_skipped_with_its_reason(column: str) -> None:
+    predicted, skipped = predict(pd.DataFrame([ROW | {"weight_quant": column}]))
+    assert predicted.drop(columns="id").iloc[0].isna().all()
+    assert column in skipped[0]
+
+
+# RedHatAI leaves linear attention in 16 bits (llm-compressor's recipe): a log of vLLM 0.20.0 loads 21.86 GiB.
+def test_nvfp4_of_hybrids_by_publisher() -> None:
+    row = ROW | {"model": "RedHatAI/Qwen3.6-35B-A3B-NVFP4", "weight_quant": "nvfp4 (compressed-tensors)",
+                 "gpu": "GB10", "gpu_mem_gib": "", "version": "0.20.0"}  # fmt: skip
+    predicted, _ = predict(pd.DataFrame([row]))
+    assert predicted.pred_weights_gib_per_gpu[0] == pytest.approx(21.86, rel=0.01)
+
+
+def test_adapter_slots_in_words() -> None:
+    read = case(model="Qwen/Qwen3-4B", other_flags="--enable-lora, 64 adapter slots, rank 16")
+    assert (read.engine.max_loras, read.engine.max_lora_rank) == (64, 16)

@@ -88,19 +88,13 @@ QUANTIZATIONS: tuple[tuple[str, str], ...] = (
 QUANTIZES_EVERY_LINEAR = re.compile(r"redhatai/|neuralmagic/|rhaiv", re.IGNORECASE)
 #: what publishers of NVFP4 do otherwise than most: (publisher, model_type, bits by group)
 NVFP4_OF_PUBLISHERS: tuple[tuple[str, str, tuple[tuple[str, float], ...]], ...] = (
-    (
-        r"\bnvidia/",
-        "qwen3_5_text",
-        (("lm_head", 4.5),),
-    ),  # github sgl-project/sglang pull 38611: the body in W4A4, FP4 head
-    (
-        r"\binferact\b",
-        "qwen3_5_text",
-        (("attention", 16.0),),
-    ),  # 12.02 GiB on each of two GPUs: vllm-project/recipes pull 810
+    (r"\binferact\b", "qwen3_5_text", (("attention", 16.0), ("lm_head", 16.0))),  # vllm-project/recipes pull 810
 )
 #: flags that quantise while loading
 QUANTIZATION_FLAG = re.compile(r"--?(?:quantization|load[-_]format)[= ]+(fp8|bitsandbytes|awq\w*|gptq\w*)")
+#: Gemma trained in 4 bits: groups of 32, as Q4_0 has them
+QUANTIZATION_AWARE = re.compile(r"gemma.*(?:qat|it-int4-awq)")
+PLAIN = re.compile(r"\W*(?:auto|none|bf16|bfloat16|fp16|float16|half|unquanti[sz]ed|original|full precision).*")
 DFLASH_LAYERS = 5
 DRAFT_FLAG = re.compile(r"(?:speculative[-_]model|draft[-_]model(?:[-_]path)?|model[-_]draft)[= ]+(\S+)")
 
@@ -113,6 +107,8 @@ def weight_dtype_of(row: dict[str, str], model: ModelShape) -> str:
     if "float32" in row.get("dtype", ""):
         return "fp32"
     column, name = row.get("weight_quant", "").lower(), row.get("model", "").lower()
+    if "bf16" in name and column in ("", "none", "bf16"):
+        return "bf16"  # of a model that is published in fewer bits
     if column == "none":
         return "auto"
     texts = [name] if column in ("", "compressed-tensors") else [column, name]
@@ -127,11 +123,17 @@ def weight_dtype_of(row: dict[str, str], model: ModelShape) -> str:
         scheme = next((scheme for pattern, scheme in QUANTIZATIONS if re.search(pattern, text)), None)
         if scheme is not None:
             same = scheme == model.quantization or (scheme == "fp8" and model.quantization.startswith("fp8"))
+            if model.quantization == "fp8_fp4_experts" and re.search(r"-(?:fp8|base)\b", name):
+                same = False  # the experts in 8 bits too
+            if scheme in ("awq_int4", "int4_g128", "gptq_int4") and QUANTIZATION_AWARE.search(name):
+                scheme = "int4_g32"
             same |= scheme == "gguf_f16" and model.quantization == "mxfp4"  # such files keep the experts as published
             publisher = f"{name} {row.get('version', '')}"
             if scheme == "nvfp4" and not same and QUANTIZES_EVERY_LINEAR.search(publisher):
                 return "nvfp4_linear"
             return "auto" if same else scheme
+    if column and not PLAIN.fullmatch(column):
+        raise InvalidInput("weight_quant", row["weight_quant"], "a scheme of planner/catalog/quantization.csv")
     return "auto"
 
 

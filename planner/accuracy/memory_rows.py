@@ -90,6 +90,8 @@ def read_case(row: dict[str, str]) -> MemoryCase:
     if weight_dtype == "auto" and not row.get("weight_quant") and known and engine.family == "vllm":
         share = engine.gpu_memory_utilization or 0.9
         weight_dtype = narrowest_needed(model, gpu, parallelism, share)
+        if weight_dtype == "nvfp4":  # by whom is not known: with the head that the scheme leaves in 16 bits
+            model = dataclasses.replace(model, quantization="nvfp4", group_bits=(("lm_head", 16.0),))
     return MemoryCase(
         model=model,
         gpu=gpu,
@@ -129,7 +131,7 @@ def engine_of(row: dict[str, str], notes: str) -> EngineSettings:
         num_speculative_tokens=speculative_tokens(notes),
         enable_prefix_caching=not WITHOUT_PREFIXES.search(notes),
         cache_state_prefixes=bool(re.search(r"(?<!no )prefix caching|enable[-_]prefix[-_]caching(?!=False)", notes)),
-        max_loras=flag_integer(notes, "max[-_]loras") or (1 if lora else 0),
+        max_loras=flag_integer(notes, "max[-_]loras") or _slots_in_words(notes) or (1 if lora else 0),
         max_lora_rank=flag_integer(notes, "max[-_]lora[-_]rank") or 16,
         kv_offload_gib=float(flag_integer(notes, "kv[-_]offloading[-_]size") or 0),
     )
@@ -274,6 +276,11 @@ def block_size_of(row: dict[str, str], family: str, notes: str) -> int:
         given = flag_integer(notes, "block[-_]size")
         return given or {"sglang": 1, "trtllm": 32, "llamacpp": 1}.get(family, 16)
     return first_integer(text) or 16
+
+
+def _slots_in_words(text: str) -> int:
+    found = re.search(r"(\d+) adapter slots", text)
+    return int(found[1]) if found else 0
 
 
 def family_of(engine: str) -> str:
