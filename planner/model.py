@@ -112,6 +112,11 @@ class Mixer:
             for name in ("num_heads", "kv_lora_rank", "qk_rope_head_dim"):
                 require_int(name, getattr(self, name))
 
+    @property
+    def is_state(self) -> bool:
+        """Whether it keeps one state per sequence (a cross-attention cache is none)."""
+        return self.kind is MixerKind.STATE and not self.window_tokens
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experts:

@@ -412,3 +412,12 @@ def test_nvfp4_of_hybrids_by_publisher() -> None:
 def test_adapter_slots_in_words() -> None:
     read = case(model="Qwen/Qwen3-4B", other_flags="--enable-lora, 64 adapter slots, rank 16")
     assert (read.engine.max_loras, read.engine.max_lora_rank) == (64, 16)
+
+
+# SGLang logs K and V of a hybrid apart from its states (Qwen3.5-9B: 2.50 + 2.50 GB beside a Mamba cache of 4.48).
+def test_available_cache_of_hybrids_in_sglang_is_that_of_keys_and_values() -> None:
+    row = ROW | {"engine": "sglang", "version": "0.5.9", "model": "Qwen/Qwen3.5-9B", "gpu": "RTX 4090", "tp": "2",
+                 "gpu_mem_gib": "24", "n_gpus": "2", "gpu_memory_utilization": "0.8", "max_num_seqs": ""}  # fmt: skip
+    predicted, _ = predict(pd.DataFrame([row]))
+    per_token = 8 * 2 * 2 * 256 * 2  # 8 layers, keys and values, 2 of 4 heads on each GPU, 16 bits
+    assert predicted.pred_available_kv_gib[0] * GIB == pytest.approx(predicted.pred_kv_tokens[0] * per_token, rel=1e-9)

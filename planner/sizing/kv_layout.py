@@ -36,7 +36,7 @@ SGLANG_STATE_SHARE = 0.9  # memory of the states' pool per memory of the cache
 
 def entry_bytes(mixer: Mixer, tensor_parallel_size: int, bits: float, edition: Edition, dtype: str) -> float:
     """Bytes that one token adds to one layer's cache on one GPU."""
-    if mixer.reuses_kv_of_another_layer or mixer.kind is MixerKind.NONE or _is_state(mixer):
+    if mixer.reuses_kv_of_another_layer or mixer.kind is MixerKind.NONE or mixer.is_state:
         return 0.0
     if mixer.kind is MixerKind.MLA:
         return _latent_bytes(mixer, tensor_parallel_size, bits, edition, dtype)
@@ -89,11 +89,6 @@ def _key(mixer: Mixer, pools_windows: bool, ranks: int) -> tuple[MixerKind, int,
     return MixerKind.FULL, 0, heads + MAX_HEADS * (mixer.head_dim + MAX_HEADS * mixer.value_head_dim)
 
 
-def _is_state(mixer: Mixer) -> bool:
-    """Whether it keeps one state per sequence (a cross-attention cache is none)."""
-    return mixer.kind is MixerKind.STATE and not mixer.window_tokens
-
-
 def build_layout(
     layers: tuple[tuple[Layer, int], ...],
     *,
@@ -143,13 +138,13 @@ def build_layout(
     counts: dict[tuple[MixerKind, int, int], list[float]] = {}  # layers, bytes per token of one, of all
     for mixer, count in entries:
         per_token = entry_bytes(mixer, tensor_parallel_size, bits, edition, kv_cache_dtype)
-        if per_token or _is_state(mixer):
+        if per_token or mixer.is_state:
             entry = counts.setdefault(_key(mixer, pools, tensor_parallel_size if shares else 0), [0, 0.0, 0.0])
             entry[0] += count
             entry[2] += count * per_token
             entry[1] = entry[2] / entry[0]
     states = max(
-        (state_bytes(x, tensor_parallel_size, num_speculative_tokens) for x, _ in entries if _is_state(x)), default=0.0
+        (state_bytes(x, tensor_parallel_size, num_speculative_tokens) for x, _ in entries if x.is_state), default=0.0
     )
     if any(mixer.kv_compression > 1 for mixer, _ in entries):
         growing = counts[(MixerKind.FULL, 0, 0)][2]

@@ -64,7 +64,7 @@ def reserved_bytes(
         if mixer.kind in (MixerKind.SLIDING, MixerKind.CHUNKED):
             window = slots * (mixer.window_tokens or 0) + PHYSICAL_BATCH_TOKENS
             cells = min(cells, -(-window // CELLS) * CELLS)
-        elif mixer.kind is MixerKind.STATE and not mixer.window_tokens:
+        elif mixer.is_state:
             elements = mixer.state_elements + mixer.conv_elements
             total += count * slots * (1 + num_speculative_tokens) * STATE_BYTES * elements / tensor_parallel_size
         elif mixer.kind is MixerKind.STATE:
