@@ -83,6 +83,7 @@ class EngineSettings:
     timeout_s: float | None = None  # a client leaves when its whole answer takes longer; None: never
     max_loras: int = 0  # distinct adapters in one step; 0: LoRA is off, requests for an adapter are rejected
     max_lora_rank: int = 16
+    max_state_slots: int | None = None  # SGLang: states of hybrids (max_mamba_cache_size); None: by memory
     cache_state_prefixes: bool = False  # hybrids keep a state checkpoint per sequence for prefix reuse
     kv_offload_gib: float = 0.0  # CPU memory that keeps evicted KV blocks, over all ranks of a replica
     source: str = ""
@@ -92,7 +93,7 @@ class EngineSettings:
         require_choice("family", self.family, ("vllm", "sglang", "trtllm", "tgi", "llamacpp", "generic"))
         if self.gpu_memory_utilization is not None:
             require_number("gpu_memory_utilization", self.gpu_memory_utilization, above=0, at_most=1)
-        for name in ("max_num_seqs", "max_num_batched_tokens"):
+        for name in ("max_num_seqs", "max_num_batched_tokens", "max_state_slots"):
             if getattr(self, name) is not None:
                 require_int(name, getattr(self, name), at_most=1_000_000)
         require_int("block_size", self.block_size, at_most=100_000)

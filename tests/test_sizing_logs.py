@@ -9,12 +9,16 @@ from planner.catalog.model_catalog import get_model
 from planner.engine import EngineSettings
 from planner.errors import InvalidInput
 from planner.hardware import Parallelism
+from planner.memory_plan import MemoryPlan
 from planner.model import ModelShape, VisionTower
 from planner.model_config import model_from_config
 from planner.quantization import weight_bytes_by_group
 from planner.sizing import plan_memory
+from planner.sizing.edition import Edition
+from planner.sizing.kv_layout import build_layout
 from planner.sizing.ranks import Demand
 from planner.sizing.runtime import encoder_bytes, visible_memory_bytes
+from planner.sizing.sglang_states import StatePool, beside_states, state_pool
 from planner.sizing.verdict import Verdict, judge, logged_kv_tokens
 from planner.units import GIB, MIB
 
@@ -266,3 +270,68 @@ def test_a_list_of_indexers_of_another_length_is_refused() -> None:
     with pytest.raises(InvalidInput) as caught:
         test_indexers_in_a_config({"indexer_types": ["full"]}, 1)
     assert caught.value.field == "indexer_types"
+
+
+def states_of(model: str, gib: float, tp: int = 1, seqs: int = 48, **engine: object) -> StatePool:
+    """Pool of states of a hybrid in SGLang that has `gib` beside its weights."""
+    settings = EngineSettings(**({"family": "sglang", "name": "sglang"} | engine))  # type: ignore[arg-type]
+    made = state_pool(get_model(model).layer_counts(), settings, max_num_seqs=seqs, tensor_parallel_size=tp,
+                      available_bytes=gib * GIB)  # fmt: skip
+    assert made is not None
+    return made
+
+
+# SGLang, Qwen3.5-9B on two RTX 4090: 9.49 GiB beside the weights became 186 states (0.10 + 4.38 GiB), 62 requests and
+# 327,310 tokens (K 2.50 + V 2.50).
+def test_states_beside_the_cache_in_sglang() -> None:
+    pool = states_of("Qwen/Qwen3.5-9B", 9.49, tp=2)
+    assert pool.slots == pytest.approx(186, abs=1)  # of a pool printed to 0.01 GiB
+    assert pool.max_sequences == 62
+    assert pool.total_bytes / GIB == pytest.approx(0.10 + 4.38, abs=0.02)
+    layout = build_layout(
+        get_model("Qwen/Qwen3.5-9B").layer_counts(), tensor_parallel_size=2, context_parallel=1, kv_cache_dtype="auto",
+        fp32=False, edition=Edition("sglang", (0, 5)), block_size=1, num_speculative_tokens=0,
+    )  # fmt: skip
+    assert (9.49 * GIB - pool.total_bytes) / layout.bytes_per_token == pytest.approx(327_310, rel=0.003)
+    assert 9.49 * GIB // beside_states(layout, 9.49 * GIB, pool).block_bytes == pytest.approx(327_310, rel=0.003)
+
+
+# Drafting keeps a state per drafted token and one more for each request that may run (Qwen3.5-4B: 24 layers of 32 heads
+# of 128 × 128 in fp32; 64 requests × 16 took 48.75 GB of states in a log); slots can be told, and are one for each
+# request without prefix caching.
+def test_states_for_drafted_tokens() -> None:
+    pool = states_of("Qwen/Qwen3.5-4B", 80.0, seqs=64, num_speculative_tokens=15)
+    assert pool.drafting_bytes / GIB == pytest.approx(48.75, rel=0.03)
+    assert pool.max_sequences == pool.slots // 4
+    assert states_of("Qwen/Qwen3.5-4B", 80.0, max_state_slots=10).slots == 10
+    single = states_of("Qwen/Qwen3.5-4B", 80.0, enable_prefix_caching=False, max_num_seqs=48)
+    assert (single.slots, single.max_sequences) == (48, 48)
+
+
+def test_requests_that_states_let_run() -> None:
+    def sglang(utilization: float, **engine: object) -> MemoryPlan:
+        settings = EngineSettings(family="sglang", name="sglang", version="0.5.9", gpu_memory_utilization=utilization,
+                                  **engine)  # type: ignore[arg-type]  # fmt: skip
+        return plan_memory(get_model("Qwen/Qwen3.5-9B"), get_gpu("RTX 4090"), settings,
+                           Parallelism(tensor_parallel_size=2), max_model_len=8192)  # fmt: skip
+
+    made = sglang(0.8, max_num_seqs=200)
+    assert made.max_num_seqs < 200
+    assert made.starts
+    assert any(f"let {made.max_num_seqs} requests run at once" in note for note in made.notes)
+    assert made.num_kv_blocks * made.block_bytes == pytest.approx(made.kv_pool_bytes, rel=1e-6)
+    assert sglang(0.8, num_speculative_tokens=3).max_num_seqs <= 48
+    small = sglang(0.8, max_state_slots=2)
+    assert small.outcome == "refused_mamba_blocks"
+    assert "too small to serve any requests" in small.refusal
+
+
+# 48 requests that draft five tokens would keep 48 × 6 states of 150 MiB: more than an A100 has beside 51 GiB.
+def test_fewer_requests_are_offered_where_drafting_keeps_their_states() -> None:
+    engine = EngineSettings(family="sglang", name="sglang", version="0.5.17", num_speculative_tokens=5)
+    made = plan_memory(get_model(QWEN27), get_gpu("A100 SXM 80GB"), engine, Parallelism(), max_model_len=32_768)
+    assert made.outcome == "refused_no_cache_blocks"
+    fewer = next(int(x.split()[-1]) for x in made.remedies if x.startswith("max_num_seqs"))
+    less = dataclasses.replace(engine, max_num_seqs=fewer)
+    again = plan_memory(get_model(QWEN27), get_gpu("A100 SXM 80GB"), less, Parallelism(), max_model_len=32_768)
+    assert again.starts

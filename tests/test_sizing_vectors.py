@@ -421,13 +421,11 @@ def test_batch_without_a_server(gpu: str, expected: int) -> None:
     assert plan(LLAMA, get_gpu(gpu), version="0.19.0", offline=True).max_num_batched_tokens == expected
 
 
-# SGLang server arguments: swa_full_tokens_ratio 0.8 (gpt-oss: 18 full and 18 windowed layers), mamba_full_memory_ratio
-# 0.9 (Qwen3-Next: 12 full layers of 2 heads of 256).
+# SGLang server arguments: swa_full_tokens_ratio 0.8 (gpt-oss: 18 full and 18 windowed layers).
 @pytest.mark.parametrize(
     ("model", "block_bytes"),
     [
         ("openai/gpt-oss-120b", 18 * 1.8 * 8 * 2 * 64 * 2),
-        ("Qwen/Qwen3-Next-80B-A3B-Instruct", 12 * 2 * 2 * 256 * 2 * 1.9),
         ("google/gemma-3-27b-it", 62 * 16 * 2 * 128 * 2),
     ],
 )

@@ -11,7 +11,8 @@ from planner.accuracy.memory_rows import MemoryCase, read_case
 from planner.engine import EngineSettings
 from planner.memory_plan import MemoryPlan
 from planner.sizing import plan_memory
-from planner.sizing.verdict import REFUSED_STATES, REFUSED_STEP
+from planner.sizing.explain import FEWER_SEQUENCES
+from planner.sizing.verdict import REFUSED_NO_BLOCKS, REFUSED_STATES, REFUSED_STEP
 from planner.units import GIB
 
 COLUMNS = (
@@ -58,11 +59,14 @@ def predicted(case: MemoryCase) -> dict[str, object]:
     """Predicted columns of one case.
 
     A row that leaves a limit open had one that the engine allows, where it refuses its own default with the number in
-    the message: max_num_seqs of hybrids, steps smaller than an image. Rows of such refusals give the limit.
+    the message: max_num_seqs of hybrids (or what drafting keeps for it), steps smaller than an image. Rows of such
+    refusals give the limit.
     """
     plan = _plan(case, case.engine)
-    if plan.outcome == REFUSED_STATES and case.engine.max_num_seqs is None:
+    if plan.outcome == REFUSED_STATES and case.engine.max_num_seqs is None and plan.num_kv_blocks:
         plan = _plan(case, dataclasses.replace(case.engine, max_num_seqs=plan.num_kv_blocks))
+    if plan.outcome == REFUSED_NO_BLOCKS and case.engine.max_num_seqs is None:
+        plan = _with_fewer_drafting(case, plan)
     if plan.outcome == REFUSED_STEP and case.engine.max_num_batched_tokens is None:
         plan = _plan(case, dataclasses.replace(case.engine, max_num_batched_tokens=case.model.image_tokens))
     values: dict[str, object] = {
@@ -77,6 +81,17 @@ def predicted(case: MemoryCase) -> dict[str, object]:
     if case.gpu_known:
         values |= _pool_columns(plan, case)
     return values
+
+
+def _with_fewer_drafting(case: MemoryCase, plan: MemoryPlan) -> MemoryPlan:
+    """The plan with the most requests for which SGLang can keep drafted states; as it was where none help."""
+    hybrid = any(layer.mixer.is_state for layer in case.model.layer_kinds)
+    if case.engine.family == "sglang" and case.engine.num_speculative_tokens and hybrid:
+        for seqs in FEWER_SEQUENCES:
+            other = _plan(case, dataclasses.replace(case.engine, max_num_seqs=seqs))
+            if other.starts:
+                return other
+    return plan
 
 
 def _plan(case: MemoryCase, engine: EngineSettings) -> MemoryPlan:

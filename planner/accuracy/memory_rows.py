@@ -87,7 +87,7 @@ def read_case(row: dict[str, str]) -> MemoryCase:
     weight_dtype = weight_dtype_of(row, model)
     if not known:
         gpu = device_of_budget(row, engine) or assumed_gpu(model, weight_dtype, parallelism)
-    if weight_dtype == "auto" and not row.get("weight_quant") and known and engine.family == "vllm":
+    if weight_dtype == "auto" and not row.get("weight_quant") and known and engine.family in ("vllm", "sglang"):
         share = engine.gpu_memory_utilization or 0.9
         weight_dtype = narrowest_needed(model, gpu, parallelism, share)
         if weight_dtype == "nvfp4":  # by whom is not known: with the head that the scheme leaves in 16 bits
@@ -131,6 +131,7 @@ def engine_of(row: dict[str, str], notes: str) -> EngineSettings:
         num_speculative_tokens=speculative_tokens(notes),
         enable_prefix_caching=not WITHOUT_PREFIXES.search(notes),
         cache_state_prefixes=bool(re.search(r"(?<!no )prefix caching|enable[-_]prefix[-_]caching(?!=False)", notes)),
+        max_state_slots=flag_integer(notes, "max[-_]mamba[-_]cache[-_]size") or _state_slots_in_words(notes),
         max_loras=flag_integer(notes, "max[-_]loras") or _slots_in_words(notes) or (1 if lora else 0),
         max_lora_rank=flag_integer(notes, "max[-_]lora[-_]rank") or 16,
         kv_offload_gib=float(flag_integer(notes, "kv[-_]offloading[-_]size") or 0),
@@ -278,6 +279,11 @@ def block_size_of(row: dict[str, str], family: str, notes: str) -> int:
     return first_integer(text) or 16
 
 
+def _state_slots_in_words(text: str) -> int | None:
+    found = re.search(r"(\d+) mamba slots|mamba slots (\d+)", text)
+    return int(found[1] or found[2]) if found else None
+
+
 def _slots_in_words(text: str) -> int:
     found = re.search(r"(\d+) adapter slots", text)
     return int(found[1]) if found else 0
@@ -296,6 +302,9 @@ def speculative_tokens(text: str) -> int:
     stated = re.search(r"num_speculative_tokens[\"': =]+(\d+)|\bMTP (\d+)\b|draft-n-max (\d+)", text, re.IGNORECASE)
     if stated:
         return int(next(filter(None, stated.groups())))
+    whole = re.search(r"draft[- _]tokens[= ]+(\d+)|\b(\d+) draft tokens", text)  # SGLang counts the sampled one, too
+    if whole:
+        return max(1, int(whole[1] or whole[2]) - 1)
     if re.search(r"\bdflash2?\b", text, re.IGNORECASE):
         return DFLASH_TOKENS
     return 1 if re.search(r"\bMTP\b", text) else 0

@@ -1,6 +1,7 @@
 """Memory of a replica: what fits, what the engine's start-up log will say, and what to change.
 
 edition    which version's arithmetic
+sglang_states states of hybrids in SGLang
 sglang_limits what SGLang takes and computes at once
 defaults   limits that the engine resolves from the device
 expert_padding what the kernels of 4-bit experts add

@@ -20,6 +20,7 @@ from planner.sizing.edition import (
 from planner.sizing.sglang_limits import sglang_limits, sglang_sequences, sglang_share
 
 V0_CHUNKED_PREFILL_FROM_TOKENS = 32_768  # V0 chunks prefill only for models longer than this
+SGLANG_SEQUENCES_WHEN_DRAFTING = 48  # server_args.py: where max_running_requests is left open
 LARGE_GPU_GIB = 70.0
 LARGEST_GPU_GIB = 160.0
 
@@ -83,6 +84,8 @@ def resolve(
     if edition.family == "vllm" and edition.since(IMAGE_IN_STEP):
         tokens = max(tokens, image_tokens)
     tokens = engine.max_num_batched_tokens or tokens
+    if edition.family == "sglang" and engine.num_speculative_tokens:
+        seqs = SGLANG_SEQUENCES_WHEN_DRAFTING
     if engine.max_num_seqs is not None:
         seqs = engine.max_num_seqs
     chunked = engine.enable_chunked_prefill

@@ -16,6 +16,7 @@ from planner.units import GIB, MIB, format_number
 NARROWER = ("fp8", "int4_g128")
 GGUF = ("gguf_q8_0", "gguf_q4_k_m")
 HIGHEST_UTILIZATION = 0.97
+FEWER_SEQUENCES = (32, 24, 16, 12, 8, 4, 2, 1)
 CONTEXT_STEP = 1024
 LEAST_BATCHED_TOKENS = 512
 BUDGET_SOURCE = "vLLM gpu_worker.py: budget = share × device memory"
@@ -181,8 +182,18 @@ def remedies(demand: Demand, verdict: Verdict) -> tuple[str, ...]:
         demand, engine={"max_num_batched_tokens": demand.model.image_tokens}
     ):
         found.append(f"max_num_batched_tokens {demand.model.image_tokens:,}")
-    found += _setting_remedies(demand, verdict) + _hardware_remedies(demand)
+    found += _fewer_drafting(demand, verdict) + _setting_remedies(demand, verdict) + _hardware_remedies(demand)
     return tuple(found[:6])
+
+
+def _fewer_drafting(demand: Demand, verdict: Verdict) -> list[str]:
+    """Fewer running requests, where drafting keeps states for each that may run (SGLang)."""
+    states = verdict.rank.states
+    if states is None or not states.drafting_bytes:
+        return []
+    fewer = (seqs for seqs in FEWER_SEQUENCES if seqs < verdict.resolved.max_num_seqs)
+    most = next((seqs for seqs in fewer if _starts(demand, engine={"max_num_seqs": seqs})), None)
+    return [f"max_num_seqs {most}"] if most else []
 
 
 def _setting_remedies(demand: Demand, verdict: Verdict) -> list[str]:

@@ -31,7 +31,6 @@ INDEX_KEY_BYTES = 2  # MiniMax-M3: bf16 whatever the cache's type (vLLM Attentio
 INDEX_BLOCK_TOKENS = 128  # MiniMax-M3: a page is a block that the indexer chooses (vLLM models/minimax_m3)
 LATENT_BLOCK_ALIGNMENT = 128  # beside states: kernels of latent attention want whole 128s (_align_hybrid_block_size)
 SGLANG_WINDOW_SHARE = 0.8  # tokens of the windows' pool per token of the full layers'
-SGLANG_STATE_SHARE = 0.9  # memory of the states' pool per memory of the cache
 
 
 def entry_bytes(mixer: Mixer, tensor_parallel_size: int, bits: float, edition: Edition, dtype: str) -> float:
@@ -152,7 +151,7 @@ def build_layout(
     if edition.family == "vllm" and any(x.indexer_head_dim and x.kind is MixerKind.FULL for x, _ in entries):
         block_size = max(block_size, INDEX_BLOCK_TOKENS)
     if edition.family == "sglang":
-        return _sglang_layout(counts, states, block_size, context_parallel, splits_windows)
+        return _sglang_layout(counts, block_size, context_parallel, splits_windows)
     growing = sum(total for (kind, _, _), (_, _, total) in counts.items() if kind is not MixerKind.STATE)
     if len(counts) == 1 and not states:
         (kind, size, _), (_, _, total) = next(iter(counts.items()))
@@ -168,14 +167,13 @@ def build_layout(
 
 def _sglang_layout(
     counts: dict[tuple[MixerKind, int, int], list[float]],
-    states: float,
     block_size: int,
     context_parallel: int,
     splits_windows: bool,
 ) -> KvLayout:
-    """SGLang: one slot per token for every layer; windows and states have pools in a fixed proportion to it.
+    """SGLang: one slot per token for every layer; windows have a pool in a fixed proportion to it, states one apart.
 
-    swa_full_tokens_ratio 0.8 for the models that it splits, mamba_full_memory_ratio 0.9 (server arguments).
+    swa_full_tokens_ratio 0.8 for the models that it splits (server arguments).
     """
     windowed = (MixerKind.SLIDING, MixerKind.CHUNKED)
     total = sum(
@@ -186,7 +184,7 @@ def _sglang_layout(
     group = KvGroup(kind=MixerKind.FULL, num_groups=1, block_tokens=block_size)
     return KvLayout(
         groups=(group,),
-        block_bytes=max(1.0, total * block_size * (1 + SGLANG_STATE_SHARE if states else 1)),
+        block_bytes=max(1.0, total * block_size),
         bytes_per_token=growing if splits_windows else total,
         context_parallel=context_parallel,
     )

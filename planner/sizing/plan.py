@@ -16,8 +16,9 @@ from planner.sizing.edition import FREE_MEMORY_CHECK, Edition
 from planner.sizing.explain import formulas, remedies
 from planner.sizing.ranks import Demand
 from planner.sizing.runtime import visible_memory_bytes
+from planner.sizing.sglang_states import StatePool
 from planner.sizing.verdict import REFUSED_DIVISION, Verdict, judge, logged_kv_tokens
-from planner.units import GIB
+from planner.units import GIB, MIB, counted
 
 #: half-widths of the bands: 90th percentiles of the errors on published start-up logs
 WEIGHTS_ERROR = 0.02
@@ -145,7 +146,7 @@ def _planned(
         fixed_blocks_per_sequence=layout.fixed_blocks(min(mean_tokens, demand.max_model_len)),
         kv_tokens=tokens,
         max_model_len=served_length(demand, verdict),
-        max_num_seqs=resolved.max_num_seqs,
+        max_num_seqs=sequences_at_once(verdict),
         max_num_batched_tokens=resolved.max_num_batched_tokens,
         gpu_memory_utilization=resolved.gpu_memory_utilization,
         max_concurrency=verdict.max_concurrency,
@@ -169,6 +170,12 @@ def _planned(
     )
 
 
+def sequences_at_once(verdict: Verdict) -> int:
+    """Sequences that the scheduler may run on one rank: its limit, or what the states let run (SGLang)."""
+    limit, states = verdict.resolved.max_num_seqs, verdict.rank.states
+    return limit if states is None else max(1, min(limit, states.max_sequences))
+
+
 def counts_others_as_own(edition: Edition) -> bool:
     """Whether what other processes hold stands in the engine's own runtime memory: vLLM before v0.9."""
     return edition.family == "vllm" and not edition.since(FREE_MEMORY_CHECK)
@@ -188,6 +195,15 @@ def served_length(demand: Demand, verdict: Verdict) -> int:
     return demand.max_model_len
 
 
+def _state_note(states: StatePool) -> str:
+    """What SGLang keeps of a hybrid's states, and how many requests they let run."""
+    drafting = f" and {states.drafting_bytes / GIB:,.2f} GiB for drafted tokens" if states.drafting_bytes else ""
+    return (
+        f"The pool holds {states.slots:,} states of {states.slot_bytes / MIB:,.1f} MiB{drafting} beside the cache; "
+        f"they let {counted(states.max_sequences, 'request')} run at once."
+    )
+
+
 def _notes(demand: Demand, verdict: Verdict) -> tuple[str, ...]:
     notes = [f"Estimated: {field}." for field in demand.model.estimated_fields]
     layout = verdict.rank.layout
@@ -196,6 +212,8 @@ def _notes(demand: Demand, verdict: Verdict) -> tuple[str, ...]:
             f"The cache is cut into {layout.num_groups} groups of layers; "
             f"a block is {layout.block_bytes / 2**20:,.2f} MiB of one group."
         )
+    if verdict.rank.states is not None:
+        notes.append(_state_note(verdict.rank.states))
     if demand.model.kv_cache_quantization and demand.kv_cache_dtype == demand.model.kv_cache_quantization:
         notes.append(f"The KV cache is {demand.kv_cache_dtype}, for which the checkpoint is calibrated.")
     if demand.parallelism.pipeline_parallel_size > 1:

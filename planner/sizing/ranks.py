@@ -24,6 +24,7 @@ from planner.sizing.runtime import (
     sparse_workspace_bytes,
     visible_memory_bytes,
 )
+from planner.sizing.sglang_states import StatePool, beside_states, state_pool
 from planner.sizing.shards import Stage, absorbed_bytes, pipeline_stages
 from planner.units import GIB
 
@@ -71,6 +72,7 @@ class Rank:
     graphs_in_budget: bool
     budget_bytes: float
     pool_bytes: float
+    states: StatePool | None = None  # SGLang: part of the pool
 
     @property
     def num_blocks(self) -> int:
@@ -327,7 +329,7 @@ def _rank(
     weights = stage.weights_bytes
     total, share, family = visible_memory_bytes(demand.gpu), resolved.gpu_memory_utilization, resolved.edition.family
     other = non_torch_bytes(resolved, demand.parallelism, demand.gpu)
-    budget, in_budget, taken = share * total, False, demand.occupied_bytes
+    budget, in_budget, taken, states = share * total, False, demand.occupied_bytes, None
     if family == "vllm":
         in_budget = not resolved.edition.is_v0 and resolved.edition.since(GRAPHS_IN_BUDGET)
         other += 0.0 if resolved.edition.since(FREE_MEMORY_CHECK) else taken
@@ -335,6 +337,14 @@ def _rank(
     elif family == "sglang":  # weights and pool share the static fraction, the rest runs in what remains
         budget = share * max(0.0, total - SGLANG_CONTEXT_BYTES - taken)
         pool = budget - weights
+        states = state_pool(
+            stage.layers,
+            demand.engine,
+            max_num_seqs=resolved.max_num_seqs,
+            tensor_parallel_size=demand.parallelism.tensor_parallel_size,
+            available_bytes=pool,
+        )
+        layout = beside_states(layout, pool, states) if states else layout
     elif family in ("trtllm", "tgi"):  # a share of what is free after loading
         free = total - taken - weights - activation - other
         pool = share * free * (1 - (TRTLLM_RESERVED_SHARE if family == "trtllm" else 0.0))
@@ -365,6 +375,7 @@ def _rank(
         graphs_in_budget=in_budget,
         budget_bytes=budget,
         pool_bytes=pool,
+        states=states,
     )
 
 

@@ -169,6 +169,8 @@ def _outcome(demand: Demand, resolved: Resolved, rank: Rank, blocks: int, longes
             f"{need:.2f} GiB KV cache is needed, which is larger than the available KV cache memory "
             f"({rank.pool_bytes / GIB:.2f} GiB). The estimated maximum model length is {longest}."
         )
+    if rank.states is not None and not rank.states.max_sequences:
+        return REFUSED_STATES, "Hybrid (mamba/linear-attention) state cache is too small to serve any requests."
     states = rank.layout.has_states and family == "vllm" and resolved.edition.since(STATE_CHECK_SINCE)
     if states and resolved.max_num_seqs > blocks:
         return REFUSED_STATES, (
