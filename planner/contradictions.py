@@ -27,11 +27,11 @@ def check_together(scenario: Scenario) -> None:
     """
     _check_shape(scenario)
     shape = scenario.model_shape
-    if scenario.max_model_len > shape.max_position_embeddings:
+    if scenario.max_model_len > shape.longest_context:
         raise InvalidInput(
             "max_model_len",
             scenario.max_model_len,
-            f"at most {shape.max_position_embeddings:,}, the longest context of {shape.name}",
+            f"at most {shape.longest_context:,}, the longest context of {shape.name}",
         )
     if scenario.shared_prefix_tokens >= scenario.max_model_len:
         raise InvalidInput(

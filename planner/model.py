@@ -191,6 +191,7 @@ class ModelShape:
     image_tokens: int = 0  # of the largest image, where they attend to each other and enter in one step
     mtp_parameters: int = 0  # multi-token-prediction layers, loaded only when drafting
     rope_cache_elements: int = 0  # precomputed rotary table: positions × rotary width, summed over tables
+    extended_context: int | None = None  # tokens, with the RoPE scaling that its model card tells to set
     native_dtype: str = "bf16"  # dtype of the checkpoint's unquantised tensors: bf16, fp16, fp32
     quantization: str = ""  # scheme of the published checkpoint, "" when it is not quantised
     unquantized_groups: tuple[str, ...] = ()  # TensorGroup values that the checkpoint leaves in native_dtype
@@ -244,6 +245,11 @@ class ModelShape:
                 routed = sum(x.num_parameters for x in layer.linears if x.group is TensorGroup.EXPERT)
                 idle += round(count * routed * share)
         return self.num_parameters - idle
+
+    @property
+    def longest_context(self) -> int:
+        """Longest context that the model is published for, with RoPE scaling where its card tells how. [tokens]."""
+        return max(self.max_position_embeddings, self.extended_context or 0)
 
     @property
     def is_moe(self) -> bool:

@@ -239,7 +239,7 @@ def _build(base: Scenario, values: dict[str, Any], notes: _Notes) -> Decoded:
 def longest_context(base: Scenario, values: dict[str, Any]) -> int | None:
     """Longest context of the model that `values` make of `base`, None where they are not valid otherwise. [tokens]"""
     try:
-        return base.replace(**{**values, **SHORTEST_CONTEXT}).model_shape.max_position_embeddings
+        return base.replace(**{**values, **SHORTEST_CONTEXT}).model_shape.longest_context
     except InvalidInput:
         return None
 

@@ -4,9 +4,14 @@ import time
 
 import pytest
 
+from planner.catalog.gpu_catalog import get_gpu
 from planner.catalog.model_catalog import find_model_id, get_model, model_names
+from planner.engine import EngineSettings
 from planner.errors import InvalidInput
+from planner.hardware import Parallelism
 from planner.model import MixerKind
+from planner.scenario import Scenario
+from planner.sizing import plan_memory
 
 # What hub totals hold beside main, tower and draft layers, by their note in the catalog's sources:
 # a tied head stored twice, causal-mask and rotary buffers, fp8 scales, a correction bias left out.
@@ -120,3 +125,20 @@ def test_towers_of_the_catalog_complete_the_published_total() -> None:
     model = get_model("openbmb/MiniCPM-V-2_6")
     assert model.num_parameters + model.vision_parameters == model.published_parameters == 8_099_175_152
     assert model.estimated_fields == ()
+
+
+# Derivatives that keep the config (unsloth, huihui-ai) have 32,768 positions; the model card tells of YaRN to 131,072.
+def test_contexts_that_need_rope_scaling() -> None:
+    model = get_model("Qwen/Qwen2.5-72B-Instruct")
+    assert (model.max_position_embeddings, model.longest_context) == (32_768, 131_072)
+    assert get_model("Qwen/Qwen2.5-1.5B-Instruct").longest_context == 32_768
+    made = {
+        length: plan_memory(model, get_gpu("H200 SXM"), EngineSettings(), Parallelism(tensor_parallel_size=4),
+                            max_model_len=length)
+        for length in (32_768, 65_536)
+    }  # fmt: skip
+    assert [any("RoPE scaling" in note for note in made[length].notes) for length in made] == [False, True]
+    assert made[32_768].longest_context_tokens == 131_072
+    with pytest.raises(InvalidInput) as caught:
+        Scenario(model="Qwen/Qwen2.5-72B-Instruct", max_model_len=200_000)
+    assert "at most 131,072" in str(caught.value)

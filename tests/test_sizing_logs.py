@@ -335,3 +335,22 @@ def test_fewer_requests_are_offered_where_drafting_keeps_their_states() -> None:
     less = dataclasses.replace(engine, max_num_seqs=fewer)
     again = plan_memory(get_model(QWEN27), get_gpu("A100 SXM 80GB"), less, Parallelism(), max_model_len=32_768)
     assert again.starts
+
+
+# vLLM derives the longest context from YaRN's factor: Qwen2.5's model card tells to add this to its config.json.
+@pytest.mark.parametrize(
+    ("scaling", "expected"),
+    [
+        ({"rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32_768}}, 131_072),
+        ({"rope_parameters": {"rope_type": "yarn", "factor": 2, "original_max_position_embeddings": 32_768}}, 65_536),
+        ({"rope_parameters": {"rope_type": "default", "rope_theta": 1e6}}, 32_768),
+        ({"rope_scaling": {"type": "yarn", "factor": "4"}}, 32_768),
+        ({"rope_scaling": "yarn"}, 32_768),
+    ],
+)
+def test_context_that_rope_scaling_reaches(scaling: dict[str, object], expected: int) -> None:
+    config: dict[str, object] = {
+        "model_type": "qwen2", "hidden_size": 2048, "num_hidden_layers": 4, "num_attention_heads": 16,
+        "num_key_value_heads": 4, "intermediate_size": 4096, "vocab_size": 1000, "max_position_embeddings": 32_768,
+    }  # fmt: skip
+    assert model_from_config(config | scaling).max_position_embeddings == expected

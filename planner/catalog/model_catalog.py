@@ -107,7 +107,12 @@ def get_model(name: str) -> ModelShape:
     entry = _entries()[key]
     shape = model_from_config(entry["config"], key)
     published = entry.get("published_parameters")
-    shape = replace(shape, published_parameters=published, source=entry.get("config_source", ""))
+    shape = replace(
+        shape,
+        published_parameters=published,
+        extended_context=entry.get("extended_context"),
+        source=entry.get("config_source", ""),
+    )
     return _with_measured_tower(shape)
 
 

@@ -64,6 +64,7 @@ def model_from_config(config: dict[str, Any] | str, name: str = "") -> ModelShap
     kinds, order = _distinct(layers)
     hidden = fields.integer("hidden_size")
     limit = fields.integer("max_position_embeddings", 4096, at_most=10**9, note=True)
+    limit = max(limit, min(10**9, int(_stretched_positions(fields))))
     scheme, kept = read_quantization(fields)
     own_name = fields.root.get("_name_or_path")
     tables, ngrams, beside = _tables(fields, family, model_type, limit, len(layers))
@@ -267,18 +268,29 @@ def _rope_cache_elements(fields: Fields, family: Family, limit: int) -> int:
         partial = fields.raw("partial_rotary_factor")
         if isinstance(partial, (int, float)) and not isinstance(partial, bool) and 0 < partial <= 1:
             width = int(width * partial)
-    positions: float = limit
-    scaling = fields.raw("rope_scaling")
-    if isinstance(scaling, dict):
-        kind, factor = scaling.get("rope_type", scaling.get("type")), scaling.get("factor")
-        original = scaling.get("original_max_position_embeddings")
-        if isinstance(factor, (int, float)) and not isinstance(factor, bool) and 1 <= factor <= 1000:
-            if kind == "linear":
-                positions = limit * factor
-            elif kind == "yarn" and isinstance(original, int) and 0 < original <= 10**8:
-                positions = original * factor
+    kind, factor = _rope_scaling(fields)
+    positions = limit * factor if kind == "linear" else _stretched_positions(fields) or limit
     local = limit if family.window_pattern > 2 else 0  # windowed layers of Gemma 3 have a table of their own
     return int(min(positions, 10**9) + local) * width
+
+
+def _rope_scaling(fields: Fields) -> tuple[str, float]:
+    """Kind and factor of RoPE scaling; "" and 1 where the config has none that means something."""
+    scaling = fields.raw("rope_scaling") or fields.raw("rope_parameters")
+    if not isinstance(scaling, dict):
+        return "", 1.0
+    kind, factor = scaling.get("rope_type", scaling.get("type")), scaling.get("factor")
+    if isinstance(kind, str) and isinstance(factor, (int, float)) and not isinstance(factor, bool):
+        return (kind, float(factor)) if 1 <= factor <= 1000 else ("", 1.0)
+    return "", 1.0
+
+
+def _stretched_positions(fields: Fields) -> float:
+    """Positions that YaRN reaches from the original ones, as engines derive the longest context; 0 without it."""
+    kind, factor = _rope_scaling(fields)
+    scaling = fields.raw("rope_scaling") or fields.raw("rope_parameters") if kind == "yarn" else {}
+    original = scaling.get("original_max_position_embeddings") if isinstance(scaling, dict) else None
+    return original * factor if isinstance(original, int) and 0 < original <= 10**8 else 0.0
 
 
 def _tables(fields: Fields, family: Family, model_type: str, limit: int, num_layers: int) -> tuple[int, int, int]:

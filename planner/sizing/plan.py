@@ -206,6 +206,9 @@ def _state_note(states: StatePool) -> str:
 
 def _notes(demand: Demand, verdict: Verdict) -> tuple[str, ...]:
     notes = [f"Estimated: {field}." for field in demand.model.estimated_fields]
+    native = demand.model.max_position_embeddings
+    if demand.max_model_len > native and demand.model.extended_context:
+        notes.append(f"More than {native:,} tokens need RoPE scaling (YaRN), as the model card tells.")
     layout = verdict.rank.layout
     if layout.num_groups > 1:
         notes.append(

@@ -207,7 +207,7 @@ def longest_context(demand: Demand, resolved: Resolved, rank: Rank) -> int:
 
 
 def _longest(demand: Demand, fits: Callable[[int], bool]) -> int:
-    low, high = 0, max(demand.model.max_position_embeddings, demand.max_model_len)
+    low, high = 0, max(demand.model.longest_context, demand.max_model_len)
     if fits(high):
         return high
     while high - low > 1:
