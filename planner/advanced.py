@@ -47,6 +47,15 @@ class AdvancedEngine:
         maximum=1024,
         help="Tokens of one block of the paged KV cache.",
     )
+    max_state_slots: int | None = optional_setting(
+        "mss",
+        "States kept (SGLang)",
+        kind="count",
+        group="advanced",
+        minimum=1,
+        maximum=1_000_000,
+        help="max_mamba_cache_size of hybrids; a running request holds three. Empty = as memory allows.",
+    )
     kv_offload_gib: float = setting(
         0.0,
         "off",

@@ -29,12 +29,15 @@ def test_what_distinguishes_the_engines():
     assert (tgi.max_concurrent_requests, tgi.waiting_served_ratio, tgi.max_waiting_steps) == (128, 0.3, 20)
     assert (get_engine("ollama").max_num_seqs, get_engine("ollama").max_queued_requests) == (1, 512)
     assert get_engine("ollama-loaded").max_queued_requests is None  # what happens once the model is loaded
+    server = get_engine("llama-server")  # -np left open: four slots share one context
+    assert (server.max_num_seqs, server.kv_unified, server.kv_reservation) == (4, True, KvReservation.PAGED)
+    assert not get_engine("llama.cpp").kv_unified
     assert get_engine("fastertransformer").batching is Batching.STATIC
     assert get_engine("one-at-a-time").batching is Batching.SINGLE
 
 
 @pytest.mark.parametrize(
-    ("alias", "name"), [("trtllm", "tensorrt-llm"), ("TensorRT-LLM", "tensorrt-llm"), ("llama-server", "llama.cpp")]
+    ("alias", "name"), [("trtllm", "tensorrt-llm"), ("TensorRT-LLM", "tensorrt-llm"), ("llamacpp", "llama.cpp")]
 )
 def test_other_spellings(alias, name):
     assert get_engine(alias).name == name

@@ -113,6 +113,7 @@ def test_advanced_settings_reach_the_engine():
         async_scheduling="off",
         long_prefill_token_threshold=512,
         block_size=32,
+        max_state_slots=40,
         kv_offload_gib=10.0,
         patience_s=3.0,
         num_lora_adapters=20,
@@ -121,6 +122,7 @@ def test_advanced_settings_reach_the_engine():
     ).engine_settings
     assert not engine.enable_chunked_prefill
     assert not engine.async_scheduling
+    assert engine.max_state_slots == 40
     assert (engine.long_prefill_token_threshold, engine.block_size, engine.kv_offload_gib) == (512, 32, 10.0)
     assert (engine.patience_s, engine.max_loras, engine.max_lora_rank) == (3.0, 4, 64)
     assert Scenario(output_limit_tokens=77).traffic.output_limit_tokens == 77

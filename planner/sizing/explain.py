@@ -8,10 +8,10 @@ import math
 from planner.engine import EngineSettings
 from planner.memory_plan import Formula
 from planner.sizing.overheads_text import activation_text, graphs_text, non_torch_text
-from planner.sizing.ranks import SGLANG_CONTEXT_BYTES, Demand
+from planner.sizing.ranks import SGLANG_CONTEXT_BYTES, Demand, reserved_contexts
 from planner.sizing.runtime import visible_memory_bytes
 from planner.sizing.verdict import OOM_CAPTURE, REFUSED_DIVISION, REFUSED_FREE_MEMORY, REFUSED_STEP, Verdict, judge
-from planner.units import GIB, MIB, format_number
+from planner.units import GIB, MIB, counted, format_number
 
 NARROWER = ("fp8", "int4_g128")
 GGUF = ("gguf_q8_0", "gguf_q4_k_m")
@@ -96,13 +96,13 @@ def _pool_terms(demand: Demand, verdict: Verdict) -> tuple[str, str]:
     rank, family = verdict.rank, verdict.resolved.edition.family
     parts = [rank.weights_bytes, rank.activation_bytes, rank.non_torch_bytes]
     if family == "llamacpp":
-        slots, length = verdict.resolved.max_num_seqs, demand.max_model_len
+        slots, length = reserved_contexts(demand.engine, verdict.resolved), demand.max_model_len
         if abs(rank.pool_bytes - slots * length * rank.layout.bytes_per_token) < 1:
             return "slots × context × bytes per token", (
                 f"{slots:,} × {length:,} × {rank.layout.bytes_per_token:,.0f} B"
             )
         return "Σ layers: slots × (context, or window, or state)", (
-            f"{slots:,} slots of {length:,} tokens, windows and states once: {_gib(rank.pool_bytes)} GiB"
+            f"{counted(slots, 'slot')} of {length:,} tokens, windows and states once: {_gib(rank.pool_bytes)} GiB"
         )
     if family in ("trtllm", "tgi"):
         share = verdict.resolved.gpu_memory_utilization
