@@ -24,6 +24,7 @@ from planner.sizing.verdict import (
     REFUSED_FREE_MEMORY,
     REFUSED_LENGTH,
     REFUSED_NO_BLOCKS,
+    REFUSED_STATE_CACHE,
     REFUSED_STATES,
     REFUSED_STEP,
 )
@@ -133,6 +134,7 @@ def refusal_in_short(memory: MemoryPlan) -> str:
         REFUSED_STATES: f"{counted(memory.max_num_seqs, 'sequence')} need a state each, and there is room for "
         f"{memory.logged_kv_blocks:,}",
         PARTLY_ON_CPU: f"{-memory.free_bytes / GIB:.1f} GiB too much, so that part of it runs on the CPU",
+        REFUSED_STATE_CACHE: "what is left holds the states of no request",
         REFUSED_STEP: f"a step of {memory.max_num_batched_tokens:,} tokens holds no whole image, as it must",
         REFUSED_FREE_MEMORY: f"other processes hold {memory.occupied_bytes / GIB:.1f} of its {gpu:.1f} GiB",
     }.get(memory.outcome, memory.refusal.rstrip("."))

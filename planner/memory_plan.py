@@ -75,13 +75,14 @@ class MemoryPlan:
     blocks_per_sequence: int = 0  # of a sequence of max_model_len, as the start-up check counts them
     occupied_bytes: float = 0.0  # held by other processes, where it is not counted as the runtime's
     activations_in_budget: bool = True  # False: the budget holds weights and cache alone (SGLang)
+    state_bytes: float = 0.0  # SGLang: states of hybrids, which have a pool of their own
     offloaded_kv_tokens: int = 0  # more tokens that CPU offload keeps for reuse; running sequences cannot use it
 
     @property
     def free_bytes(self) -> float:
-        """What is left of the GPU beside weights, activations, runtime, graphs, KV pool and other processes."""
+        """What is left of the GPU beside weights, activations, runtime, graphs, KV pool, states and other processes."""
         used = self.weights_bytes + self.activation_bytes + self.non_torch_bytes + self.cuda_graph_bytes
-        return self.total_bytes - used - max(0.0, self.kv_pool_bytes) - self.occupied_bytes
+        return self.total_bytes - used - self.state_bytes - max(0.0, self.kv_pool_bytes) - self.occupied_bytes
 
     @property
     def is_short(self) -> bool:

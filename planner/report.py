@@ -37,6 +37,7 @@ def memory_rows(done: Plan) -> tuple[tuple[str, str], ...]:
     parts = (
         ("Weights", memory.weights_bytes),
         ("KV cache", max(0.0, memory.kv_pool_bytes)),
+        ("States", memory.state_bytes),
         ("Activations", memory.activation_bytes),
         ("CUDA graphs", memory.cuda_graph_bytes),
         ("Runtime", memory.non_torch_bytes),
@@ -45,7 +46,7 @@ def memory_rows(done: Plan) -> tuple[tuple[str, str], ...]:
         ("Total", memory.total_bytes),
     )
     return tuple(
-        (name, f"{size / GIB:.2f} GiB") for name, size in parts if name != "Other processes" or memory.occupied_bytes
+        (name, f"{size / GIB:.2f} GiB") for name, size in parts if size or name not in ("States", "Other processes")
     )
 
 

@@ -420,4 +420,4 @@ def test_available_cache_of_hybrids_in_sglang_is_that_of_keys_and_values() -> No
                  "gpu_mem_gib": "24", "n_gpus": "2", "gpu_memory_utilization": "0.8", "max_num_seqs": ""}  # fmt: skip
     predicted, _ = predict(pd.DataFrame([row]))
     per_token = 8 * 2 * 2 * 256 * 2  # 8 layers, keys and values, 2 of 4 heads on each GPU, 16 bits
-    assert predicted.pred_available_kv_gib[0] * GIB == pytest.approx(predicted.pred_kv_tokens[0] * per_token, rel=1e-9)
+    assert predicted.pred_available_kv_gib[0] * GIB == pytest.approx(predicted.pred_kv_tokens[0] * per_token, rel=1e-4)

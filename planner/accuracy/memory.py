@@ -79,7 +79,7 @@ def predicted(case: MemoryCase) -> dict[str, object]:
         "pred_est_max_model_len": min(plan.longest_context_tokens, case.max_model_len) or None,
     }
     if case.gpu_known:
-        values |= _pool_columns(plan, case)
+        values |= _pool_columns(plan)
     return values
 
 
@@ -109,13 +109,9 @@ def _plan(case: MemoryCase, engine: EngineSettings) -> MemoryPlan:
     )
 
 
-def _pool_columns(plan: MemoryPlan, case: MemoryCase) -> dict[str, object]:
-    """What the log prints of the pool; SGLang prints the cache of a hybrid (K and V) apart from its states."""
-    pool = plan.kv_pool_bytes
-    if case.engine.family == "sglang" and any(layer.mixer.is_state for layer in case.model.layer_kinds):
-        pool = min(pool, plan.kv_tokens * plan.kv_bytes_per_token)
+def _pool_columns(plan: MemoryPlan) -> dict[str, object]:
     return {
-        "pred_available_kv_gib": pool / GIB,
+        "pred_available_kv_gib": plan.kv_pool_bytes / GIB,
         "pred_kv_tokens": plan.kv_tokens,
         "pred_max_concurrency": plan.max_concurrency,
     }

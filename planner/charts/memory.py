@@ -12,6 +12,7 @@ from planner.sizing.verdict import (
     PARTLY_ON_CPU,
     REFUSED_DIVISION,
     REFUSED_FREE_MEMORY,
+    REFUSED_STATE_CACHE,
     REFUSED_STATES,
     REFUSED_STEP,
 )
@@ -63,6 +64,7 @@ def parts(
             ("kv_unused", "KV spare at peak", pool - held),
         ]
     found += [
+        ("states", "States", memory.state_bytes),
         ("activations", "Activations", memory.activation_bytes),
         ("cuda_graphs", "CUDA graphs", memory.cuda_graph_bytes),
         ("runtime", "Runtime", memory.non_torch_bytes),
@@ -87,7 +89,8 @@ def memory_finding(memory: MemoryPlan, held_fraction: float | None = None) -> st
 
 
 def _refused_finding(memory: MemoryPlan) -> str:
-    need = memory.weights_bytes + memory.activation_bytes + memory.non_torch_bytes + max(0.0, memory.kv_pool_bytes)
+    need = memory.weights_bytes + memory.activation_bytes + memory.non_torch_bytes
+    need += memory.state_bytes + max(0.0, memory.kv_pool_bytes)
     if memory.outcome == PARTLY_ON_CPU:
         return (
             f"{need / GIB:.1f} GiB are needed, {memory.budget_bytes / GIB:.1f} GiB are there: the rest goes to the CPU"
@@ -100,6 +103,8 @@ def _refused_finding(memory: MemoryPlan) -> str:
         return f"Other processes hold {memory.occupied_bytes / GIB:.1f} GiB of what the engine wants"
     if memory.outcome == OOM_CAPTURE:
         return f"Weights and KV cache leave no room for {memory.cuda_graph_bytes / GIB:.1f} GiB of CUDA graphs"
+    if memory.outcome == REFUSED_STATE_CACHE:
+        return "What is left holds the states of no request"
     if memory.outcome == REFUSED_STEP:
         return f"The engine refuses steps of {memory.max_num_batched_tokens:,} tokens: an image must enter whole"
     if memory.outcome == REFUSED_DIVISION:

@@ -21,6 +21,7 @@ COLOUR = {
     "kv_used": "#2e9e6b",
     "kv_reserved": "#a3d9ba",
     "kv_unused": "#cfe8da",
+    "states": "#1f7a8c",
     "activations": "#d99a1c",
     "cuda_graphs": "#a0714f",
     "runtime": "#8b7fa8",

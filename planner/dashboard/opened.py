@@ -14,7 +14,7 @@ from planner.model import ModelShape, TensorGroup
 from planner.units import GIB, KIB, MIB, format_number
 
 ORDER = (
-    *("total", "budget", "weights", "activation", "non_torch", "cuda_graphs", "occupied", "kv_pool", "free"),
+    *("total", "budget", "weights", "activation", "non_torch", "cuda_graphs", "occupied", "states", "kv_pool", "free"),
     *("kv_used", "kv_held", "kv_bytes_per_token", "block_bytes", "kv_blocks", "kv_tokens", "blocks_per_sequence"),
     *("max_concurrency", "sequence_tokens", "typical_concurrency_paged", "typical_concurrency_reserved"),
     *("typical_concurrency_limit", "run_at_once", "longest_context", "offloaded"),
@@ -85,13 +85,15 @@ def _gib(size: float) -> str:
 def _gpu_formulas(plan: Plan) -> list[Formula]:
     m = plan.memory
     taken = [m.total_bytes, m.weights_bytes, m.activation_bytes, m.non_torch_bytes, m.cuda_graph_bytes]
-    taken += [max(0.0, m.kv_pool_bytes)] + ([m.occupied_bytes] if m.occupied_bytes else [])
+    beside = [("states", m.state_bytes), ("others", m.occupied_bytes)]
+    taken += [max(0.0, m.kv_pool_bytes)] + [size for _, size in beside if size]
     rows = [
         ("total", "what the driver reports", f"{plan.gpu.name}", m.total_bytes, plan.gpu.spec_source),
         ("occupied", "as entered", "before the engine starts", m.occupied_bytes, ""),
         (
             "free",
-            "memory − weights − activation − non-torch − graphs − pool" + (" − others" if m.occupied_bytes else ""),
+            "memory − weights − activation − non-torch − graphs − pool"
+            + "".join(f" − {x}" for x, size in beside if size),
             " − ".join(map(_gib, taken)),
             m.free_bytes,
             "",

@@ -63,6 +63,7 @@ FORMULA_TITLES = {
     "non_torch": "Runtime (non-torch)",
     "cuda_graphs": "CUDA graphs",
     "occupied": "Other processes",
+    "states": "States (beside the cache)",
     "kv_pool": "KV pool",
     "free": "Free",
     "kv_used": "KV used at peak",

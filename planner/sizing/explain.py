@@ -28,6 +28,7 @@ BUDGET_SOURCES = {
     "llamacpp": "llama.cpp: every slot's context is reserved at once",
     "generic": BUDGET_SOURCE,
 }
+STATES_SOURCE = "SGLang handle_max_mamba_cache: states 0.9 of what the cache gets, unless told"
 CACHE_SOURCE = "vLLM kv_cache_utils.py and kv_cache_interface.py"
 
 
@@ -67,12 +68,23 @@ def _memory_formulas(demand: Demand, verdict: Verdict) -> tuple[Formula, ...]:
         ("activation", *activation_text(demand, verdict), rank.activation_bytes, "published start-up logs, ± 5 %"),
         ("non_torch", *non_torch_text(demand, verdict), rank.non_torch_bytes, "published start-up logs, ± 0.1 GiB"),
         ("cuda_graphs", *graphs_text(demand, verdict), rank.cuda_graph_bytes, "published start-up logs, ± 20 %"),
-        ("kv_pool", symbols, values, rank.pool_bytes, BUDGET_SOURCE),
+        *_state_rows(verdict),
+        ("kv_pool", symbols, values, rank.pool_bytes, BUDGET_SOURCES[family]),
     )
     return tuple(
         Formula(name=name, expression=expression, substituted=text or "0", value=value / GIB, unit="GiB", source=source)
         for name, expression, text, value, source in rows
     )
+
+
+def _state_rows(verdict: Verdict) -> tuple[tuple[str, str, str, float, str], ...]:
+    states = verdict.rank.states
+    if states is None:
+        return ()
+    symbols, values = "slots × state", f"{states.slots:,} × {states.slot_bytes / MIB:,.2f} MiB"
+    if states.drafting_bytes:
+        symbols, values = f"{symbols} + states of drafted tokens", f"{values} + {_gib(states.drafting_bytes)} GiB"
+    return (("states", symbols, values, states.total_bytes, STATES_SOURCE),)
 
 
 def _budget_terms(demand: Demand, share: float, total: float) -> tuple[str, str]:
@@ -117,6 +129,9 @@ def _pool_terms(demand: Demand, verdict: Verdict) -> tuple[str, str]:
         parts = parts[:1]
     else:
         symbols += " − activation − non-torch"
+    if rank.states is not None:
+        parts.append(rank.states.total_bytes)
+        symbols += " − states"
     if rank.graphs_in_budget:
         parts.append(rank.cuda_graph_bytes)
         symbols += " − graphs"

@@ -166,6 +166,7 @@ def _planned(
         blocks_per_sequence=verdict.blocks_per_sequence,
         occupied_bytes=0.0 if counts_others_as_own(resolved.edition) else demand.occupied_bytes,
         activations_in_budget=resolved.edition.family != "sglang",
+        state_bytes=rank.states.total_bytes if rank.states else 0.0,
         offloaded_kv_tokens=offloaded_tokens(demand, verdict),
     )
 
@@ -199,7 +200,7 @@ def _state_note(states: StatePool) -> str:
     """What SGLang keeps of a hybrid's states, and how many requests they let run."""
     drafting = f" and {states.drafting_bytes / GIB:,.2f} GiB for drafted tokens" if states.drafting_bytes else ""
     return (
-        f"The pool holds {states.slots:,} states of {states.slot_bytes / MIB:,.1f} MiB{drafting} beside the cache; "
+        f"Beside the cache there are {states.slots:,} states of {states.slot_bytes / MIB:,.1f} MiB{drafting}; "
         f"they let {counted(states.max_sequences, 'request')} run at once."
     )
 

@@ -24,7 +24,7 @@ from planner.sizing.runtime import (
     sparse_workspace_bytes,
     visible_memory_bytes,
 )
-from planner.sizing.sglang_states import StatePool, beside_states, state_pool
+from planner.sizing.sglang_states import StatePool, state_pool
 from planner.sizing.shards import Stage, absorbed_bytes, pipeline_stages
 from planner.units import GIB
 
@@ -72,7 +72,7 @@ class Rank:
     graphs_in_budget: bool
     budget_bytes: float
     pool_bytes: float
-    states: StatePool | None = None  # SGLang: part of the pool
+    states: StatePool | None = None  # SGLang: beside the pool
 
     @property
     def num_blocks(self) -> int:
@@ -344,7 +344,7 @@ def _rank(
             tensor_parallel_size=demand.parallelism.tensor_parallel_size,
             available_bytes=pool,
         )
-        layout = beside_states(layout, pool, states) if states else layout
+        pool -= states.total_bytes if states else 0.0
     elif family in ("trtllm", "tgi"):  # a share of what is free after loading
         free = total - taken - weights - activation - other
         pool = share * free * (1 - (TRTLLM_RESERVED_SHARE if family == "trtllm" else 0.0))

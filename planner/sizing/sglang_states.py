@@ -6,13 +6,10 @@ _calculate_mamba_ratio) and server_args.py (mamba_full_memory_ratio, max_mamba_c
 
 from __future__ import annotations
 
-import dataclasses
-import math
 from dataclasses import dataclass
 
 from planner.engine import EngineSettings
 from planner.model import Layer
-from planner.sizing.kv_groups import KvLayout
 from planner.sizing.kv_layout import state_bytes
 
 STATE_SHARE = 0.9  # memory of the states per memory of the cache, where nothing says their number
@@ -76,10 +73,3 @@ def state_pool(
         slots = engine.max_num_seqs
     each = (SLOTS_WHEN_DRAFTING if drafted else SLOTS_PER_REQUEST) if engine.enable_prefix_caching else 1
     return StatePool(slots=slots, slot_bytes=slot, drafting_bytes=drafting, max_sequences=slots // each)
-
-
-def beside_states(layout: KvLayout, pool_bytes: float, states: StatePool) -> KvLayout:
-    """The same layout with blocks that carry their share of the states, so that the whole pool is that many blocks."""
-    blocks = max(0, math.floor((pool_bytes - states.total_bytes) / layout.block_bytes))
-    size = pool_bytes / blocks if blocks else math.inf
-    return dataclasses.replace(layout, block_bytes=math.nextafter(size * (1 - 1e-12), 0.0) if blocks else size)

@@ -28,6 +28,7 @@ STARTED = "started"
 REFUSED_LENGTH = "refused_max_len_exceeds_kv"
 REFUSED_NO_BLOCKS = "refused_no_cache_blocks"
 REFUSED_STATES = "refused_mamba_blocks"
+REFUSED_STATE_CACHE = "refused_state_cache"
 REFUSED_STEP = "refused_step_smaller_than_image"
 REFUSED_DIVISION = "refused_parallelism"
 REFUSED_FREE_MEMORY = "refused_free_memory"
@@ -159,7 +160,7 @@ def _outcome(demand: Demand, resolved: Resolved, rank: Rank, blocks: int, longes
         return REFUSED_NO_BLOCKS, (
             "No available memory for the cache blocks: "
             f"{rank.pool_bytes / GIB:.2f} GiB remain of {rank.budget_bytes / GIB:.2f} GiB after "
-            f"{rank.weights_bytes / GIB:.2f} GiB of weights. Try increasing `gpu_memory_utilization`."
+            f"{_before_the_cache(rank)}. Try increasing `gpu_memory_utilization`."
         )
     fits = needed <= rank.layout.fitting_blocks(rank.pool_bytes)
     if not fits and family != "sglang":  # SGLang starts, and rejects the requests that do not fit
@@ -170,13 +171,18 @@ def _outcome(demand: Demand, resolved: Resolved, rank: Rank, blocks: int, longes
             f"({rank.pool_bytes / GIB:.2f} GiB). The estimated maximum model length is {longest}."
         )
     if rank.states is not None and not rank.states.max_sequences:
-        return REFUSED_STATES, "Hybrid (mamba/linear-attention) state cache is too small to serve any requests."
+        return REFUSED_STATE_CACHE, "Hybrid (mamba/linear-attention) state cache is too small to serve any requests."
     states = rank.layout.has_states and family == "vllm" and resolved.edition.since(STATE_CHECK_SINCE)
     if states and resolved.max_num_seqs > blocks:
         return REFUSED_STATES, (
             f"max_num_seqs ({resolved.max_num_seqs}) exceeds available Mamba cache blocks ({blocks})."
         )
     return _at_capture(rank, family, total)
+
+
+def _before_the_cache(rank: Rank) -> str:
+    states = f" and {rank.states.total_bytes / GIB:.2f} GiB of states" if rank.states else ""
+    return f"{rank.weights_bytes / GIB:.2f} GiB of weights{states}"
 
 
 def _at_capture(rank: Rank, family: str, free: float) -> tuple[str, str]:

@@ -38,6 +38,7 @@ if identity is not None:
 
 shared = plan.scenario.shared_prefix_tokens if plan.engine.enable_prefix_caching else 0
 common = f", the common prompt of {shared:,} once for all" if shared else ""
+limit = "whatever the memory" if not memory.state_bytes else "as its setting or the states beside the cache let it"
 concurrency = charts.concurrency(memory, plan.engine.kv_reservation, fit_on_rank(plan))
 with st.grid("auto", min_column_width=340):
     widgets.show(
@@ -45,7 +46,7 @@ with st.grid("auto", min_column_width=340):
         "memory_concurrency",
         f"A running sequence holds {format_number(plan.mean_prompt_tokens + plan.mean_output_tokens / 2)} tokens on "
         f"average{common}; reserving sets aside {memory.max_model_len:,}. The scheduler runs at most "
-        f"{memory.max_num_seqs:,} at once, whatever the memory.",
+        f"{memory.max_num_seqs:,} at once, {limit}.",
     )
     widgets.show(charts.weights_by_group(memory), "memory_weights")
 
