@@ -421,3 +421,10 @@ def test_available_cache_of_hybrids_in_sglang_is_that_of_keys_and_values() -> No
     predicted, _ = predict(pd.DataFrame([row]))
     per_token = 8 * 2 * 2 * 256 * 2  # 8 layers, keys and values, 2 of 4 heads on each GPU, 16 bits
     assert predicted.pred_available_kv_gib[0] * GIB == pytest.approx(predicted.pred_kv_tokens[0] * per_token, rel=1e-4)
+
+
+def test_prefix_caching_that_is_off_in_words() -> None:
+    on = case(model="moonshotai/Kimi-K3", notes="prefix caching on (default)")
+    off = case(model="moonshotai/Kimi-K3", notes="prefix caching off; cudagraph PIECEWISE")
+    assert on.engine.enable_prefix_caching and on.engine.cache_state_prefixes
+    assert not off.engine.enable_prefix_caching and not off.engine.cache_state_prefixes

@@ -37,6 +37,20 @@ def with_pool(model: str, pool_gib: float, length: int, kv: str, **engine: objec
     return dataclasses.replace(verdict, rank=rank, num_blocks=rank.num_blocks)
 
 
+# Kimi-K3 on 16 GPUs of which 8 share a cache: 1,860,000,000 B on each printed 1,054,602 tokens, 1.01 sequences.
+def test_cache_of_kimi_k3() -> None:
+    engine = EngineSettings(version="0.28.0", max_num_seqs=1, enable_prefix_caching=False)
+    split = Parallelism(tensor_parallel_size=16, decode_context_parallel_size=8)
+    verdict = judge(
+        Demand(model=get_model("moonshotai/Kimi-K3"), gpu=get_gpu("B300"), engine=engine, parallelism=split,
+               max_model_len=1_048_576, kv_cache_dtype="fp8"),
+        find_longest=False,
+    )  # fmt: skip
+    rank = dataclasses.replace(verdict.rank, pool_bytes=1_860_000_000)
+    verdict = dataclasses.replace(verdict, rank=rank, num_blocks=rank.num_blocks)
+    assert logged_kv_tokens(verdict, 1_048_576, engine) == 1_054_602
+
+
 def needed_gib(verdict: Verdict, length: int) -> float:
     """Cache that the start-up check asks for."""
     layout = verdict.rank.layout

@@ -34,7 +34,10 @@ DFLASH_TOKENS = 7  # blocks of 8, one of them accepted before (vLLM's recipes)
 RUNTIME_SHARE = 0.03  # of the budget: the least that activations and buffers take beside weights and pool
 #: a pool that shrinks with the length: prompts are profiled whole, so they are not chunked
 WHOLE_PROMPTS = re.compile(r"KV shrank\b.*\bwhen max_model_len grew|no[-_]enable[-_]chunked[-_]prefill")
-WITHOUT_PREFIXES = re.compile(r"no prefix caching|no[-_]enable[-_]prefix[-_]caching|enable_prefix_caching=False")
+WITHOUT_PREFIXES = re.compile(
+    r"no prefix caching|prefix caching (?:is )?(?:off|disabled)|prefix caching requested but disabled|"
+    r"no[-_]enable[-_]prefix[-_]caching|enable_prefix_caching=False"
+)
 WITHOUT_ASYNC = re.compile(r"no[-_]async[-_]scheduling|async[-_]scheduling[= ]+(?:False|off)", re.IGNORECASE)
 UNIFIED_CACHE = re.compile(r"kv[-_]unified|unified KV", re.IGNORECASE)
 OFFLINE = re.compile(r"\bLLM\(|\bLLM class\b|\boffline inference\b")
@@ -130,7 +133,11 @@ def engine_of(row: dict[str, str], notes: str) -> EngineSettings:
         cuda_graphs=not ("true" in row.get("enforce_eager", "").lower() or "enforce-eager" in notes),
         num_speculative_tokens=speculative_tokens(notes),
         enable_prefix_caching=not WITHOUT_PREFIXES.search(notes),
-        cache_state_prefixes=bool(re.search(r"(?<!no )prefix caching|enable[-_]prefix[-_]caching(?!=False)", notes)),
+        cache_state_prefixes=bool(
+            re.search(
+                r"(?<!no )prefix caching(?! (?:is )?(?:off|disabled))|enable[-_]prefix[-_]caching(?!=False)", notes
+            )
+        ),
         max_state_slots=flag_integer(notes, "max[-_]mamba[-_]cache[-_]size") or _state_slots_in_words(notes),
         max_loras=flag_integer(notes, "max[-_]loras") or _slots_in_words(notes) or (1 if lora else 0),
         max_lora_rank=flag_integer(notes, "max[-_]lora[-_]rank") or 16,
