@@ -84,6 +84,7 @@ class EngineSettings:
     max_loras: int = 0  # distinct adapters in one step; 0: LoRA is off, requests for an adapter are rejected
     max_lora_rank: int = 16
     cache_state_prefixes: bool = False  # hybrids keep a state checkpoint per sequence for prefix reuse
+    ngram_on_gpu: bool | None = None  # hashed n-gram tables: None = where the engine puts them by default
     kv_offload_gib: float = 0.0  # CPU memory that keeps evicted KV blocks, over all ranks of a replica
     source: str = ""
     source_date: str = ""  # when the source was read or the version shipped
