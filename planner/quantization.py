@@ -46,8 +46,9 @@ ALIASES = {
 }
 
 
+#: Qwen4's checkpoints: what they do not quantise, a table with one scale, a draft layer with fp8 experts
 QWEN4_KEPT = {"attention": 16.0, "state": 16.0, "shared_expert": 16.0, "ngram": 8.0}
-QWEN4_FP8_DRAFT = (2_516_582_400 * 8.001 + 90_568_448 * 16) / 2_607_150_848
+QWEN4_FP8_DRAFT = (2_516_582_400 * 8.001 + 90_568_448 * 16) / 2_607_150_848  # its experts alone
 
 #: bits of the groups that published checkpoints of a family treat differently from the scheme's rule:
 #: {scheme: {model_type: {group: bits}}} (exclude_modules and quantized_layers of NVIDIA ModelOpt checkpoints,

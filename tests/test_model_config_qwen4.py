@@ -167,6 +167,27 @@ def test_a_table_is_an_embedding_where_nothing_else_is_said() -> None:
         assert weight_bits(model, scheme, TensorGroup.NGRAM) == weight_bits(model, scheme, TensorGroup.EMBEDDING)
 
 
+# NVIDIA's config names the draft layer's experts; RadixArk's says nothing of the table, which engines are told.
+def test_widths_that_a_quantised_config_states() -> None:
+    mixed = {"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION", "ignore": ["lm_head", "*.ple.*"]}
+    experts = {"mtp.layers.0.mlp.experts": {"quant_algo": "FP8_PB_WO", "group_size": 128}}
+    outer: dict[str, Any] = {"model_type": "qwen4_exp", "text_config": TEXT, "vision_config": TOWER}
+    stated = model_from_config(outer | {"quantization_config": mixed | {"quantized_layers": experts}})
+    assert dict(stated.group_bits) == {"mtp": pytest.approx(8.279, abs=1e-3)}
+    assert any("n-gram table taken as fp8" in note for note in stated.estimated_fields)
+    plain = {"quant_method": "modelopt", "quant_algo": "NVFP4"}
+    for dtype, bits in (("float8_e4m3fn", 8), ("bfloat16", 16)):
+        text = TEXT | {"ple_embedding_dtype": dtype}
+        told = model_from_config(outer | {"text_config": text, "quantization_config": plain})
+        assert weight_bits(told, "auto", TensorGroup.NGRAM) == bits
+        assert weight_bits(told, "auto", TensorGroup.EXPERT) == 4.5
+        assert told.estimated_fields == ()
+    block = {"quant_method": "fp8", "weight_block_size": [128, 128], "modules_to_not_convert": ["lm_head"]}
+    fp8 = model_from_config(outer | {"quantization_config": block})
+    assert [weight_bits(fp8, "auto", x) for x in (TensorGroup.NGRAM, TensorGroup.STATE)] == [8, 16]
+    assert fp8.estimated_fields == ()
+
+
 # vLLM on two DGX Sparks, three drafted tokens: 64.06 GiB on each with the table divided, of which 0.19 GiB are rotary
 # tables four times as long as the context, once for the model and once for the draft; 88.07 in FP8.
 @pytest.mark.parametrize(("scheme", "logged"), [("nvfp4", 64.06), ("fp8", 88.07)])

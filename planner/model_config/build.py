@@ -21,7 +21,7 @@ from planner.model_config.families import (
 from planner.model_config.fields import MAX_LAYERS, Fields, parse_config
 from planner.model_config.hybrids import hybrid_layers
 from planner.model_config.mixtures import ngram_embedding, step3p5_draft_layer
-from planner.model_config.qwen4 import ngram_table, qwen4_draft_extras, stream_mixer
+from planner.model_config.qwen4 import checkpoint_widths, ngram_table, qwen4_draft_extras, stream_mixer
 from planner.model_config.vision import image_tokens, vision_parameters, vision_tower
 
 PER_LAYER_FIELDS = ("moe_intermediate_size", "moe_topk", "num_shared_expert", "num_experts", "intermediate_size")
@@ -89,6 +89,7 @@ def model_from_config(config: dict[str, Any] | str, name: str = "") -> ModelShap
         native_dtype=_native_dtype(fields),
         quantization=scheme,
         unquantized_groups=kept,
+        group_bits=checkpoint_widths(fields, scheme) if model_type == "qwen4_exp_text" else (),
         kv_cache_quantization=read_kv_cache(fields),
         estimated_fields=tuple(dict.fromkeys(fields.estimated)),
         source="config.json",

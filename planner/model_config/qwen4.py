@@ -15,6 +15,7 @@ from planner.model_config.blocks import replicated_linear
 from planner.model_config.decoder import feed_forward, gqa_mixer, mixer_kinds, state_mixer
 from planner.model_config.families import FAMILIES
 from planner.model_config.fields import MAX_LAYERS, Fields
+from planner.quantization import QWEN4_FP8_DRAFT
 
 FAMILY = FAMILIES["qwen4_exp_text"]
 SMALL_PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)  # as witnesses they decide every 64-bit number
@@ -67,6 +68,27 @@ def ngram_table(fields: Fields) -> int:
     sizes = _primes_from(fields.integer("ngram_vocab_size_base", 20_000_000, at_most=10**12), heads * number)
     per_layer = (sum(sizes[first : first + heads]) for first in range(0, len(sizes), heads))
     return sum(-(-rows // multiple) * multiple for rows in per_layer) * (width // heads)
+
+
+def checkpoint_widths(fields: Fields, scheme: str) -> tuple[tuple[str, float], ...]:
+    """Bits of the table and of the draft layer where a quantised checkpoint says them.
+
+    `ple_embedding_dtype` names the table's type; without it a table under NVFP4 is taken as fp8, as most hold it.
+    `quantized_layers` (ModelOpt's mixed precision) names the draft layer's experts.
+    """
+    if not scheme:
+        return ()
+    widths: tuple[tuple[str, float], ...] = ()
+    dtype = fields.text_value("ple_embedding_dtype")
+    if dtype:
+        widths += ((TensorGroup.NGRAM.value, 8.0 if "float8" in dtype else 16.0),)
+    elif scheme == "nvfp4" and fields.integers("ple_layer_ids"):
+        fields.estimated.append("ple_embedding_dtype: not given, n-gram table taken as fp8")
+    layers = (fields.section("quantization_config") or {}).get("quantized_layers")
+    chosen = layers.get("mtp.layers.0.mlp.experts") if isinstance(layers, dict) else None
+    if isinstance(chosen, dict) and str(chosen.get("quant_algo", "")).upper().startswith("FP8"):
+        widths += ((TensorGroup.MTP.value, QWEN4_FP8_DRAFT),)
+    return widths
 
 
 def _streams(fields: Fields) -> int:
