@@ -8,6 +8,7 @@ from planner.settings import optional_setting, setting
 
 CHUNKED_PREFILL_KINDS = ("auto", "on", "off")
 ASYNC_SCHEDULING_KINDS = ("auto", "off")
+NGRAM_PLACES = ("auto", "gpu", "host")
 ROUTERS = ("round_robin", "random", "least_outstanding", "power_of_two", "prefix_affinity")
 
 
@@ -65,6 +66,14 @@ class AdvancedEngine:
         minimum=0,
         maximum=100_000,
         help="Over all GPUs of a replica. Keeps evicted prefixes for reuse.",
+    )
+    ngram_tables: str = setting(
+        "auto",
+        "ngt",
+        "N-gram tables",
+        group="advanced",
+        choices=NGRAM_PLACES,
+        help="Where a model's hashed n-gram tables stand; auto = where the engine puts them by default.",
     )
     occupied_gib: float = setting(
         0.0,

@@ -85,6 +85,7 @@ class EngineSettings:
     max_lora_rank: int = 16
     max_state_slots: int | None = None  # SGLang: states of hybrids (max_mamba_cache_size); None: by memory
     cache_state_prefixes: bool = False  # hybrids keep a state checkpoint per sequence for prefix reuse
+    ngram_on_gpu: bool | None = None  # hashed n-gram tables: None = where the engine puts them by default
     kv_offload_gib: float = 0.0  # CPU memory that keeps evicted KV blocks, over all ranks of a replica
     source: str = ""
     source_date: str = ""  # when the source was read or the version shipped

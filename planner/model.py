@@ -39,8 +39,11 @@ class TensorGroup(StrEnum):
     """What a tensor belongs to: quantisation schemes name these groups."""
 
     EMBEDDING = "embedding"
+    NGRAM = "ngram"  # hashed n-gram tables, which some engines keep in host memory
     LM_HEAD = "lm_head"
     ATTENTION = "attention"
+    INDEXER = "indexer"  # of Qwen's sparse attention; other families' belongs to their attention
+    HYPER_CONNECTION = "hyper_connection"  # mixes the parallel residual streams
     MLP = "mlp"
     EXPERT = "expert"
     SHARED_EXPERT = "shared_expert"
@@ -77,7 +80,7 @@ class Mixer:
     `head_dim` is the key dimension; `value_head_dim` differs in some models. MLA caches
     `kv_lora_rank + qk_rope_head_dim` elements per token, the same on every tensor-parallel rank.
     A state layer caches `state_elements` (of the state dtype) and `conv_elements` per sequence,
-    whatever its length.
+    whatever its length. An n-gram layer beside it keeps the last `side_taps` inputs of `side_channels`.
     """
 
     kind: MixerKind
@@ -94,10 +97,13 @@ class Mixer:
     indexer_head_dim: int = 0  # sparse attention: elements per token of the indexer's key cache
     indexer_num_heads: int = 0
     indexer_top_k: int = 0  # tokens that it chooses; without an indexer of its own, those that another layer chose
+    indexer_compression: int = 1  # tokens per cached key of the indexer (Qwen's pools four)
     kv_compression: int = 1  # tokens per cached entry (DeepSeek-V4 compresses 4 or 128 into one)
     state_elements: int = 0
     conv_elements: int = 0
     state_element_bytes: int = 4
+    side_channels: int = 0  # 16-bit, whole on every rank
+    side_taps: int = 0
 
     def __post_init__(self) -> None:
         require_choice("kind", self.kind, MixerKind)

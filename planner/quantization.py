@@ -46,11 +46,17 @@ ALIASES = {
 }
 
 
+#: Qwen4's checkpoints: what they do not quantise, a table with one scale, a draft layer with fp8 experts
+QWEN4_KEPT = {"attention": 16.0, "state": 16.0, "shared_expert": 16.0, "ngram": 8.0}
+QWEN4_FP8_DRAFT = (2_516_582_400 * 8.001 + 90_568_448 * 16) / 2_607_150_848  # its experts alone
+
 #: bits of the groups that published checkpoints of a family treat differently from the scheme's rule:
 #: {scheme: {model_type: {group: bits}}} (exclude_modules and quantized_layers of NVIDIA ModelOpt checkpoints,
 #: expert_dtype of DeepSeek-V4; latent attention keeps all but its output projection in 16 bits). Kimi-K3's groups
 #: follow from its file size, 1,609.9 GB; Step's checkpoints quantise routed experts only, as the scales' number tells;
-#: llm-compressor's recipes for NVFP4 ignore linear_attn.
+#: llm-compressor's recipes for NVFP4 ignore linear_attn. Those of Qwen3.8-Flash-Next quantise routed experts only, and
+#: its n-gram table is fp8 with one scale (135.25 GB in NVFP4, 185.5 GB in FP8, where the draft layer's experts,
+#: 2,516,582,400 of its 2,607,150,848 parameters, are fp8 too).
 GROUP_BITS: dict[str, dict[str, dict[str, float]]] = {
     "nvfp4": {
         "qwen3_5_text": {"attention": 8.0, "state": 8.0, "lm_head": 4.5},
@@ -66,13 +72,18 @@ GROUP_BITS: dict[str, dict[str, dict[str, float]]] = {
         "minimax_m3": {"attention": 8.25, "shared_expert": 8.25, "mlp": 8.25},
         "deepseek_v4": {"attention": 8.0, "shared_expert": 8.0},
         "step3p5": {"attention": 16.0, "shared_expert": 16.0, "mlp": 16.0},
+        "qwen4_exp_text": QWEN4_KEPT | {"mtp": 16.0},
+    },
+    "fp8": {"qwen4_exp_text": QWEN4_KEPT | {"mtp": QWEN4_FP8_DRAFT}},
+    "fp8_block": {
+        "step3p5": {"attention": 16.0, "shared_expert": 16.0, "mlp": 16.0, "mtp": 16.0},
+        "qwen4_exp_text": QWEN4_KEPT | {"mtp": QWEN4_FP8_DRAFT},
     },
     "nvfp4_linear": {
         "qwen3_5_text": {"state": 16.0},
         "qwen3_5_moe_text": {"state": 16.0},
         "qwen3_next": {"state": 16.0},
     },
-    "fp8_block": {"step3p5": {"attention": 16.0, "shared_expert": 16.0, "mlp": 16.0, "mtp": 16.0}},
     "fp8_fp4_experts": {"deepseek_v4": {"expert": 4.25}},
 }
 
@@ -189,6 +200,8 @@ def weight_bits(model: ModelShape, weight_dtype: str, group: TensorGroup, quanti
         special = special | dict(model.group_bits)
     if group.value in special:
         return special[group.value]
+    if group is TensorGroup.NGRAM:  # where nothing else is said, a table is an embedding
+        group = TensorGroup.EMBEDDING
     if not quantizable or group.value in kept_groups(model, weight_dtype):
         return 16.0
     return chosen.bits_per_weight
@@ -212,7 +225,8 @@ def _bytes_by_group(model: ModelShape, weight_dtype: str) -> dict[TensorGroup, f
         sizes[TensorGroup.NORM] += count * layer.norm_parameters * native
     sizes[TensorGroup.NORM] += model.final_norm_parameters * native
     for group, parameters in (
-        (TensorGroup.EMBEDDING, model.embedding_parameters),
+        (TensorGroup.EMBEDDING, model.embedding_parameters - model.ngram_parameters),
+        (TensorGroup.NGRAM, model.ngram_parameters),
         (TensorGroup.LM_HEAD, model.lm_head_parameters),
         (TensorGroup.VISION, model.vision_parameters),
     ):

@@ -294,6 +294,8 @@ class Scenario(AdvancedEngine):
             own["enable_chunked_prefill"] = self.chunked_prefill == "on"
         if self.async_scheduling != "auto":
             own["async_scheduling"] = False
+        if self.ngram_tables != "auto":
+            own["ngram_on_gpu"] = self.ngram_tables == "gpu"
         if not self.enable_prefix_caching:
             own["enable_prefix_caching"] = False
         if self.num_speculative_tokens:

@@ -11,6 +11,7 @@ from planner.catalog.model_catalog import find_model_id, get_model, model_names
 from planner.errors import InvalidInput
 from planner.model import MixerKind, ModelShape, TensorGroup
 from planner.model_config import model_from_config
+from planner.quantization import QWEN4_FP8_DRAFT
 from planner.sizing.kv_layout import kv_bytes_for
 
 #: names that say a class of models, not one of them
@@ -89,6 +90,8 @@ QUANTIZES_EVERY_LINEAR = re.compile(r"redhatai/|neuralmagic/|rhaiv", re.IGNORECA
 #: what publishers of NVFP4 do otherwise than most: (publisher, model_type, bits by group)
 NVFP4_OF_PUBLISHERS: tuple[tuple[str, str, tuple[tuple[str, float], ...]], ...] = (
     (r"\binferact\b", "qwen3_5_text", (("attention", 16.0), ("lm_head", 16.0))),  # vllm-project/recipes pull 810
+    (r"\bnvidia/", "qwen4_exp_text", (("mtp", QWEN4_FP8_DRAFT),)),  # 123.6 GiB: 1,536 scales, the draft layer's experts
+    (r"\binferact\b", "qwen4_exp_text", (("ngram", 16.0),)),  # a table of 102 GB: vllm-project/vllm pull 57497
 )
 #: flags that quantise while loading
 QUANTIZATION_FLAG = re.compile(r"--?(?:quantization|load[-_]format)[= ]+(fp8|bitsandbytes|awq\w*|gptq\w*)")

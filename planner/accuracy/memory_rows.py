@@ -42,6 +42,11 @@ WITHOUT_ASYNC = re.compile(r"no[-_]async[-_]scheduling|async[-_]scheduling[= ]+(
 UNIFIED_CACHE = re.compile(r"kv[-_]unified|unified KV", re.IGNORECASE)
 OFFLINE = re.compile(r"\bLLM\(|\bLLM class\b|\boffline inference\b")
 WITHOUT_VISION = re.compile(r"no vision|language[-_]model[-_]only|limit[-_]mm[-_]per[-_]prompt\S*\Wimage\W{1,3}0\b")
+#: flags and words of rows that move hashed n-gram tables away from where the engine puts them
+NGRAMS_ON_HOST = re.compile(
+    r"PLE\b[^;.]{0,20}(?:mmap|NVMe|\bfile\b|\bRAM\b|host)|(?<!no-)ple-offload-embedding", re.IGNORECASE
+)
+NGRAMS_ON_GPU = re.compile(r"no-ple-offload-embedding|VLLM_PLE_CPU_OFFLOAD=0|cpu_offload\W{1,3}false", re.IGNORECASE)
 UNTAGGED = re.compile(r"\bv?0\.1\.dev\S*")
 UNIFIED = re.compile(r"\bThor\b|\bOrin(?: NX| Nano)?\b", re.IGNORECASE)
 FREE_AFTER_WEIGHTS = 0.1  # share of the budget that the assumed GPU must leave beside the weights
@@ -142,6 +147,7 @@ def engine_of(row: dict[str, str], notes: str) -> EngineSettings:
         max_loras=flag_integer(notes, "max[-_]loras") or _slots_in_words(notes) or (1 if lora else 0),
         max_lora_rank=flag_integer(notes, "max[-_]lora[-_]rank") or 16,
         kv_offload_gib=float(flag_integer(notes, "kv[-_]offloading[-_]size") or 0),
+        ngram_on_gpu=True if NGRAMS_ON_GPU.search(notes) else False if NGRAMS_ON_HOST.search(notes) else None,
     )
 
 

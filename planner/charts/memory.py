@@ -20,8 +20,11 @@ from planner.units import GIB, format_number, format_percent
 
 GROUP_TITLES = {
     "embedding": "Embedding",
+    "ngram": "N-gram tables",
     "lm_head": "Output head",
     "attention": "Attention",
+    "indexer": "Indexer of sparse attention",
+    "hyper_connection": "Hyper-connections",
     "mlp": "MLP",
     "expert": "Experts",
     "shared_expert": "Shared experts",

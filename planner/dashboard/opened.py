@@ -198,7 +198,8 @@ def group_parameters(model: ModelShape) -> dict[str, int]:
             counts[linear.group.value] += number * linear.num_parameters
         counts[TensorGroup.NORM.value] += number * layer.norm_parameters
     counts[TensorGroup.NORM.value] += model.final_norm_parameters
-    counts[TensorGroup.EMBEDDING.value] += model.embedding_parameters
+    counts[TensorGroup.EMBEDDING.value] += model.embedding_parameters - model.ngram_parameters
+    counts[TensorGroup.NGRAM.value] += model.ngram_parameters
     counts[TensorGroup.LM_HEAD.value] += model.lm_head_parameters
     counts[TensorGroup.VISION.value] += model.vision_parameters
     counts[TensorGroup.MTP.value] += model.mtp_parameters

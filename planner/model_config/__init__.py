@@ -7,6 +7,7 @@ decoder    layers of the families that differ in traits only
 hybrids    layers of the families with a builder of their own
 states     those with Mamba, short convolutions and linear attention
 mixtures   further families with experts and a builder of their own
+qwen4      Qwen4: hyper-connections, sparse attention with an indexer, hashed n-gram tables
 mixers     token mixers that several of them share
 encoder_decoder Whisper, BART, T5
 vision     towers and projectors

@@ -21,12 +21,13 @@ from planner.model_config.families import (
 from planner.model_config.fields import MAX_LAYERS, Fields, parse_config
 from planner.model_config.hybrids import hybrid_layers
 from planner.model_config.mixtures import ngram_embedding, step3p5_draft_layer
+from planner.model_config.qwen4 import checkpoint_widths, ngram_table, qwen4_draft_extras, stream_mixer
 from planner.model_config.vision import image_tokens, vision_parameters, vision_tower
 
 PER_LAYER_FIELDS = ("moe_intermediate_size", "moe_topk", "num_shared_expert", "num_experts", "intermediate_size")
 DENSE_DRAFTS = ("ernie4_5_moe", "exaone_moe")  # their draft layer has no experts, as the first layer
 COPIES_IN_DRAFTS = {"deepseek_v3": 2, "deepseek_v32": 2, "step3p5": 1, "longcat_flash": 1}  # of embedding or head
-ONE_DRAFT = ("qwen3_next", "longcat_flash")  # where the config does not count draft layers
+ONE_DRAFT = ("qwen3_next", "longcat_flash", "qwen4_exp_text")  # where the config does not count draft layers
 WITHOUT_DRAFTS = ("minimax_m3",)  # the config names draft layers, the checkpoint has none
 DTYPES = {"bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float32": "fp32", "float": "fp32"}
 
@@ -79,7 +80,7 @@ def model_from_config(config: dict[str, Any] | str, name: str = "") -> ModelShap
         tie_word_embeddings=fields.flag("tie_word_embeddings", family.tied),
         extra_embedding_parameters=tables,
         ngram_parameters=ngrams,
-        final_norm_parameters=hidden * (2 if family.norm_bias else 1) * (2 if family.embedding_norm else 1) + beside,
+        final_norm_parameters=_final_norm(fields, family, model_type) + beside,
         lm_head_bias=family.lm_head_bias,
         vision_parameters=vision_parameters(fields),
         vision_tower=vision_tower(fields),
@@ -89,6 +90,7 @@ def model_from_config(config: dict[str, Any] | str, name: str = "") -> ModelShap
         native_dtype=_native_dtype(fields),
         quantization=scheme,
         unquantized_groups=kept,
+        group_bits=checkpoint_widths(fields, scheme) if model_type == "qwen4_exp_text" else (),
         kv_cache_quantization=read_kv_cache(fields),
         estimated_fields=tuple(dict.fromkeys(fields.estimated)),
         source="config.json",
@@ -297,11 +299,20 @@ def _tables(fields: Fields, family: Family, model_type: str, limit: int, num_lay
     """Parameters of the tables beside the embedding, of n-gram tables, and of what stands outside the layers."""
     tables, beside = _own_embeddings(fields, family, num_layers)
     ngrams, projections = ngram_embedding(fields) if model_type == "longcat_flash" else (0, 0)
+    if model_type == "qwen4_exp_text":
+        ngrams = ngram_table(fields)
     if model_type == "mllama":
         tables = 8 * fields.integer("hidden_size")  # rows for the image token
     if family.position_offset is not None:
         tables = (limit + family.position_offset) * fields.integer("hidden_size")
     return tables, ngrams, beside + projections
+
+
+def _final_norm(fields: Fields, family: Family, model_type: str) -> int:
+    """Parameters before the head: a norm; Qwen4 mixes its residual streams there instead."""
+    if model_type == "qwen4_exp_text":
+        return stream_mixer(fields)
+    return fields.integer("hidden_size") * (2 if family.norm_bias else 1) * (2 if family.embedding_norm else 1)
 
 
 def _own_embeddings(fields: Fields, family: Family, num_layers: int) -> tuple[int, int]:
@@ -338,7 +349,7 @@ def _mtp_parameters(fields: Fields, model_type: str, layers: list[Layer]) -> int
     count = fields.integer(
         "num_nextn_predict_layers", fields.integer("mtp_num_hidden_layers", 0, at_least=0), at_least=0, at_most=64
     )
-    if model_type in ONE_DRAFT and not fields.has("num_nextn_predict_layers"):
+    if model_type in ONE_DRAFT and not any(map(fields.has, ("num_nextn_predict_layers", "mtp_num_hidden_layers"))):
         count = 1
     if not count or not layers or model_type in WITHOUT_DRAFTS:
         return 0
@@ -353,6 +364,8 @@ def _mtp_parameters(fields: Fields, model_type: str, layers: list[Layer]) -> int
     own = layer.num_parameters
     if model_type == "nemotron_h":  # its draft module is an attention block and an expert block
         own += next((x.num_parameters for x in reversed(layers) if x.experts is not None), 0)
+    if model_type == "qwen4_exp_text":
+        own += qwen4_draft_extras(fields)
     copies = COPIES_IN_DRAFTS.get(model_type, 0) * fields.integer("vocab_size") * hidden
     per_layer = own + 2 * hidden * hidden + 3 * hidden + copies
     return count * per_layer

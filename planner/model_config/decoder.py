@@ -25,7 +25,11 @@ MIXER_OF_LAYER_TYPE = {
     "chunked_attention": MixerKind.CHUNKED,
     "linear_attention": MixerKind.STATE,
     "deepseek_sparse_attention": MixerKind.FULL,  # the latent's mixer says the rest
+    "indexed_attention": MixerKind.FULL,  # Qwen4, as transformers and vLLM name it
+    "qwen_sparse_attention": MixerKind.FULL,
 }
+
+FP32_STATES = ("qwen3_5", "qwen4_exp", "qwen3_8_flash_next")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,7 +271,8 @@ def state_mixer(fields: Fields, family: Family) -> tuple[Mixer, tuple[Linear, ..
     channels = 2 * key_dim + value_dim
     small = channels * kernel + 2 * value_heads + value_head
     # Qwen3.5 keeps the recurrent state in fp32 (mamba_ssm_dtype), Qwen3-Next in the model's dtype
-    wide = fields.text_value("mamba_ssm_dtype", "float32" if "qwen3_5" in fields.text_value("model_type") else "")
+    default = "float32" if any(x in fields.text_value("model_type") for x in FP32_STATES) else ""
+    wide = fields.text_value("mamba_ssm_dtype", default)
     mixer = Mixer(
         kind=MixerKind.STATE,
         num_heads=value_heads,

@@ -156,6 +156,7 @@ FAMILIES: dict[str, Family] = {
     "glm4_moe_lite": Family(attention="mla", routing_bias=True),
     "mistral4": Family(attention="mla"),
     "kimi_linear": Family(attention="mla", routing_bias=True, state="kda"),
+    "qwen4_exp_text": Family(qk_norm="head", output_gate=True, shared_gate=True, norms=0, state="gated_delta_net"),
 }
 
 #: model_type as written -> the family that it is
@@ -168,8 +169,9 @@ SAME_AS: dict[str, str] = {
     "gemma4": "gemma4_text",
     "gemma4_unified": "gemma4_text",
     "gemma4_unified_text": "gemma4_text",
-    "qwen4_exp": "qwen3_5_moe_text",
-    "qwen4_exp_text": "qwen3_5_moe_text",
+    "qwen4_exp": "qwen4_exp_text",
+    "qwen3_8_flash_next": "qwen4_exp_text",
+    "qwen3_8_flash_next_text": "qwen4_exp_text",
     "exaone": "llama",
     "deepseek": "llama",
     "smollm3": "llama",
@@ -253,6 +255,7 @@ OWN_BUILDER = (
     "minimax_m3",
     "step3p5",
     "longcat_flash",
+    "qwen4_exp_text",
 )
 
 #: fields that show a kind of attention or state which a Llama-like estimate would get wrong

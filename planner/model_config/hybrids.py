@@ -19,6 +19,7 @@ from planner.model_config.families import Family
 from planner.model_config.fields import MAX_LAYERS, Fields
 from planner.model_config.mixers import full_mixer, mamba2_mixer
 from planner.model_config.mixtures import longcat_flash_layers, minimax_m3_layers, step3p5_layers
+from planner.model_config.qwen4 import qwen4_exp_layers
 from planner.model_config.states import (
     granite_hybrid_layers,
     jamba_layers,
@@ -52,6 +53,7 @@ def hybrid_layers(fields: Fields, model_type: str) -> list[Layer]:
         "minimax_m3": minimax_m3_layers,
         "step3p5": step3p5_layers,
         "longcat_flash": longcat_flash_layers,
+        "qwen4_exp_text": qwen4_exp_layers,
     }
     return builders[model_type](fields)
 

@@ -23,7 +23,7 @@ KNOWN_TOWERS: dict[str, tuple[int, int]] = {
 ESTIMATED_TOWER = "vision tower: estimated"
 #: image processors of Qwen-VL: at most 16,384 merged tokens of 2 × 2 patches (max_pixels, longest_edge)
 QWEN_PATCHES = 65_536
-QWEN3_5 = ("qwen3_5", "qwen3_5_moe")
+QWEN3_5 = ("qwen3_5", "qwen3_5_moe", "qwen4_exp", "qwen3_8_flash_next")  # one tower
 GEMMA4_IMAGE_TOKENS = 2496
 GEMMA4_SMALL_WIDTH = 768  # of the tower in the sizes that hear, too
 
@@ -241,6 +241,8 @@ TOWERS: dict[str, Callable[[Fields, int], int]] = {
     "qwen2_5_vl": _qwen2_5_tower,
     "qwen3_5": _qwen3_5_tower,
     "qwen3_5_moe": _qwen3_5_tower,
+    "qwen4_exp": _qwen3_5_tower,
+    "qwen3_8_flash_next": _qwen3_5_tower,
     "kimi_k3": _kimi_k3_tower,
     "mistral3": _pixtral_tower,
 }

@@ -16,6 +16,7 @@ from planner.quantization import kv_bits
 from planner.sizing.compressed import compressed_layout, entry_width, indexer_width
 from planner.sizing.edition import HYBRID_POOL, Edition
 from planner.sizing.kv_groups import KvGroup, KvLayout
+from planner.sizing.packed import PackedEntries, packed_layout
 from planner.sizing.shards import kv_heads_per_rank
 
 DS_MLA_ENTRY_BYTES = 656  # 512 fp8 latent + 16 scales + 128 bf16 rope
@@ -40,8 +41,17 @@ def entry_bytes(mixer: Mixer, tensor_parallel_size: int, bits: float, edition: E
     if mixer.kind is MixerKind.MLA:
         return _latent_bytes(mixer, tensor_parallel_size, bits, edition, dtype)
     heads = kv_heads_per_rank(mixer.num_kv_heads, tensor_parallel_size)
-    index = INDEX_KEY_BYTES * mixer.indexer_head_dim  # one key for all heads, whole on every rank
-    return heads * (mixer.head_dim + mixer.value_head_dim) * bits / 8 + index
+    return heads * (mixer.head_dim + mixer.value_head_dim) * bits / 8 + index_bytes(mixer, bits, edition)
+
+
+def index_bytes(mixer: Mixer, bits: float, edition: Edition) -> float:
+    """Bytes that one token adds to an indexer's cache beside keys and values: one key for all heads, on every rank.
+
+    llama.cpp keeps the key of every token beside the pooled one, in the cache's type (llama-memory-hybrid-idx.cpp).
+    """
+    if edition.family == "llamacpp" and mixer.indexer_compression > 1:
+        return 2 * mixer.indexer_head_dim * bits / 8
+    return INDEX_KEY_BYTES * mixer.indexer_head_dim / mixer.indexer_compression
 
 
 def _latent_bytes(mixer: Mixer, tensor_parallel_size: int, bits: float, edition: Edition, dtype: str) -> float:
@@ -71,6 +81,11 @@ def state_bytes(mixer: Mixer, tensor_parallel_size: int, num_speculative_tokens:
     """
     tail = mixer.conv_elements * (1 + num_speculative_tokens / 3)
     return (mixer.state_elements * mixer.state_element_bytes + tail * 2) / tensor_parallel_size
+
+
+def side_state_bytes(mixer: Mixer, num_speculative_tokens: int = 0) -> float:
+    """Bytes of one sequence's state of the n-gram layer beside a layer, the same on every rank."""
+    return 2.0 * mixer.side_channels * (mixer.side_taps + num_speculative_tokens) if mixer.side_channels else 0.0
 
 
 def _key(mixer: Mixer, pools_windows: bool, ranks: int) -> tuple[MixerKind, int, int]:
@@ -148,6 +163,9 @@ def build_layout(
     if any(mixer.kv_compression > 1 for mixer, _ in entries):
         growing = counts[(MixerKind.FULL, 0, 0)][2]
         return compressed_layout(entries, growing, edition, block_size, num_speculative_tokens > 0)
+    if shares and any(x.indexer_compression > 1 for x, _ in entries):
+        packed = _packed_entries(entries, tensor_parallel_size, bits, edition, num_speculative_tokens)
+        return packed_layout(packed, block_size, 1 + num_speculative_tokens + state_checkpoints, context_parallel)
     if edition.family == "vllm" and any(x.indexer_head_dim and x.kind is MixerKind.FULL for x, _ in entries):
         block_size = max(block_size, INDEX_BLOCK_TOKENS)
     if edition.family == "sglang":
@@ -163,6 +181,25 @@ def build_layout(
     latent = any(mixer.kind is MixerKind.MLA for mixer, _ in entries)
     alignment = LATENT_BLOCK_ALIGNMENT if latent else BLOCK_ALIGNMENT
     return _hybrid_layout(counts, states, growing, block_size, alignment, pages, context_parallel)
+
+
+def _packed_entries(
+    entries: list[tuple[Mixer, int]], tp: int, bits: float, edition: Edition, speculative: int
+) -> PackedEntries:
+    """Sum up layers with an indexer, states and n-gram layers for a pool of packed pages."""
+    full = [(mixer, count) for mixer, count in entries if mixer.kind is MixerKind.FULL]
+    states = [(mixer, count) for mixer, count in entries if mixer.is_state]
+    index = max((index_bytes(mixer, bits, edition) for mixer, _ in full), default=0.0)
+    widest = max((entry_bytes(mixer, tp, bits, edition, "auto") for mixer, _ in full), default=0.0)
+    return PackedEntries(
+        attention_layers=sum(count for _, count in full),
+        token_bytes=widest - index,
+        index_bytes=index,
+        state_layers=sum(count for _, count in states),
+        state_bytes=max((state_bytes(mixer, tp, speculative) for mixer, _ in states), default=0.0),
+        side_layers=sum(count for mixer, count in entries if mixer.side_channels),
+        side_bytes=max((side_state_bytes(mixer, speculative) for mixer, _ in entries), default=0.0),
+    )
 
 
 def _sglang_layout(
@@ -242,7 +279,7 @@ def _entries(model: ModelShape, bits: float, tp: int, dtype: str) -> tuple[tuple
     for layer, count in model.layer_counts():
         mixer = layer.mixer
         per_token = entry_bytes(mixer, tp, bits, edition, dtype)
-        fixed = state_bytes(mixer, tp) if mixer.kind is MixerKind.STATE else 0.0
+        fixed = state_bytes(mixer, tp) + side_state_bytes(mixer) if mixer.kind is MixerKind.STATE else 0.0
         if mixer.kind is MixerKind.STATE and mixer.window_tokens:  # cross-attention: the whole source, once
             fixed, per_token = per_token * mixer.window_tokens, 0.0
         window = mixer.window_tokens or 0 if mixer.kind in (MixerKind.SLIDING, MixerKind.CHUNKED) else 0

@@ -8,13 +8,13 @@ from planner.engine import EngineSettings
 from planner.errors import InvalidInput, require_int, require_number
 from planner.hardware import Gpu, Parallelism
 from planner.memory_plan import MemoryPlan
-from planner.model import ModelShape
-from planner.quantization import kv_dtype_names, resolve_scheme
+from planner.model import ModelShape, TensorGroup
+from planner.quantization import kv_dtype_names, resolve_scheme, weight_bits
 from planner.sizing.concurrency import TypicalUse
 from planner.sizing.defaults import kv_cache_type
 from planner.sizing.edition import FREE_MEMORY_CHECK, Edition
 from planner.sizing.explain import formulas, remedies
-from planner.sizing.ranks import Demand
+from planner.sizing.ranks import Demand, holds_ngrams
 from planner.sizing.runtime import visible_memory_bytes
 from planner.sizing.sglang_states import StatePool
 from planner.sizing.verdict import REFUSED_DIVISION, Verdict, judge, logged_kv_tokens
@@ -205,11 +205,25 @@ def _state_note(states: StatePool) -> str:
     )
 
 
+def _ngram_note(demand: Demand) -> str:
+    """Where the n-gram tables stand, how large they are, and what says otherwise."""
+    bits = weight_bits(demand.model, demand.weight_dtype, TensorGroup.NGRAM)
+    size = f"The n-gram tables take {demand.model.ngram_parameters * bits / 8 / GIB:,.1f} GiB"
+    if not holds_ngrams(demand):
+        return f"{size} of host memory, not of the GPU's; the setting for n-gram tables puts them there."
+    tp = demand.parallelism.tensor_parallel_size
+    divided = f", divided over {tp} GPUs" if tp > 1 else ""
+    shared = " shared with the CPU" if demand.gpu.unified_memory else ""
+    return f"{size} of GPU memory{shared}{divided}; the setting for n-gram tables leaves them on the host."
+
+
 def _notes(demand: Demand, verdict: Verdict) -> tuple[str, ...]:
     notes = [f"Estimated: {field}." for field in demand.model.estimated_fields]
     native = demand.model.max_position_embeddings
     if demand.max_model_len > native and demand.model.extended_context:
         notes.append(f"More than {native:,} tokens need RoPE scaling (YaRN), as the model card tells.")
+    if demand.model.ngram_parameters:
+        notes.append(_ngram_note(demand))
     layout = verdict.rank.layout
     if layout.num_groups > 1:
         notes.append(

@@ -33,6 +33,9 @@ LLAMACPP_HEADROOM_BYTES = 0.5 * GIB  # CUDA context and the estimator's reserve
 TRTLLM_RESERVED_SHARE = 0.015
 ONE_SHARED_EXPERT = (0, 5)  # SGLang: the shared expert is divided as the others are
 WINDOWED_DRAFTS = ("step3p5",)
+#: engines that keep hashed n-gram tables in host memory by default: vLLM's EngramConfig.cpu_offload, SGLang's
+#: ple_offload_embedding (on CUDA), llama.cpp as a tensor of the input layer, read from the file row by row
+NGRAMS_ON_HOST = {"vllm": ("qwen4_exp_text",), "sglang": ("qwen4_exp_text",), "llamacpp": ("qwen4_exp_text",)}
 SGLANG_SPLITS_WINDOWS = (
     "gpt_oss",
     "llama4",
@@ -208,6 +211,17 @@ def absorbed_products(demand: Demand, stage: Stage) -> tuple[tuple[str, float], 
     return (("absorbed_products", total / demand.parallelism.tensor_parallel_size),) if total else ()
 
 
+def holds_ngrams(demand: Demand) -> bool:
+    """Whether hashed n-gram tables take the GPU's memory: as set, or as the engine does by default.
+
+    Pinned host memory is the GPU's own where both share one; a file that llama.cpp maps can be dropped again.
+    """
+    if demand.engine.ngram_on_gpu is not None:
+        return demand.engine.ngram_on_gpu
+    on_host = demand.model.model_type in NGRAMS_ON_HOST.get(demand.engine.family, ())
+    return not on_host or (demand.gpu.unified_memory and demand.engine.family != "llamacpp")
+
+
 def held_by_engine(demand: Demand, stage: Stage) -> Stage:
     """The stage with what the engine adds to the checkpoint's tensors, or leaves on the CPU.
 
@@ -215,6 +229,8 @@ def held_by_engine(demand: Demand, stage: Stage) -> Stage:
     log's "CPU_Mapped model buffer") and has no rotary tables.
     """
     sizes = stage.weights_by_group
+    if not holds_ngrams(demand):
+        sizes = tuple(row for row in sizes if row[0] != TensorGroup.NGRAM.value)
     if demand.engine.family == "llamacpp":
         absent = {"rope_cache"} | (set() if demand.model.tie_word_embeddings else {TensorGroup.EMBEDDING.value})
         sizes = tuple(row for row in sizes if row[0] not in absent)

@@ -65,7 +65,7 @@ def reserved_bytes(
             window = slots * (mixer.window_tokens or 0) + PHYSICAL_BATCH_TOKENS
             cells = min(cells, -(-window // CELLS) * CELLS)
         elif mixer.is_state:
-            elements = mixer.state_elements + mixer.conv_elements
+            elements = mixer.state_elements + mixer.conv_elements + mixer.side_channels * mixer.side_taps
             total += count * slots * (1 + num_speculative_tokens) * STATE_BYTES * elements / tensor_parallel_size
         elif mixer.kind is MixerKind.STATE:
             cells = float(slots * (mixer.window_tokens or 0))

@@ -142,10 +142,13 @@ def _stage_weights(
         if layer.mixer.kind is MixerKind.MLA and layer.mixer.kv_compression == 1:
             sizes[TensorGroup.ATTENTION.value] += number * absorbed_bytes(layer.mixer) / tp
     vocabulary = -(-model.vocab_size // (VOCABULARY_MULTIPLE * tp)) * VOCABULARY_MULTIPLE
-    embedding = vocabulary * model.hidden_size + model.extra_embedding_parameters + model.ngram_parameters / tp
+    embedding = vocabulary * model.hidden_size + model.extra_embedding_parameters
     embedding_width = weight_bits(model, weight_dtype, TensorGroup.EMBEDDING) / 8
     if is_first or (is_last and model.tie_word_embeddings):
         sizes[TensorGroup.EMBEDDING.value] += embedding * embedding_width
+    if is_first and model.ngram_parameters:  # rows are divided
+        width = weight_bits(model, weight_dtype, TensorGroup.NGRAM) / 8
+        sizes[TensorGroup.NGRAM.value] += model.ngram_parameters * width / tp
     if is_last:
         head = model.lm_head_parameters / tp
         sizes[TensorGroup.LM_HEAD.value] += head * weight_bits(model, weight_dtype, TensorGroup.LM_HEAD) / 8

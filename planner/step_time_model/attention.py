@@ -104,12 +104,12 @@ def _add_latent(d: Deployment, mixer: Mixer, count: float, out: dict[str, float]
 def _add_indexer(d: Deployment, mixer: Mixer, count: float, bandwidth: float, out: dict[str, float]) -> None:
     """Add the indexer of sparse attention, which scores the whole context.
 
-    Beside a latent: fp8 keys and all heads on every rank. Beside keys and values (MiniMax-M3): 16-bit keys and a
-    share of the heads.
+    Beside a latent: fp8 keys and all heads on every rank. Beside keys and values: 16-bit keys, and a share of the
+    heads (MiniMax-M3) or all of them, over pooled keys (Qwen4).
     """
     latent = mixer.kind is MixerKind.MLA
-    share, heads = count / d.attention_ranks, mixer.indexer_num_heads
-    if not latent:
+    share, heads = count / d.attention_ranks / mixer.indexer_compression, mixer.indexer_num_heads
+    if not latent and mixer.indexer_compression == 1:
         heads = max(1, heads // d.tp)
     width = mixer.indexer_head_dim * (1 if latent else 2)
     out["attention_base_s"] += count * INDEXER_FIXED_S
