@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from planner.model import STATE_DTYPES
 from planner.settings import optional_setting, setting
 
 CHUNKED_PREFILL_KINDS = ("auto", "on", "off")
@@ -56,6 +57,14 @@ class AdvancedEngine:
         minimum=1,
         maximum=1_000_000,
         help="max_mamba_cache_size of hybrids; a running request holds three. Empty = as memory allows.",
+    )
+    state_dtype: str = setting(
+        "auto",
+        "sd",
+        "State type",
+        group="advanced",
+        choices=STATE_DTYPES,
+        help="Of recurrent states: mamba_ssm_cache_dtype of vLLM, mamba_ssm_dtype of SGLang.",
     )
     kv_offload_gib: float = setting(
         0.0,

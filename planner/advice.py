@@ -355,6 +355,8 @@ def without_effect(scenario: Scenario) -> Finding | None:
     states = any(layer.mixer.is_state for layer in scenario.model_shape.layer_kinds)
     if scenario.max_state_slots is not None and not (states and scenario.engine_settings.family == "sglang"):
         idle.append("states kept (a setting of SGLang for models with states)")
+    if scenario.state_dtype != "auto" and not states:
+        idle.append("the type of states (the model has none)")
     if scenario.router != "round_robin" and not scenario.is_open_loop:
         idle.append("the router (the users are dealt out evenly)")
     if scenario.router == "prefix_affinity" and not scenario.shared_prefix_tokens:

@@ -7,10 +7,13 @@ entered by hand.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import lru_cache
 
 from planner.errors import InvalidInput, require_choice, require_int
+
+STATE_DTYPES = ("auto", "float32", "bfloat16", "float16")
 
 
 class MixerKind(StrEnum):
@@ -261,3 +264,35 @@ class ModelShape:
     def is_moe(self) -> bool:
         """Whether any layer routes tokens to experts."""
         return any(layer.experts is not None for layer in self.layer_kinds)
+
+
+@lru_cache(maxsize=64)
+def with_state_dtype(model: ModelShape, dtype: str) -> ModelShape:
+    """The same model with its recurrent states in another type, as engines can be told to keep them.
+
+    Parameters
+    ----------
+    model : ModelShape
+        Its config says a type of its own (mamba_ssm_dtype).
+    dtype : str
+        "auto" leaves it; float32, bfloat16 and float16 as vLLM's mamba_ssm_cache_dtype and SGLang's mamba_ssm_dtype.
+
+    Returns
+    -------
+    ModelShape
+        The same object where nothing changes.
+
+    Raises
+    ------
+    InvalidInput
+        For another type.
+    """
+    require_choice("state_dtype", dtype, STATE_DTYPES)
+    if dtype == "auto" or not any(layer.mixer.is_state for layer in model.layer_kinds):
+        return model
+    size = 4 if dtype == "float32" else 2
+    kinds = tuple(
+        replace(layer, mixer=replace(layer.mixer, state_element_bytes=size)) if layer.mixer.is_state else layer
+        for layer in model.layer_kinds
+    )
+    return replace(model, layer_kinds=kinds)

@@ -409,6 +409,11 @@ def test_nvfp4_of_hybrids_by_publisher() -> None:
     assert predicted.pred_weights_gib_per_gpu[0] == pytest.approx(21.86, rel=0.01)
 
 
+def test_state_dtype_of_a_flag() -> None:
+    read = case(model="Qwen/Qwen3.8-27B", other_flags="--mamba-ssm-cache-dtype bfloat16")
+    assert {x.mixer.state_element_bytes for x in read.model.layer_kinds if x.mixer.is_state} == {2}
+
+
 def test_adapter_slots_in_words() -> None:
     read = case(model="Qwen/Qwen3-4B", other_flags="--enable-lora, 64 adapter slots, rank 16")
     assert (read.engine.max_loras, read.engine.max_lora_rank) == (64, 16)

@@ -23,6 +23,7 @@ scenarios = st.builds(
     max_model_len=st.integers(16, 100_000),
     chunked_prefill=st.sampled_from(["auto", "on", "off"]),
     async_scheduling=st.sampled_from(["auto", "off"]),
+    state_dtype=st.sampled_from(["auto", "bfloat16"]),
     max_state_slots=st.none() | st.integers(1, 1000),
     block_size=st.none() | st.sampled_from([8, 16, 32]),
     kv_offload_gib=st.floats(0, 1000),

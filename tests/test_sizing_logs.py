@@ -10,12 +10,13 @@ from planner.engine import EngineSettings
 from planner.errors import InvalidInput
 from planner.hardware import Parallelism
 from planner.memory_plan import MemoryPlan
-from planner.model import ModelShape, VisionTower
+from planner.model import ModelShape, VisionTower, with_state_dtype
 from planner.model_config import model_from_config
 from planner.quantization import weight_bytes_by_group
+from planner.scenario import Scenario
 from planner.sizing import plan_memory
 from planner.sizing.edition import Edition
-from planner.sizing.kv_layout import build_layout
+from planner.sizing.kv_layout import build_layout, state_bytes
 from planner.sizing.ranks import Demand
 from planner.sizing.runtime import encoder_bytes, visible_memory_bytes
 from planner.sizing.sglang_states import StatePool, state_pool
@@ -370,3 +371,20 @@ def test_context_that_rope_scaling_reaches(scaling: dict[str, object], expected:
         "num_key_value_heads": 4, "intermediate_size": 4096, "vocab_size": 1000, "max_position_embeddings": 32_768,
     }  # fmt: skip
     assert model_from_config(config | scaling).max_position_embeddings == expected
+
+
+# Qwen3.8-27B keeps states of 48 × 128 × 128 in fp32 (3 MiB a layer) unless told; a tail of 3 × 10,240 in 16 bits.
+def test_states_in_another_type() -> None:
+    model = get_model(QWEN27)
+    state = next(layer.mixer for layer in model.layer_kinds if layer.mixer.is_state)
+    narrow = with_state_dtype(model, "bfloat16")
+    assert with_state_dtype(model, "auto") is model
+    assert with_state_dtype(model, "float32") == model
+    other = next(layer.mixer for layer in narrow.layer_kinds if layer.mixer.is_state)
+    assert state_bytes(state, 1) == 48 * 128 * 128 * 4 + 3 * 10_240 * 2
+    assert state_bytes(other, 1) == 48 * 128 * 128 * 2 + 3 * 10_240 * 2
+    assert with_state_dtype(get_model("Qwen/Qwen3-8B"), "bfloat16") is get_model("Qwen/Qwen3-8B")
+    with pytest.raises(InvalidInput) as caught:
+        with_state_dtype(model, "int8")
+    assert caught.value.field == "state_dtype"
+    assert Scenario(model=QWEN27, state_dtype="bfloat16").model_shape == narrow

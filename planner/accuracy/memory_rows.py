@@ -18,7 +18,7 @@ from planner.catalog.gpu_catalog import get_gpu
 from planner.engine import EngineSettings
 from planner.errors import InvalidInput
 from planner.hardware import Gpu, Parallelism
-from planner.model import ModelShape
+from planner.model import ModelShape, with_state_dtype
 from planner.quantization import weight_bytes_by_group
 from planner.sizing.defaults import ollama_context_tokens
 from planner.sizing.runtime import DRIVER_RESERVE_BYTES, DRIVER_RESERVE_SHARE, visible_memory_bytes
@@ -40,6 +40,7 @@ WITHOUT_PREFIXES = re.compile(
 )
 WITHOUT_ASYNC = re.compile(r"no[-_]async[-_]scheduling|async[-_]scheduling[= ]+(?:False|off)", re.IGNORECASE)
 UNIFIED_CACHE = re.compile(r"kv[-_]unified|unified KV", re.IGNORECASE)
+STATE_DTYPE = re.compile(r"mamba[-_]ssm(?:[-_]cache)?[-_]dtype[= ]+(float32|bfloat16|float16)")
 OFFLINE = re.compile(r"\bLLM\(|\bLLM class\b|\boffline inference\b")
 WITHOUT_VISION = re.compile(r"no vision|language[-_]model[-_]only|limit[-_]mm[-_]per[-_]prompt\S*\Wimage\W{1,3}0\b")
 #: flags and words of rows that move hashed n-gram tables away from where the engine puts them
@@ -90,6 +91,8 @@ def read_case(row: dict[str, str]) -> MemoryCase:
     model = shape_of(row)
     if WITHOUT_VISION.search(notes):
         model = dataclasses.replace(model, vision_parameters=0)
+    states = STATE_DTYPE.search(notes)
+    model = with_state_dtype(model, states[1]) if states else model
     gpu, known = gpu_of(row.get("gpu", "") or gpu_class_in(notes), row.get("gpu_mem_gib", ""))
     engine, parallelism = engine_of(row, notes), parallelism_of(row)
     weight_dtype = weight_dtype_of(row, model)
