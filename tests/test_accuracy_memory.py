@@ -211,6 +211,7 @@ def test_more_published_names(published: str, key: str) -> None:
     [
         ("nvidia/Llama-3.1-8B-Instruct-FP4", "nvfp4"),
         ("RedHatAI/Llama-3.1-8B-Instruct-NVFP4", "nvfp4_linear"),
+        ("someone/Llama-3.1-8B-Instruct-NVFP4 (compressed-tensors)", "nvfp4_linear"),
         ("unsloth/Llama-3.1-8B-bnb-4bit", "bnb_nf4"),
         ("Llama-3.1-8B-GGUF Q5_K_S", "gguf_q5_k_s"),
         ("Llama-3.1-8B-GGUF UD-Q2_K_XL", "gguf_q2_k"),

@@ -86,7 +86,7 @@ QUANTIZATIONS: tuple[tuple[str, str], ...] = (
     (r"fp8", "fp8"),
 )
 #: who publishes NVFP4 of every linear layer (compressed-tensors), where NVIDIA keeps attention wider
-QUANTIZES_EVERY_LINEAR = re.compile(r"redhatai/|neuralmagic/|rhaiv", re.IGNORECASE)
+QUANTIZES_EVERY_LINEAR = re.compile(r"redhatai/|neuralmagic/|rhaiv|compressed.tensors", re.IGNORECASE)
 #: what publishers of NVFP4 do otherwise than most: (publisher, model_type, bits by group)
 NVFP4_OF_PUBLISHERS: tuple[tuple[str, str, tuple[tuple[str, float], ...]], ...] = (
     (r"\binferact\b", "qwen3_5_text", (("attention", 16.0), ("lm_head", 16.0))),  # vllm-project/recipes pull 810
@@ -131,7 +131,7 @@ def weight_dtype_of(row: dict[str, str], model: ModelShape) -> str:
             if scheme in ("awq_int4", "int4_g128", "gptq_int4") and QUANTIZATION_AWARE.search(name):
                 scheme = "int4_g32"
             same |= scheme == "gguf_f16" and model.quantization == "mxfp4"  # such files keep the experts as published
-            publisher = f"{name} {row.get('version', '')}"
+            publisher = f"{name} {row.get('version', '')} {column}"
             if scheme == "nvfp4" and not same and QUANTIZES_EVERY_LINEAR.search(publisher):
                 return "nvfp4_linear"
             return "auto" if same else scheme
