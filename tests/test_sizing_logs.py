@@ -397,3 +397,16 @@ def test_band_of_small_pools(gpu: str, least: float) -> None:
                        max_model_len=8192)  # fmt: skip
     assert made.kv_pool_error == pytest.approx(max(0.1, GIB / made.kv_pool_bytes))
     assert made.kv_pool_error >= least
+
+
+# V0 profiles a video as long as the context lets it be: 32,768 tokens hold an image and one pair of frames, 128,000 six
+# pairs (a log of vLLM 0.7.4: activations of 4.06 GiB at 32,768; at 128,000 they left room for 3,040 tokens on 32 GB).
+def test_video_of_the_first_engine() -> None:
+    model, engine = get_model("Qwen/Qwen2.5-VL-3B-Instruct"), EngineSettings(version="0.7.4")
+    short, long = (
+        plan_memory(model, get_gpu("RTX 5090"), engine, Parallelism(), max_model_len=length)
+        for length in (32_768, 128_000)
+    )
+    assert short.activation_bytes / GIB == pytest.approx(4.06, rel=0.06)
+    assert short.starts
+    assert not long.starts

@@ -27,6 +27,7 @@ V0_HIDDEN_VECTORS = 2.9
 #: encoder peak of towers with free resolution before v0.18 (Qwen-VL: one image of 65,536 patches); ± 0.4 GiB
 FREE_RESOLUTION_PEAK_BYTES = 4.1 * GIB
 FREE_RESOLUTION_TYPES = ("qwen2", "qwen3", "qwen3_moe")
+LARGEST_IMAGE_TOKENS, MOST_FRAME_PAIRS = 16_384, 8  # V0: Qwen2VLProcessingInfo, _MAX_FRAMES_PER_VIDEO = 16
 LEAN_ENCODER = (0, 18)
 #: communication and library buffers per GPU: CUDA context and cuBLAS; symmetric memory over NVLink from v0.18.
 #: Scatter ± 0.03 GiB on H100; other GPUs ± 0.1 GiB.
@@ -206,7 +207,7 @@ def activation_terms(
     if model.vision_parameters:
         kept += tokens * hidden * width
         if model.model_type in FREE_RESOLUTION_TYPES and edition.family == "vllm" and not edition.since(LEAN_ENCODER):
-            encoder = FREE_RESOLUTION_PEAK_BYTES
+            encoder = FREE_RESOLUTION_PEAK_BYTES * (_video_frame_pairs(tokens) if v0 else 1)
         elif model.vision_tower is not None and edition.family == "vllm" and not (is_last and later_stage):
             encoder = encoder_bytes(model.vision_tower, parallelism.tensor_parallel_size)
     if parallelism.pipeline_parallel_size > 1 and not is_last:
@@ -214,6 +215,11 @@ def activation_terms(
     return ActivationTerms(
         forward=forward, sampler=sampler, encoder=encoder, kept=kept, bytes_per_logit=per_logit if is_last else 0.0
     )
+
+
+def _video_frame_pairs(tokens: int) -> int:
+    """Pairs of frames of the profile run's video, each as large as an image: what fits beside one image, 8 at most."""
+    return max(1, min(MOST_FRAME_PAIRS, (tokens - LARGEST_IMAGE_TOKENS) // LARGEST_IMAGE_TOKENS))
 
 
 def activation_bytes(
