@@ -219,11 +219,11 @@ def _ngram_note(demand: Demand) -> str:
     bits = weight_bits(demand.model, demand.weight_dtype, TensorGroup.NGRAM)
     size = f"The n-gram tables take {demand.model.ngram_parameters * bits / 8 / GIB:,.1f} GiB"
     if not holds_ngrams(demand):
-        return f"{size} of host memory, not of the GPU's; the setting for n-gram tables puts them there."
+        return f"{size} of host memory and none of the GPU's; the setting N-gram tables moves them to the GPUs."
     tp = demand.parallelism.tensor_parallel_size
     divided = f", divided over {tp} GPUs" if tp > 1 else ""
     shared = " shared with the CPU" if demand.gpu.unified_memory else ""
-    return f"{size} of GPU memory{shared}{divided}; the setting for n-gram tables leaves them on the host."
+    return f"{size} of GPU memory{shared}{divided}; the setting N-gram tables leaves them on the host."
 
 
 def _notes(demand: Demand, verdict: Verdict) -> tuple[str, ...]:
