@@ -196,9 +196,11 @@ def weight_bits(model: ModelShape, weight_dtype: str, group: TensorGroup, quanti
     if chosen.is_native:
         return chosen.bits_per_weight
     special = GROUP_BITS.get(chosen.name, {}).get(model.model_type, {})
-    if chosen.name == model.quantization:
-        special = special | dict(model.group_bits)
-    if group.value in special:
+    own = dict(model.group_bits) if chosen.name == model.quantization else {}
+    if group.value in own:
+        return own[group.value]
+    said = chosen.name == model.quantization and group.value in model.unquantized_groups  # by the checkpoint itself
+    if group.value in special and not said:
         return special[group.value]
     if group is TensorGroup.NGRAM:  # where nothing else is said, a table is an embedding
         group = TensorGroup.EMBEDDING

@@ -10,9 +10,9 @@ from planner.engine import EngineSettings
 from planner.errors import InvalidInput
 from planner.hardware import Parallelism
 from planner.memory_plan import MemoryPlan
-from planner.model import ModelShape, VisionTower, with_state_dtype
+from planner.model import ModelShape, TensorGroup, VisionTower, with_state_dtype
 from planner.model_config import model_from_config
-from planner.quantization import weight_bytes_by_group
+from planner.quantization import weight_bits, weight_bytes_by_group
 from planner.scenario import Scenario
 from planner.sizing import plan_memory
 from planner.sizing.edition import Edition
@@ -410,3 +410,45 @@ def test_video_of_the_first_engine() -> None:
     assert short.activation_bytes / GIB == pytest.approx(4.06, rel=0.06)
     assert short.starts
     assert not long.starts
+
+
+def hybrid_config(ignore: list[str]) -> dict[str, object]:
+    """config.json of Qwen3.5-27B's language model in NVFP4 by compressed-tensors that leaves these modules alone."""
+    weights = {"num_bits": 4, "type": "float", "strategy": "tensor_group", "group_size": 16}
+    return {
+        "model_type": "qwen3_5_text", "hidden_size": 5120, "num_hidden_layers": 64, "num_attention_heads": 24,
+        "num_key_value_heads": 4, "head_dim": 256, "intermediate_size": 17_408, "vocab_size": 248_320,
+        "full_attention_interval": 4, "linear_num_key_heads": 16, "linear_num_value_heads": 48,
+        "linear_key_head_dim": 128, "linear_value_head_dim": 128, "linear_conv_kernel_dim": 4,
+        "max_position_embeddings": 262_144, "tie_word_embeddings": False,
+        "quantization_config": {"quant_method": "compressed-tensors", "ignore": ignore,
+                                "config_groups": {"group_0": {"weights": weights, "targets": ["Linear"]}}},
+    }  # fmt: skip
+
+
+# What a pasted checkpoint leaves in 16 bits stands before what is known of its family's usual checkpoints.
+@pytest.mark.parametrize(
+    ("ignore", "wide", "narrow", "estimated"),
+    [
+        (["lm_head", "re:.*linear_attn.*"], {"state", "lm_head"}, {"attention", "mlp"}, False),
+        (["lm_head", "re:.*self_attn.*", "re:.*linear_attn.*"], {"attention", "state"}, {"mlp"}, False),
+        (["model.layers.0.linear_attn.conv1d", "model.layers.3.self_attn.k_norm"], {"lm_head"}, {"attention"}, False),
+        (["model.layers.3.self_attn.q_proj", "model.layers.3.self_attn.o_proj"], {"attention"}, {"mlp"}, False),
+        (["model.layers.3.self_attn.k_proj"], {"lm_head"}, {"attention", "mlp"}, True),
+    ],
+)
+def test_modules_that_a_pasted_checkpoint_leaves_alone(
+    ignore: list[str], wide: set[str], narrow: set[str], estimated: bool
+) -> None:
+    model = model_from_config(hybrid_config(ignore))
+    bits = {group.value: weight_bits(model, "auto", group) for group in TensorGroup}
+    assert {bits[group] for group in wide} == {16.0}
+    assert {bits[group] for group in narrow} == {4.5}
+    assert any("projections of attention" in text for text in model.estimated_fields) == estimated
+
+
+# Its list of 712 modules names norms, routers, parts of the indexer, embedding and head: attention is in 8 bits.
+def test_lists_of_small_parts() -> None:
+    model = get_model("zai-org/GLM-5-FP8")
+    assert model.unquantized_groups == ("embedding", "lm_head")
+    assert weight_bits(model, "auto", TensorGroup.ATTENTION) < 8.1

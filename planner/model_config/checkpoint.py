@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from planner.errors import InvalidInput
@@ -16,12 +17,19 @@ GROUP_OF_MODULE: tuple[tuple[str, TensorGroup], ...] = (
     ("visual", TensorGroup.VISION),
     ("multi_modal", TensorGroup.VISION),
     ("shared_expert", TensorGroup.SHARED_EXPERT),
+    ("share_expert", TensorGroup.SHARED_EXPERT),
     ("self_attn", TensorGroup.ATTENTION),
     ("attention", TensorGroup.ATTENTION),
     ("linear_attn", TensorGroup.STATE),
     ("mamba", TensorGroup.STATE),
     ("mtp", TensorGroup.MTP),
 )
+
+
+#: parts of a module that are small beside its matrices: a list of these leaves the module quantised
+SMALL_PART = re.compile(r"norm|conv1d|in_proj_(?:a|b|ba)\b|A_log|dt_bias|indexer|rotary|\.bias$", re.IGNORECASE)
+#: a single matrix of attention; a list of some of them leaves the others quantised
+ATTENTION_PART = re.compile(r"self_attn\.(\w*_proj)")
 
 
 def read_quantization(fields: Fields) -> tuple[str, tuple[str, ...]]:
@@ -46,7 +54,7 @@ def read_quantization(fields: Fields) -> tuple[str, tuple[str, ...]]:
     if fields.text_value("expert_dtype") == "fp4":
         return "fp8_fp4_experts", ()
     scheme = _scheme(method.lower().replace("_", "-"), section, fields)
-    kept = _kept_groups(section)
+    kept = _kept_groups(section, fields)
     if scheme == "mxfp4":  # gpt-oss quantises its experts only, as does Kimi-K3, whose states are self_attn too
         kept |= {TensorGroup.ATTENTION}
     if TensorGroup.ATTENTION in kept and fields.has("linear_attn_config"):
@@ -123,7 +131,7 @@ def _compressed_tensors(section: dict[str, Any], fields: Fields) -> str:
         return "fp8"
     bits, kind, strategy = weights.get("num_bits"), weights.get("type"), weights.get("strategy")
     if kind == "float" and bits == 4:
-        return "mxfp4" if weights.get("group_size") == 32 else "nvfp4"
+        return "mxfp4" if weights.get("group_size") == 32 else "nvfp4_linear"
     if kind == "float":
         return "fp8_block" if strategy == "block" else "fp8"
     if bits == 8:
@@ -133,18 +141,26 @@ def _compressed_tensors(section: dict[str, Any], fields: Fields) -> str:
     raise InvalidInput("num_bits", bits, "4 or 8")
 
 
-def _kept_groups(section: dict[str, Any]) -> set[TensorGroup]:
+def _kept_groups(section: dict[str, Any], fields: Fields) -> set[TensorGroup]:
     kept: set[TensorGroup] = set()
+    parts: set[str] = set()
     for key in ("ignore", "modules_to_not_convert", "ignored_layers", "exclude_modules"):
         names = section.get(key)
         if not isinstance(names, list) or len(names) > 100_000:
             continue
         for name in names:
-            if not isinstance(name, str):
+            if not isinstance(name, str) or SMALL_PART.search(name):
                 continue
+            part = ATTENTION_PART.search(name)
             group = next((g for text, g in GROUP_OF_MODULE if text in name.lower()), None)
-            if group is not None:
+            if part is not None and group is TensorGroup.ATTENTION:
+                parts.add(part[1])
+            elif group is not None:
                 kept.add(group)
             elif "mlp" in name and "gate_up" in name:  # the dense MLP named as a whole
                 kept.add(TensorGroup.MLP)
+    if "o_proj" in parts and any(part.startswith("q") for part in parts):
+        kept.add(TensorGroup.ATTENTION)
+    elif parts and TensorGroup.ATTENTION not in kept:
+        fields.estimated.append("quantization_config: projections of attention left in 16 bits, counted as the others")
     return kept
