@@ -56,7 +56,8 @@ class AdvancedEngine:
         group="advanced",
         minimum=1,
         maximum=1_000_000,
-        help="max_mamba_cache_size of hybrids; a running request holds three. Empty = as memory allows.",
+        help="max_mamba_cache_size of hybrids, over all attention ranks; a running request holds three. "
+        "Empty = as memory allows.",
     )
     state_dtype: str = setting(
         "auto",

@@ -115,7 +115,7 @@ def average_hides_tail(metrics: ServingMetrics) -> Finding | None:
 
 def cache_ignored(memory: MemoryPlan) -> Finding | None:
     """Mistake 4: sizing by the weights and ignoring the cache."""
-    if memory.weights_bytes >= memory.total_bytes:
+    if memory.weights_bytes >= memory.total_bytes or (memory.state_bytes and not memory.starts):
         return None
     if memory.starts and memory.max_concurrency >= 4:
         return None
@@ -355,8 +355,10 @@ def without_effect(scenario: Scenario) -> Finding | None:
     states = any(layer.mixer.is_state for layer in scenario.model_shape.layer_kinds)
     if scenario.max_state_slots is not None and not (states and scenario.engine_settings.family == "sglang"):
         idle.append("states kept (a setting of SGLang for models with states)")
-    if scenario.state_dtype != "auto" and not states:
-        idle.append("the type of states (the model has none)")
+    if scenario.state_dtype != "auto" and (not states or scenario.engine_settings.family == "llamacpp"):
+        idle.append("the type of states (of models that have some; llama.cpp keeps them in fp32)")
+    if scenario.ngram_tables != "auto" and not scenario.model_shape.ngram_parameters:
+        idle.append("the place of n-gram tables (the model has none)")
     if scenario.router != "round_robin" and not scenario.is_open_loop:
         idle.append("the router (the users are dealt out evenly)")
     if scenario.router == "prefix_affinity" and not scenario.shared_prefix_tokens:

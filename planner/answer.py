@@ -118,6 +118,14 @@ def run_at_once(done: Plan) -> float:
     return run_on_rank(done) * done.scenario.attention_data_parallel_size
 
 
+def _before_the_cache(memory: MemoryPlan) -> str:
+    return "weights and states of drafted tokens" if memory.state_bytes else "weights and runtime"
+
+
+def _shortage(memory: MemoryPlan) -> str:
+    return f" ({-memory.kv_pool_bytes / GIB:.1f} GiB short)" if memory.kv_pool_bytes < 0 else ""
+
+
 def refusal_in_short(memory: MemoryPlan) -> str:
     """Why the engine does not start, in a few words; `memory.refusal` has the engine's own."""
     gpu, weights = memory.total_bytes / GIB, memory.weights_bytes / GIB
@@ -125,10 +133,7 @@ def refusal_in_short(memory: MemoryPlan) -> str:
     return {
         OOM: f"{weights:.1f} GiB of weights do not fit into {gpu:.1f} GiB",
         OOM_CAPTURE: f"weights and KV cache leave no room for {memory.cuda_graph_bytes / GIB:.1f} GiB of CUDA graphs",
-        REFUSED_NO_BLOCKS: f"weights and runtime leave no room for the KV cache ({-memory.kv_pool_bytes / GIB:.1f} GiB "
-        "short)"
-        if memory.kv_pool_bytes < 0
-        else "weights and runtime leave no room for the KV cache",
+        REFUSED_NO_BLOCKS: f"{_before_the_cache(memory)} leave no room for the KV cache{_shortage(memory)}",
         REFUSED_LENGTH: f"the KV cache left over holds one sequence of {longest:,} tokens, not of "
         f"{memory.max_model_len:,}",
         REFUSED_STATES: f"{counted(memory.max_num_seqs, 'sequence')} need a state each, and there is room for "

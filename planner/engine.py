@@ -117,6 +117,9 @@ class EngineSettings:
             require_number("timeout_s", self.timeout_s, above=0)
         require_int("max_loras", self.max_loras, at_least=0, at_most=4096)
         require_int("max_lora_rank", self.max_lora_rank, at_most=4096)
+        for name in ("kv_unified", "offline", "async_scheduling"):
+            require_choice(name, getattr(self, name), (False, True))
+        require_choice("ngram_on_gpu", self.ngram_on_gpu, (None, False, True))
         require_number("kv_offload_gib", self.kv_offload_gib, at_least=0)
 
     def with_patient_clients(self) -> EngineSettings:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
 
-from planner.errors import InvalidInput, require_choice, require_int
+from planner.errors import InvalidInput, require_choice, require_int, require_number
 
 STATE_DTYPES = ("auto", "float32", "bfloat16", "float16")
 
@@ -117,6 +117,9 @@ class Mixer:
                 raise InvalidInput("num_kv_heads", self.num_kv_heads, f"a divisor of num_heads ({self.num_heads})")
         if self.kind in (MixerKind.SLIDING, MixerKind.CHUNKED):
             require_int("window_tokens", self.window_tokens)
+        require_int("indexer_compression", self.indexer_compression)
+        for name in ("indexer_head_dim", "indexer_num_heads", "side_channels", "side_taps"):
+            require_int(name, getattr(self, name), at_least=0)
         if self.kind is MixerKind.MLA:
             for name in ("num_heads", "kv_lora_rank", "qk_rope_head_dim"):
                 require_int(name, getattr(self, name))
@@ -215,6 +218,14 @@ class ModelShape:
         object.__setattr__(self, "num_layers", len(self.layer_order))
         for name in ("hidden_size", "vocab_size", "max_position_embeddings", "num_layers"):
             require_int(name, getattr(self, name))
+        for name in ("image_tokens", "ngram_parameters", "vision_parameters", "mtp_parameters"):
+            require_int(name, getattr(self, name), at_least=0, at_most=10**15)
+        if self.extended_context is not None:
+            require_int("extended_context", self.extended_context)
+        require_choice("kv_cache_quantization", self.kv_cache_quantization, ("", "fp8"))
+        for group, bits in self.group_bits:
+            require_choice("group_bits", group, tuple(TensorGroup))
+            require_number("group_bits", bits, above=0, at_most=64)
         if any(not 0 <= kind < len(self.layer_kinds) for kind in self.layer_order):
             raise InvalidInput("layer_order", self.layer_order, f"indices below {len(self.layer_kinds)}")
 

@@ -20,7 +20,7 @@ from planner.catalog.gpu_catalog import get_gpu
 from planner.catalog.length_catalog import length_quantiles, length_set_names
 from planner.catalog.model_catalog import find_model_id, get_model
 from planner.contradictions import MOST_RPS, check_rate, check_together
-from planner.engine import EngineSettings
+from planner.engine import EngineSettings, KvReservation, OnMemoryShortage
 from planner.entered import custom_shape, shape_from_config
 from planner.errors import InvalidInput, require_choice
 from planner.hardware import Gpu, Parallelism
@@ -262,7 +262,9 @@ class Scenario(AdvancedEngine):
     @property
     def draft_shape(self) -> ModelShape | None:
         """The separate draft model, None without one or without speculation."""
-        return get_model(self.draft_model) if self.draft_model and self.num_speculative_tokens else None
+        if not (self.draft_model and self.num_speculative_tokens):
+            return None
+        return with_state_dtype(get_model(self.draft_model), self.state_dtype)
 
     @property
     def gpu_spec(self) -> Gpu:
@@ -302,6 +304,9 @@ class Scenario(AdvancedEngine):
             own["ngram_on_gpu"] = self.ngram_tables == "gpu"
         if not self.enable_prefix_caching:
             own["enable_prefix_caching"] = False
+        if preset.kv_unified and self.max_num_seqs is not None:  # llama-server's -np: a context for each slot
+            own |= {"kv_unified": False, "kv_reservation": KvReservation.MODEL_LIMIT}
+            own["on_memory_shortage"] = OnMemoryShortage.NEVER
         if self.num_speculative_tokens:
             own["num_speculative_tokens"] = self.num_speculative_tokens
             own["speculative_acceptance"] = self.speculative_acceptance

@@ -22,6 +22,7 @@ from planner.saturation import BISECTIONS, STEADY_SHARE, Replica, capacity_rps, 
 from planner.scenario import CUSTOM, Scenario
 from planner.simulation.records import Requests
 from planner.simulation.workload import with_rate
+from planner.sizing import kv_cache_type
 from planner.sizing.verdict import REFUSED_STATES
 from planner.units import SECONDS_PER_HOUR, counted, format_number, format_usd
 
@@ -345,6 +346,12 @@ def _summary(ranked: list[Candidate], scenario: Scenario) -> str:
     )
 
 
+def _cache_is_fp8(scenario: Scenario) -> bool:
+    """Whether the checkpoint is calibrated for an fp8 cache already, and the engine follows it."""
+    model, engine = scenario.model_shape, scenario.engine_settings
+    return kv_cache_type(model, engine, scenario.weight_dtype, scenario.kv_cache_dtype) == "fp8"
+
+
 def what_would_change(scenario: Scenario) -> tuple[Change, ...]:
     """Try single changes of a plan and tell what each does to GPUs and cost.
 
@@ -356,7 +363,7 @@ def what_would_change(scenario: Scenario) -> tuple[Change, ...]:
     base, fleet = _judged(scenario.replace(num_replicas=None))
     tries: list[tuple[str, dict[str, object]]] = [
         ("fp8 weights", {"weight_dtype": "fp8"}),
-        ("fp8 KV cache", {"kv_cache_dtype": "fp8"}),
+        ("fp8 KV cache", {} if _cache_is_fp8(scenario) else {"kv_cache_dtype": "fp8"}),
         ("twice the tensor parallelism", {"tensor_parallel_size": scenario.tensor_parallel_size * 2}),
         ("half the tensor parallelism", {"tensor_parallel_size": scenario.tensor_parallel_size // 2}),
         ("50 % more traffic", _more_traffic(scenario, 1.5)),
@@ -368,7 +375,7 @@ def what_would_change(scenario: Scenario) -> tuple[Change, ...]:
     for label, fields in tries:
         try:
             varied = scenario.replace(num_replicas=None, **fields)
-            if varied == scenario:
+            if not fields or varied == scenario:
                 continue
             settled = fleet is not None and "target" in label and _keeps_its_fleet(fleet, varied, label)
             changes.append(_change(label, varied, base, base if settled else _judged(varied)[0]))

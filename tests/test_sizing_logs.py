@@ -17,7 +17,7 @@ from planner.scenario import Scenario
 from planner.sizing import plan_memory
 from planner.sizing.edition import Edition
 from planner.sizing.kv_layout import build_layout, state_bytes
-from planner.sizing.ranks import Demand
+from planner.sizing.ranks import Demand, all_ranks
 from planner.sizing.runtime import encoder_bytes, visible_memory_bytes
 from planner.sizing.sglang_states import StatePool, state_pool
 from planner.sizing.verdict import Verdict, judge, logged_kv_tokens
@@ -290,8 +290,8 @@ def test_a_list_of_indexers_of_another_length_is_refused() -> None:
 def states_of(model: str, gib: float, tp: int = 1, seqs: int = 48, **engine: object) -> StatePool:
     """Pool of states of a hybrid in SGLang that has `gib` beside its weights."""
     settings = EngineSettings(**({"family": "sglang", "name": "sglang"} | engine))  # type: ignore[arg-type]
-    made = state_pool(get_model(model).layer_counts(), settings, max_num_seqs=seqs, tensor_parallel_size=tp,
-                      available_bytes=gib * GIB)  # fmt: skip
+    made = state_pool(get_model(model).layer_counts(), settings, max_num_seqs=seqs,
+                      parallelism=Parallelism(tensor_parallel_size=tp), available_bytes=gib * GIB)  # fmt: skip
     assert made is not None
     return made
 
@@ -360,6 +360,8 @@ def test_fewer_requests_are_offered_where_drafting_keeps_their_states() -> None:
     [
         ({"rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32_768}}, 131_072),
         ({"rope_parameters": {"rope_type": "yarn", "factor": 2, "original_max_position_embeddings": 32_768}}, 65_536),
+        ({"rope_scaling": {"type": "linear", "factor": 4.0}}, 131_072),
+        ({"rope_scaling": {"type": "dynamic", "factor": 2.0}}, 65_536),
         ({"rope_parameters": {"rope_type": "default", "rope_theta": 1e6}}, 32_768),
         ({"rope_scaling": {"type": "yarn", "factor": "4"}}, 32_768),
         ({"rope_scaling": "yarn"}, 32_768),
@@ -452,3 +454,84 @@ def test_lists_of_small_parts() -> None:
     model = get_model("zai-org/GLM-5-FP8")
     assert model.unquantized_groups == ("embedding", "lm_head")
     assert weight_bits(model, "auto", TensorGroup.ATTENTION) < 8.1
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"image_tokens": -5}, "image_tokens"),
+        ({"ngram_parameters": -1}, "ngram_parameters"),
+        ({"extended_context": 0}, "extended_context"),
+        ({"kv_cache_quantization": "int3"}, "kv_cache_quantization"),
+        ({"group_bits": (("nonsense", 4.0),)}, "group_bits"),
+        ({"group_bits": (("attention", -4.0),)}, "group_bits"),
+    ],
+)
+def test_shapes_that_cannot_be(changes: dict[str, object], field: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        dataclasses.replace(get_model("Qwen/Qwen3-8B"), **changes)  # type: ignore[arg-type]
+    assert caught.value.field == field
+
+
+@pytest.mark.parametrize(("name", "value"), [("kv_unified", "no"), ("ngram_on_gpu", "yes"), ("offline", 2)])
+def test_switches_take_no_words(name: str, value: object) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        EngineSettings(**{name: value})  # type: ignore[arg-type]
+    assert caught.value.field == name
+
+
+# SGLang divides max_running_requests and max_mamba_cache_size by the attention ranks.
+def test_states_of_attention_ranks() -> None:
+    def ranks(number: int, **engine: object) -> MemoryPlan:
+        settings = EngineSettings(family="sglang", name="sglang", version="0.5.9", **engine)  # type: ignore[arg-type]
+        split = Parallelism(tensor_parallel_size=1, attention_data_parallel_size=number, expert_parallel=number > 1)
+        return plan_memory(get_model("Qwen/Qwen3-Next-80B-A3B-Instruct"), get_gpu("B300"), settings, split,
+                           max_model_len=8192, weight_dtype="fp8")  # fmt: skip
+
+    assert ranks(4, num_speculative_tokens=3).max_num_seqs == 12
+    assert ranks(1, num_speculative_tokens=3).max_num_seqs == 48
+    assert ranks(4, max_state_slots=400, max_num_seqs=1000).max_num_seqs == 400 // 4 // 3
+
+
+# The tower stands on the first stage of a pipeline; the others profile no image.
+def test_encoder_of_a_pipeline() -> None:
+    model = get_model("Qwen/Qwen3-VL-235B-A22B-Instruct")
+    demand = Demand(model=model, gpu=get_gpu("H200 SXM"), engine=EngineSettings(version="0.24.0"), max_model_len=8192,
+                    parallelism=Parallelism(tensor_parallel_size=2, pipeline_parallel_size=4))  # fmt: skip
+    first, *middle, _ = all_ranks(demand)  # the last one samples
+    assert middle
+    assert model.vision_tower is not None
+    assert first.activation_bytes >= encoder_bytes(model.vision_tower, 2)
+    assert all(rank.activation_bytes < encoder_bytes(model.vision_tower, 2) for rank in middle)
+
+
+# Llama-3.1-8B with two contexts of 131,072 on two GPUs of 23.6 GiB: the last stage has the head and is the fullest.
+def test_the_fullest_gpu_of_llamacpp_decides() -> None:
+    engine = EngineSettings(family="llamacpp", name="llama.cpp", version="", block_size=1, max_num_seqs=2)
+    demand = Demand(model=get_model("meta-llama/Llama-3.1-8B-Instruct"), gpu=get_gpu("RTX 4090"), engine=engine,
+                    parallelism=Parallelism(pipeline_parallel_size=2), max_model_len=131_072)  # fmt: skip
+    ranks = all_ranks(demand)
+    fullest = max(ranks, key=lambda rank: rank.weights_bytes + rank.pool_bytes)
+    verdict = judge(demand)
+    assert verdict.rank.weights_bytes == fullest.weights_bytes
+    assert verdict.outcome == "started_partly_on_cpu"
+
+
+def test_slots_that_llama_server_is_told_have_contexts_of_their_own() -> None:
+    shared = Scenario(engine="llama-server").engine_settings
+    told = Scenario(engine="llama-server", max_num_seqs=8).engine_settings
+    assert (shared.kv_unified, shared.max_num_seqs) == (True, 4)
+    assert (told.kv_unified, told.max_num_seqs, told.kv_reservation) == (False, 8, "reserve_max")
+
+
+def test_a_pool_that_is_a_sum_has_no_band() -> None:
+    engine = EngineSettings(family="llamacpp", name="llama.cpp", version="", block_size=1, max_num_seqs=1)
+    made = plan_memory(get_model("Qwen/Qwen3-8B"), get_gpu("RTX 4090"), engine, Parallelism(), max_model_len=8192)
+    assert made.kv_pool_error == 0
+
+
+def test_more_states_than_fit_are_taken_back() -> None:
+    engine = EngineSettings(family="sglang", name="sglang", version="0.5.9", max_state_slots=2)
+    made = plan_memory(get_model("Qwen/Qwen3.5-9B"), get_gpu("RTX 4090"), engine,
+                       Parallelism(tensor_parallel_size=2), max_model_len=8192)  # fmt: skip
+    assert "as many states as memory allows" in made.remedies

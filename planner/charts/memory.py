@@ -113,7 +113,8 @@ def _refused_finding(memory: MemoryPlan) -> str:
     if memory.outcome == REFUSED_DIVISION:
         return "The engine refuses this split before it takes any memory"
     if memory.kv_pool_bytes < 0:
-        return f"Weights and runtime alone need {format_number(-memory.kv_pool_bytes / GIB)} GiB too much"
+        taken = "Weights and states" if memory.state_bytes else "Weights and runtime"
+        return f"{taken} alone need {format_number(-memory.kv_pool_bytes / GIB)} GiB too much"
     return (
         f"The KV cache left over holds {memory.longest_context_tokens:,} tokens, too few for a sequence of "
         f"{memory.max_model_len:,}"

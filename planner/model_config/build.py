@@ -65,7 +65,7 @@ def model_from_config(config: dict[str, Any] | str, name: str = "") -> ModelShap
     kinds, order = _distinct(layers)
     hidden = fields.integer("hidden_size")
     limit = fields.integer("max_position_embeddings", 4096, at_most=10**9, note=True)
-    limit = max(limit, min(10**9, int(_stretched_positions(fields))))
+    limit = max(limit, min(10**9, int(_stretched_positions(fields, limit))))
     scheme, kept = read_quantization(fields)
     own_name = fields.root.get("_name_or_path")
     tables, ngrams, beside = _tables(fields, family, model_type, limit, len(layers))
@@ -271,7 +271,9 @@ def _rope_cache_elements(fields: Fields, family: Family, limit: int) -> int:
         if isinstance(partial, (int, float)) and not isinstance(partial, bool) and 0 < partial <= 1:
             width = int(width * partial)
     kind, factor = _rope_scaling(fields)
-    positions = limit * factor if kind == "linear" else _stretched_positions(fields) or limit
+    positions = limit * factor if kind == "linear" and _counts_scaled(fields) else limit
+    if kind == "yarn":
+        positions = _stretched_positions(fields, limit) or limit
     local = limit if family.window_pattern > 2 else 0  # windowed layers of Gemma 3 have a table of their own
     return int(min(positions, 10**9) + local) * width
 
@@ -287,9 +289,19 @@ def _rope_scaling(fields: Fields) -> tuple[str, float]:
     return "", 1.0
 
 
-def _stretched_positions(fields: Fields) -> float:
-    """Positions that YaRN reaches from the original ones, as engines derive the longest context; 0 without it."""
+def _counts_scaled(fields: Fields) -> bool:
+    """Whether max_position_embeddings counts the scaled positions already: Gemma 3."""
+    return fields.text_value("model_type").startswith("gemma3")
+
+
+def _stretched_positions(fields: Fields, limit: int) -> float:
+    """Positions that RoPE scaling reaches, as vLLM derives the longest context (_get_and_verify_max_len); 0 without it.
+
+    Linear and dynamic scaling multiply the positions, YaRN the original ones.
+    """
     kind, factor = _rope_scaling(fields)
+    if kind in ("linear", "dynamic"):
+        return 0.0 if _counts_scaled(fields) else limit * factor
     scaling = fields.raw("rope_scaling") or fields.raw("rope_parameters") if kind == "yarn" else {}
     original = scaling.get("original_max_position_embeddings") if isinstance(scaling, dict) else None
     return original * factor if isinstance(original, int) and 0 < original <= 10**8 else 0.0

@@ -86,7 +86,7 @@ def read_kv_cache(fields: Fields) -> str:
         if isinstance(asked, str) and asked:
             if asked.lower() in ("fp8", "float8"):
                 return "fp8"
-            fields.estimated.append(f"kv_cache_quant_algo {asked[:40]}: taken as 16 bit")
+            fields.estimated.append(f"KV cache of {asked[:40]} in quantization_config: taken as 16 bit")
             return ""
     return ""
 

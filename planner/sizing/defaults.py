@@ -85,7 +85,7 @@ def resolve(
         tokens = max(tokens, image_tokens)
     tokens = engine.max_num_batched_tokens or tokens
     if edition.family == "sglang" and engine.num_speculative_tokens:
-        seqs = SGLANG_SEQUENCES_WHEN_DRAFTING
+        seqs = max(1, SGLANG_SEQUENCES_WHEN_DRAFTING // parallelism.attention_data_parallel_size)
     if engine.max_num_seqs is not None:
         seqs = engine.max_num_seqs
     chunked = engine.enable_chunked_prefill

@@ -16,7 +16,7 @@ from planner.units import GIB, MIB, counted, format_number
 NARROWER = ("fp8", "int4_g128")
 GGUF = ("gguf_q8_0", "gguf_q4_k_m")
 HIGHEST_UTILIZATION = 0.97
-FEWER_SEQUENCES = (32, 24, 16, 12, 8, 4, 2, 1)
+FEWER_SEQUENCES = (512, 256, 128, 64, 48, 32, 24, 16, 12, 8, 4, 2, 1)
 CONTEXT_STEP = 1024
 LEAST_BATCHED_TOKENS = 512
 BUDGET_SOURCE = "vLLM gpu_worker.py: budget = share × device memory"
@@ -25,7 +25,7 @@ BUDGET_SOURCES = {
     "sglang": "SGLang server_args.py and model_runner.py: mem_fraction_static",
     "trtllm": "TensorRT-LLM: free_gpu_memory_fraction of what is free after loading",
     "tgi": "TGI flash_causal_lm.py: a share of what is free after warm-up",
-    "llamacpp": "llama.cpp: every slot's context is reserved at once",
+    "llamacpp": "llama.cpp: contexts are reserved at start",
     "generic": BUDGET_SOURCE,
 }
 STATES_SOURCE = "SGLang handle_max_mamba_cache: states 0.9 of what the cache gets, unless told"
@@ -109,6 +109,11 @@ def _pool_terms(demand: Demand, verdict: Verdict) -> tuple[str, str]:
     parts = [rank.weights_bytes, rank.activation_bytes, rank.non_torch_bytes]
     if family == "llamacpp":
         slots, length = reserved_contexts(demand.engine, verdict.resolved), demand.max_model_len
+        every = verdict.resolved.max_num_seqs
+        if demand.engine.kv_unified:
+            return "one context for all slots; windows and states for each", (
+                f"{length:,} tokens for {counted(every, 'slot')}: {_gib(rank.pool_bytes)} GiB"
+            )
         if abs(rank.pool_bytes - slots * length * rank.layout.bytes_per_token) < 1:
             return "slots × context × bytes per token", (
                 f"{slots:,} × {length:,} × {rank.layout.bytes_per_token:,.0f} B"
@@ -197,6 +202,10 @@ def remedies(demand: Demand, verdict: Verdict) -> tuple[str, ...]:
         demand, engine={"max_num_batched_tokens": demand.model.image_tokens}
     ):
         found.append(f"max_num_batched_tokens {demand.model.image_tokens:,}")
+    if demand.engine.max_state_slots is not None and _starts(demand, engine={"max_state_slots": None}):
+        found.append("as many states as memory allows")
+    if demand.engine.ngram_on_gpu and _starts(demand, engine={"ngram_on_gpu": False}):
+        found.append("n-gram tables in host memory")
     found += _fewer_drafting(demand, verdict) + _setting_remedies(demand, verdict) + _hardware_remedies(demand)
     return tuple(found[:6])
 

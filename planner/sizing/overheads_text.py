@@ -34,6 +34,7 @@ def activation_text(demand: Demand, verdict: Verdict) -> tuple[str, str]:
         stage.layers,
         resolved,
         demand.parallelism,
+        is_first=stage.is_first,
         is_last=stage.is_last,
         fp32=scheme == "fp32",
         expert_scheme=scheme,

@@ -14,15 +14,14 @@ from planner.sizing.concurrency import TypicalUse
 from planner.sizing.defaults import kv_cache_type
 from planner.sizing.edition import FREE_MEMORY_CHECK, Edition
 from planner.sizing.explain import formulas, remedies
-from planner.sizing.ranks import Demand, holds_ngrams
+from planner.sizing.ranks import Demand, Rank, holds_ngrams
 from planner.sizing.runtime import visible_memory_bytes
 from planner.sizing.sglang_states import StatePool
 from planner.sizing.verdict import REFUSED_DIVISION, Verdict, judge, logged_kv_tokens
 from planner.units import GIB, MIB, counted
 
-#: half-widths of the bands. Nineteen of twenty of the cited start-up logs lie within; of 109 further published logs of
-#: vLLM, whose settings are only partly known, seven of ten do: one command's activation peak alone differs by up to
-#: 1 GiB between a warm and a cold compile cache.
+#: half-widths of the bands, on start-up logs of vLLM: one command's activation peak alone differs by up to 1 GiB
+#: between a warm and a cold compile cache
 WEIGHTS_ERROR = 0.02
 KV_POOL_ERROR = 0.1
 KV_POOL_LEAST_ERROR_BYTES = 1.0 * GIB
@@ -163,7 +162,7 @@ def _planned(
         formulas=(*formulas(demand, verdict, tokens), *use.formulas()) if explain else (),
         notes=_notes(demand, verdict),
         weights_error=WEIGHTS_ERROR,
-        kv_pool_error=_pool_error(rank.pool_bytes),
+        kv_pool_error=_pool_error(rank, resolved.edition.family),
         block_bytes=layout.block_bytes,
         logged_kv_blocks=blocks,
         blocks_per_sequence=verdict.blocks_per_sequence,
@@ -174,16 +173,18 @@ def _planned(
     )
 
 
-def _pool_error(pool_bytes: float) -> float:
-    """Relative half-width of the band on the pool; at most the whole pool."""
-    least = KV_POOL_LEAST_ERROR_BYTES / pool_bytes if pool_bytes > 0 else 1.0
+def _pool_error(rank: Rank, family: str) -> float:
+    """Relative half-width of the band on the pool: that of what is left over, none of what is reserved by a sum."""
+    if family == "llamacpp":
+        return 0.0
+    least = KV_POOL_LEAST_ERROR_BYTES / rank.pool_bytes if rank.pool_bytes > 0 else 1.0
     return min(1.0, max(KV_POOL_ERROR, least))
 
 
 def sequences_at_once(verdict: Verdict) -> int:
     """Sequences that the scheduler may run on one rank: its limit, or what the states let run (SGLang)."""
     limit, states = verdict.resolved.max_num_seqs, verdict.rank.states
-    return limit if states is None else max(1, min(limit, states.max_sequences))
+    return min(limit, states.max_sequences) if states is not None and verdict.starts else limit
 
 
 def counts_others_as_own(edition: Edition) -> bool:
@@ -218,6 +219,8 @@ def _ngram_note(demand: Demand) -> str:
     """Where the n-gram tables stand, how large they are, and what says otherwise."""
     bits = weight_bits(demand.model, demand.weight_dtype, TensorGroup.NGRAM)
     size = f"The n-gram tables take {demand.model.ngram_parameters * bits / 8 / GIB:,.1f} GiB"
+    if not holds_ngrams(demand) and demand.gpu.unified_memory:
+        return f"{size} of a file that is mapped; what of it stays loaded takes of the memory that CPU and GPU share."
     if not holds_ngrams(demand):
         return f"{size} of host memory and none of the GPU's; the setting N-gram tables moves them to the GPUs."
     tp = demand.parallelism.tensor_parallel_size

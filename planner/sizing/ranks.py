@@ -78,6 +78,12 @@ class Rank:
     states: StatePool | None = None  # SGLang: beside the pool
 
     @property
+    def spare_bytes(self) -> float:
+        """What the budget leaves beside weights, activations, runtime and pool."""
+        used = self.weights_bytes + self.activation_bytes + self.non_torch_bytes + self.pool_bytes
+        return self.budget_bytes - used
+
+    @property
     def num_blocks(self) -> int:
         """Whole blocks that the pool holds, as the engine prints."""
         return max(0, math.floor(self.pool_bytes / self.layout.block_bytes))
@@ -308,6 +314,7 @@ def all_ranks(demand: Demand, resolved: Resolved | None = None) -> tuple[Rank, .
             stage.layers,
             resolved,
             parallelism,
+            is_first=stage.is_first,
             is_last=stage.is_last,
             fp32=fp32,
             expert_scheme=scheme.name,
@@ -354,10 +361,10 @@ def _rank(
         budget = share * max(0.0, total - SGLANG_CONTEXT_BYTES - taken)
         pool = budget - weights
         states = state_pool(
-            stage.layers,
+            _cached_layers(demand, stage),
             demand.engine,
             max_num_seqs=resolved.max_num_seqs,
-            tensor_parallel_size=demand.parallelism.tensor_parallel_size,
+            parallelism=demand.parallelism,
             available_bytes=pool,
         )
         pool -= states.total_bytes if states else 0.0
@@ -421,5 +428,5 @@ def _llamacpp_buffers(model: ModelShape, resolved: Resolved) -> float:
 
 
 def binding_rank(ranks: tuple[Rank, ...]) -> Rank:
-    """Return the rank whose pool holds the fewest blocks: all ranks use its number."""
-    return min(ranks, key=lambda rank: rank.pool_bytes / rank.layout.block_bytes)
+    """Return the rank that decides: whose pool holds the fewest blocks; where all hold as many, the fullest."""
+    return min(ranks, key=lambda rank: (round(rank.pool_bytes / rank.layout.block_bytes, 6), rank.spare_bytes))

@@ -158,6 +158,7 @@ def activation_terms(
     resolved: Resolved,
     parallelism: Parallelism,
     *,
+    is_first: bool,
     is_last: bool,
     fp32: bool,
     expert_scheme: str,
@@ -178,6 +179,8 @@ def activation_terms(
         Batch limits and edition.
     parallelism : Parallelism
         Division of the widths.
+    is_first : bool
+        Whether this stage holds the encoder.
     is_last : bool
         Whether this stage samples.
     fp32 : bool
@@ -203,12 +206,12 @@ def activation_terms(
     if is_last:
         sampler = resolved.max_num_seqs * model.vocab_size * per_logit + tokens * hidden * width
     kept = expert_workspace_bytes(layers, tokens, parallelism, expert_scheme)
-    encoder, later_stage = 0.0, parallelism.pipeline_parallel_size > 1
-    if model.vision_parameters:
+    encoder = 0.0
+    if model.vision_parameters and is_first:
         kept += tokens * hidden * width
         if model.model_type in FREE_RESOLUTION_TYPES and edition.family == "vllm" and not edition.since(LEAN_ENCODER):
             encoder = FREE_RESOLUTION_PEAK_BYTES * (_video_frame_pairs(tokens) if v0 else 1)
-        elif model.vision_tower is not None and edition.family == "vllm" and not (is_last and later_stage):
+        elif model.vision_tower is not None and edition.family == "vllm":
             encoder = encoder_bytes(model.vision_tower, parallelism.tensor_parallel_size)
     if parallelism.pipeline_parallel_size > 1 and not is_last:
         forward += 2 * tokens * hidden * width
@@ -228,13 +231,21 @@ def activation_bytes(
     resolved: Resolved,
     parallelism: Parallelism,
     *,
+    is_first: bool,
     is_last: bool,
     fp32: bool,
     expert_scheme: str,
 ) -> float:
     """Sum of `activation_terms`."""
     return activation_terms(
-        model, layers, resolved, parallelism, is_last=is_last, fp32=fp32, expert_scheme=expert_scheme
+        model,
+        layers,
+        resolved,
+        parallelism,
+        is_first=is_first,
+        is_last=is_last,
+        fp32=fp32,
+        expert_scheme=expert_scheme,
     ).total
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.engine import EngineSettings
+from planner.hardware import Parallelism
 from planner.model import Layer
 from planner.sizing.kv_layout import state_bytes
 
@@ -37,7 +38,7 @@ def state_pool(
     engine: EngineSettings,
     *,
     max_num_seqs: int,
-    tensor_parallel_size: int,
+    parallelism: Parallelism,
     available_bytes: float,
 ) -> StatePool | None:
     """Size the pool of states.
@@ -45,13 +46,13 @@ def state_pool(
     Parameters
     ----------
     layers : tuple of (Layer, int)
-        Of one stage.
+        Of one stage, those of a draft model included.
     engine : EngineSettings
         Its number of slots, whether prefixes are kept, how many tokens it drafts.
     max_num_seqs : int
-        Running requests for which drafting keeps a state per drafted token and one for the last one sampled.
-    tensor_parallel_size : int
-        Divides the states.
+        Running requests of a rank for which drafting keeps a state per drafted token and one for the last one sampled.
+    parallelism : Parallelism
+        Tensor parallelism divides the states; attention ranks share the slots that are told.
     available_bytes : float
         What the static fraction leaves beside the weights, on one GPU.
 
@@ -60,7 +61,8 @@ def state_pool(
     StatePool or None
         None when no layer keeps a state.
     """
-    slot = sum(count * state_bytes(x.mixer, tensor_parallel_size) for x, count in layers if x.mixer.is_state)
+    tp = parallelism.tensor_parallel_size
+    slot = sum(count * state_bytes(x.mixer, tp) for x, count in layers if x.mixer.is_state)
     if not slot:
         return None
     drafted = engine.num_speculative_tokens
@@ -68,7 +70,7 @@ def state_pool(
     rest = max(0.0, available_bytes - drafting)
     slots = int(rest * STATE_SHARE / (1 + STATE_SHARE) // slot)
     if engine.max_state_slots is not None:
-        slots = engine.max_state_slots
+        slots = engine.max_state_slots // parallelism.attention_data_parallel_size
     elif not engine.enable_prefix_caching and engine.max_num_seqs is not None:
         slots = engine.max_num_seqs
     each = (SLOTS_WHEN_DRAFTING if drafted else SLOTS_PER_REQUEST) if engine.enable_prefix_caching else 1
