@@ -4,8 +4,9 @@ import pandas as pd
 import pytest
 
 from planner.accuracy.memory import predict
+from planner.accuracy.memory_gpus import gpu_of
 from planner.accuracy.memory_names import find_model_key, weight_dtype_of
-from planner.accuracy.memory_rows import MemoryCase, first_integer, gpu_of, parallelism_of, read_case, version_of
+from planner.accuracy.memory_rows import MemoryCase, first_integer, parallelism_of, read_case, version_of
 from planner.catalog.model_catalog import get_model
 from planner.sizing.runtime import visible_memory_bytes
 from planner.units import GIB
