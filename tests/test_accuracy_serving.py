@@ -1,5 +1,6 @@
 """Reading published rows, scoring, and that simulated rows obey the arithmetic of their workload."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -236,6 +237,39 @@ def test_a_share_of_memory_that_holds_no_weights_was_larger():
     found = deployment_of(read_case(row | {"isl": 8192, "concurrency": 8}, is_moe=lambda name: True), {})
     assert found.memory.starts
     assert found.memory.gpu_memory_utilization > 0.87
+
+
+@pytest.mark.parametrize("arrival", ["closed", "static"])
+@pytest.mark.parametrize("tuned", [False, True])
+def test_no_run_takes_the_deployment_of_another_with_other_settings(arrival, tuned):
+    # Whatever one field changes: a run after others is deployed as it is alone.
+    base = dataclasses.replace(read_case(CLOSED), arrival=arrival, tuned_batch=tuned, year=2025.0, version=(0, 12))
+    changes = {
+        "year": 2023.0, "version": (0, 7), "engine": "sglang", "gpu": "H200 SXM",
+        "model": "meta-llama/Llama-3.1-8B-Instruct",
+        "weight_dtype": "bf16", "kv_cache_dtype": "fp8", "tensor_parallel_size": 4, "pipeline_parallel_size": 2,
+        "expert_parallel": True, "attention_data_parallel_size": 2, "concurrency": 900, "prompt_tokens": 2000.0,
+        "output_tokens": 300.0, "prompt_high": 8.0, "prompt_low": -1.0, "output_high": 9.0, "max_num_seqs": 7,
+        "max_num_batched_tokens": 9000, "gpu_memory_utilization": 0.05, "memory_share_stated": True,
+        "max_model_len": 50_000, "moe_runner_backend": "flashinfer_trtllm", "tuned_batch": not tuned,
+        "num_speculative_tokens": 3, "tokens_per_step": 2.0, "arrival": "burst", "rate_rps": 3.0, "beams": 4,
+    }  # fmt: skip
+    fields = [{name: value} for name, value in changes.items()]
+    # a share of memory that holds no weights is raised unless the row states it; drafts and their acceptance differ
+    fields += [{"gpu_memory_utilization": 0.05, "memory_share_stated": True}, {"num_speculative_tokens": 3,
+               "tokens_per_step": 3.0}]  # fmt: skip
+    cases = [base, *(dataclasses.replace(base, **changed) for changed in fields)]
+    shared: dict = {}
+    for case in [*cases, *reversed(cases)]:
+        assert _deployed(case, shared) == _deployed(case, {})
+
+
+def _deployed(case, cache):
+    try:
+        found = deployment_of(case, cache)
+    except RowSkipped as reason:
+        return str(reason)
+    return found.engine, found.memory, found.limits
 
 
 def test_kernels_of_the_experts_are_chosen_by_flag():

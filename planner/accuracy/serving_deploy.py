@@ -61,29 +61,22 @@ def deployment_of(case: ServingCase, cache: dict[Hashable, Deployment | str]) ->
     """
     high = 2.5 if case.prompt_low < 0 else max(case.prompt_high, case.output_high)
     longest = math.ceil((case.prompt_tokens + case.output_tokens) * high) + 16
-    max_tokens = case.max_num_batched_tokens or 0
+    max_model_len = case.max_model_len or longest
     key = (
+        engine_of(case),  # with the version, the limits and the drafting of the row
+        _parallelism_of(case),
         case.model,
         case.gpu,
-        case.engine,
-        case.version,
         case.weight_dtype,
         case.kv_cache_dtype,
-        case.tensor_parallel_size,
-        case.pipeline_parallel_size,
-        case.expert_parallel,
-        case.attention_data_parallel_size,
-        case.max_num_seqs,
-        max_tokens,
-        case.gpu_memory_utilization,
-        case.max_model_len or longest,
-        case.arrival == "static",
-        case.moe_runner_backend,
+        case.memory_share_stated,
+        max_model_len,
         (case.prompt_tokens, case.output_tokens) if case.tuned_batch else (),
+        (case.prompt_tokens, case.concurrency) if case.arrival == "static" else (),
     )
     if key not in cache:
         try:
-            cache[key] = _deploy(case, case.max_model_len or longest)
+            cache[key] = _deploy(case, max_model_len)
         except (PlannerError, RowSkipped) as reason:
             cache[key] = str(reason)
     found = cache[key]
@@ -179,6 +172,15 @@ def tuned_batch(case: ServingCase) -> tuple[int, int]:
     return batch, max(2048, quantum * math.ceil(tokens / quantum))
 
 
+def _parallelism_of(case: ServingCase) -> Parallelism:
+    return Parallelism(
+        tensor_parallel_size=case.tensor_parallel_size,
+        pipeline_parallel_size=case.pipeline_parallel_size,
+        expert_parallel=case.expert_parallel,
+        attention_data_parallel_size=case.attention_data_parallel_size,
+    )
+
+
 def _deploy(case: ServingCase, max_model_len: int) -> Deployment:
     model, gpu, engine = checkpoint_shape(case.model, case.weight_dtype), get_gpu(case.gpu), engine_of(case)
     if case.tuned_batch:
@@ -188,12 +190,7 @@ def _deploy(case: ServingCase, max_model_len: int) -> Deployment:
             max_num_seqs=case.max_num_seqs or batch,
             max_num_batched_tokens=case.max_num_batched_tokens or budget,
         )
-    parallelism = Parallelism(
-        tensor_parallel_size=case.tensor_parallel_size,
-        pipeline_parallel_size=case.pipeline_parallel_size,
-        expert_parallel=case.expert_parallel,
-        attention_data_parallel_size=case.attention_data_parallel_size,
-    )
+    parallelism = _parallelism_of(case)
     memory = _sized(case, engine, parallelism, max_model_len)
     limits = _limits_of(case, memory, max_model_len)
     engine = dataclasses.replace(
