@@ -40,6 +40,13 @@ def test_an_overloaded_fleet_is_priced_by_what_it_finishes():
     assert used.capacity_tokens_per_s * used.mean_fraction == pytest.approx(done.metrics.total_tokens_per_s)
 
 
+def test_replicas_kept_for_failures_are_not_counted_as_throughput():
+    done, spared = plan(SMALL), plan(SMALL.replace(spare_replicas=2))
+    assert spared.num_replicas == done.num_replicas + 2
+    assert use_of_fleet(spared).capacity_tokens_per_s == pytest.approx(use_of_fleet(done).capacity_tokens_per_s)
+    assert use_of_fleet(spared).mean_fraction == pytest.approx(use_of_fleet(done).mean_fraction)
+
+
 def test_a_peak_beyond_the_fleet_leaves_the_month_alone_when_the_mean_is_not():
     # Full throughput lies between the mean and the peak: the month is served, the peak is not.
     top = plan(RATE.replace(rate_rps=5.0)).curve.capacity_rps

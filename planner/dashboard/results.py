@@ -8,7 +8,7 @@ import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
-from planner.answer import Plan
+from planner.answer import Plan, serving_replicas
 from planner.planning import plan
 from planner.policies import PolicyOutcome
 from planner.scenario import Scenario
@@ -89,7 +89,7 @@ def timeline_finding(outcomes: tuple[PolicyOutcome, ...], field: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetUse:
-    """Throughput of the fleet with a full queue and the share of it that the mean rate uses."""
+    """Throughput with a full queue of the replicas that share the load, and the share that the mean rate uses."""
 
     capacity_tokens_per_s: float
     mean_fraction: float
@@ -99,7 +99,7 @@ def use_of_fleet(done: Plan) -> FleetUse | None:
     """How much of the fleet's throughput the mean rate uses; None when it serves nothing."""
     if done.curve is None or done.cost is None or not done.cost.requests_per_month or done.curve.capacity_rps <= 0:
         return None
-    capacity_rps = done.curve.capacity_rps * done.num_replicas
+    capacity_rps = done.curve.capacity_rps * serving_replicas(done)
     mean_rps = done.cost.requests_per_month / (done.scenario.hours_per_month * SECONDS_PER_HOUR)
     tokens = done.cost.tokens_per_request
     return FleetUse(capacity_tokens_per_s=capacity_rps * tokens, mean_fraction=min(1.0, mean_rps / capacity_rps))
