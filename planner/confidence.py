@@ -7,13 +7,11 @@ the same kind of model on any engine.
 
 from __future__ import annotations
 
-import csv
 import math
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 
-_FILE = Path(__file__).parent / "catalog" / "accuracy_summary.csv"
+from planner.catalog.tables import read_table
+
 _ENGINES = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM"}
 _MEDIAN_OF_NORMAL = 0.6744897501960817  # median of |z| for a standard normal z
 MIN_ROWS = 20
@@ -44,14 +42,6 @@ class Band:
         return 0.5 * (1 + math.erf(math.log(target / value) / sigma / math.sqrt(2)))
 
 
-@lru_cache(maxsize=1)
-def _rows() -> tuple[dict[str, str], ...]:
-    if not _FILE.exists():
-        return ()
-    with _FILE.open(newline="") as file:
-        return tuple(csv.DictReader(file))
-
-
 def band(quantity: str, *, is_moe: bool, engine_family: str) -> Band:
     """Find the error that predictions of a quantity have shown.
 
@@ -73,7 +63,7 @@ def band(quantity: str, *, is_moe: bool, engine_family: str) -> Band:
     engine = _ENGINES.get(engine_family, "")
     wanted = ((f"{family} · {engine}", "engine"), (family, "class"), ("all", "class"))
     for value, group in wanted:
-        for row in _rows():
+        for row in read_table("accuracy_summary.csv"):
             same = row["quantity"] == quantity and row["value"] == value and (row.get("group") or "class") == group
             if same and int(float(row["predicted"] or 0)) >= MIN_ROWS and row["median_pct"]:
                 return Band(

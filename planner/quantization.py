@@ -6,15 +6,12 @@ model's 16-bit type unless the scheme covers the whole file (GGUF) or the checkp
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 
+from planner.catalog.tables import read_table
 from planner.errors import InvalidInput
 from planner.model import Linear, ModelShape, TensorGroup
-
-_FILE = Path(__file__).parent / "catalog" / "quantization.csv"
 
 #: bits per cached element; q8_0 and q4_0 with the scales of GGML blocks, nvfp4 with one e4m3 scale per 16
 KV_BITS: dict[str, float] = {
@@ -107,18 +104,17 @@ class QuantizationScheme:
 
 @lru_cache(maxsize=1)
 def _schemes() -> dict[str, QuantizationScheme]:
-    with _FILE.open(encoding="utf-8", newline="") as stream:
-        return {
-            row["name"]: QuantizationScheme(
-                name=row["name"],
-                label=row["label"],
-                bits_per_weight=float(row["bits_per_weight"]),
-                kept_groups=frozenset(filter(None, row["kept_groups"].split("|"))),
-                covers_all=row["covers_all"] == "yes",
-                source=row["source"],
-            )
-            for row in csv.DictReader(stream)
-        }
+    return {
+        row["name"]: QuantizationScheme(
+            name=row["name"],
+            label=row["label"],
+            bits_per_weight=float(row["bits_per_weight"]),
+            kept_groups=frozenset(filter(None, row["kept_groups"].split("|"))),
+            covers_all=row["covers_all"] == "yes",
+            source=row["source"],
+        )
+        for row in read_table("quantization.csv")
+    }
 
 
 def weight_dtype_names() -> tuple[str, ...]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import re
 from functools import cache
-from pathlib import Path
 
 from planner.catalog.gpu_catalog import get_gpu
+from planner.catalog.tables import read_table
 from planner.engine import EngineSettings
 from planner.errors import InvalidInput
 from planner.hardware import Gpu, Parallelism
@@ -69,9 +68,8 @@ def _size_in(name: str) -> str:
 
 @cache
 def _sheets() -> tuple[tuple[re.Pattern[str], str], ...]:
-    file = Path(__file__).parent.parent / "catalog" / "device_memory.csv"
-    with file.open(encoding="utf-8", newline="") as stream:
-        return tuple((re.compile(row["pattern"], re.IGNORECASE), row["memory_gb"]) for row in csv.DictReader(stream))
+    rows = read_table("device_memory.csv")
+    return tuple((re.compile(row["pattern"], re.IGNORECASE), row["memory_gb"]) for row in rows)
 
 
 def _sheet_memory(name: str) -> str:

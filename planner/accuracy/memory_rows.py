@@ -6,15 +6,13 @@ that the engine's own defaults apply.
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import re
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 
 from planner.accuracy.memory_gpus import assumed_gpu, device_of_budget, gpu_class_in, gpu_of
 from planner.accuracy.memory_names import find_draft, shape_of, weight_dtype_of
+from planner.catalog.tables import read_table
 from planner.engine import EngineSettings
 from planner.hardware import Gpu, Parallelism
 from planner.model import ModelShape, with_state_dtype
@@ -146,13 +144,6 @@ def engine_of(row: dict[str, str], notes: str) -> EngineSettings:
     )
 
 
-@cache
-def _releases() -> tuple[tuple[str, str, str], ...]:
-    file = Path(__file__).parent.parent / "catalog" / "engine_releases.csv"
-    with file.open(encoding="utf-8", newline="") as stream:
-        return tuple((row["engine"], row["date"], row["version"]) for row in csv.DictReader(stream))
-
-
 def version_of(row: dict[str, str], family: str) -> str:
     """Version of a row; where it names none, the newest release at the date that it names, or was posted.
 
@@ -170,7 +161,8 @@ def version_of(row: dict[str, str], family: str) -> str:
     if dated is None:
         return stated
     day = dated[0] if len(dated[0]) == 10 else f"{dated[0]}-28"
-    released = [version for engine, date, version in _releases() if engine == family and date <= day]
+    releases = read_table("engine_releases.csv")
+    released = [release["version"] for release in releases if release["engine"] == family and release["date"] <= day]
     return f"{released[-1]} {stated}".strip() if released else stated
 
 

@@ -8,21 +8,19 @@ the ids of the catalog itself.
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import json
 import re
 from functools import cache
-from pathlib import Path
 
 from planner.catalog.gpu_catalog import get_gpu
 from planner.catalog.model_catalog import get_model, model_names
+from planner.catalog.tables import CATALOG, read_table
 from planner.errors import InvalidInput
 from planner.model import ModelShape
 from planner.model_config import model_from_config
 
-_TABLE = Path(__file__).parent.parent / "catalog" / "published_names.csv"
-_EXTRA_MODELS = _TABLE.with_name("benchmark_models.json")
+_EXTRA_MODELS = CATALOG / "benchmark_models.json"
 _NO_SHAPE = re.compile(
     r"(?:^|[-_ .])(?:instruct|chat|it|hf|base|pt|preview|exp|fp8|nvfp4[-_]v[0-9]|nvfp4|fp4[-_]v[0-9]|fp4|mxfp4|bf16"
     r"|fp16|awq|gptq|int4|int8|w8a8|w4a16|quantized|dynamic|kv|thinking|terminus|speciale|interactive|99\.9|99|1m"
@@ -53,8 +51,7 @@ def reduce_name(name: str) -> str:
 
 @cache
 def _published(kind: str) -> dict[str, str]:
-    with _TABLE.open(encoding="utf-8", newline="") as file:
-        return {row["published"]: row["catalog"] for row in csv.DictReader(file) if row["kind"] == kind}
+    return {row["published"]: row["catalog"] for row in read_table("published_names.csv") if row["kind"] == kind}
 
 
 @cache

@@ -7,20 +7,16 @@ attention data parallelism, how lengths were drawn), and the benchmark's own scr
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 from planner.accuracy.cells import number_of, text_of
 from planner.accuracy.names import find_engine, find_gpu, find_model, version_tuple
+from planner.catalog.tables import read_table
 from planner.errors import InvalidInput
 
-_HARNESS = Path(__file__).parent.parent / "catalog" / "harness_settings.csv"
-_DATASETS = _HARNESS.with_name("dataset_lengths.csv")
 LEAST_RATE_RPS = 1e-6
 #: tokens that a sequence gains per step with three drafts where nobody published it: an assumption
 ASSUMED_TOKENS_PER_STEP = 2.7
@@ -97,12 +93,6 @@ class ServingCase:
     tokens_per_step: float = 1.0
 
 
-@cache
-def _table(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(line for line in file if not line.startswith("#")))
-
-
 def _names(part: str, published: str) -> bool:
     """Whether a published name contains a part, or begins with it (`^`)."""
     name = published.lower()
@@ -119,7 +109,7 @@ def harness_settings(row: Mapping[str, Any], engine: str) -> dict[str, float | s
     """
     isl, users = int(number_of(row, "isl") or 0), int(number_of(row, "concurrency") or 0)
     out: dict[str, float | str] = {}
-    for line in _table(_HARNESS):
+    for line in read_table("harness_settings.csv"):
         wanted = (("source", "source"), ("model", "model"), ("gpu", "gpu"), ("weights", "weight_dtype"))
         if line["engine"] not in ("", engine):
             continue
@@ -168,7 +158,7 @@ def published_weight_dtype(row: Mapping[str, Any], model: str) -> str:
     return "bf16"
 
 
-def dataset_of(row: Mapping[str, Any]) -> dict[str, str] | None:
+def dataset_of(row: Mapping[str, Any]) -> Mapping[str, str] | None:
     """Find the dataset that a row names, with the mean lengths known of it; None when it names none.
 
     Parameters
@@ -178,12 +168,12 @@ def dataset_of(row: Mapping[str, Any]) -> dict[str, str] | None:
 
     Returns
     -------
-    dict or None
+    mapping or None
         A line of `catalog/dataset_lengths.csv`.
     """
     for column in ("notes", "model", "source"):
         text = text_of(row, column).lower()
-        for line in _table(_DATASETS):
+        for line in read_table("dataset_lengths.csv"):
             if line["keyword"] in text or line["keyword"] in re.sub(r"[ _-]", "", text):
                 return line
     return None

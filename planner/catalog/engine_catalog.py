@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import difflib
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
+from planner.catalog.tables import read_table
 from planner.engine import Batching, EngineSettings, KvReservation, OnMemoryShortage, StepOrder
 from planner.errors import InvalidInput
 
-_FILE = Path(__file__).with_name("engines.csv")
 _ENUMS: dict[str, Any] = {
     "batching": Batching,
     "kv_reservation": KvReservation,
@@ -60,11 +58,11 @@ def get_engine(name: str) -> EngineSettings:
 def _presets() -> tuple[dict[str, EngineSettings], dict[str, str]]:
     presets: dict[str, EngineSettings] = {}
     aliases: dict[str, str] = {}
-    with _FILE.open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            for alias in filter(None, row.pop("aliases").split(";")):
-                aliases[alias] = row["name"]
-            presets[row["name"]] = EngineSettings(**{key: _value(key, text) for key, text in row.items() if text})
+    for row in read_table("engines.csv"):
+        for alias in filter(None, row["aliases"].split(";")):
+            aliases[alias] = row["name"]
+        settings = {key: _value(key, text) for key, text in row.items() if text and key != "aliases"}
+        presets[row["name"]] = EngineSettings(**settings)
     return presets, aliases
 
 

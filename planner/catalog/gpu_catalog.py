@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import difflib
 import re
+from collections.abc import Mapping
 from functools import lru_cache
-from pathlib import Path
 
+from planner.catalog.tables import read_table
 from planner.errors import InvalidInput
 from planner.hardware import Gpu
 
-_FILE = Path(__file__).with_name("gpus.csv")
 _OPTIONAL = (
     "fp16_tflops",
     "fp8_tflops",
@@ -79,11 +78,10 @@ def _gpus() -> dict[str, Gpu]:
 
 @lru_cache(maxsize=1)
 def _rows() -> tuple[tuple[Gpu, tuple[str, ...]], ...]:
-    with _FILE.open(newline="", encoding="utf-8") as file:
-        return tuple((_gpu(row), tuple(filter(None, row["aliases"].split(";")))) for row in csv.DictReader(file))
+    return tuple((_gpu(row), tuple(filter(None, row["aliases"].split(";")))) for row in read_table("gpus.csv"))
 
 
-def _gpu(row: dict[str, str]) -> Gpu:
+def _gpu(row: Mapping[str, str]) -> Gpu:
     return Gpu(
         name=row["name"],
         vendor=row["vendor"],

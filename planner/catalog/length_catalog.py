@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 from functools import lru_cache
-from pathlib import Path
 
+from planner.catalog.tables import read_table
 from planner.errors import InvalidInput
-
-_FILE = Path(__file__).with_name("length_quantiles.csv")
 
 LENGTH_SET_TITLES = {
     "azure23_conv": "Azure 2023, conversation",
@@ -21,8 +18,7 @@ LENGTH_SET_TITLES = {
 
 @lru_cache(maxsize=1)
 def _columns() -> dict[str, tuple[float, ...]]:
-    with _FILE.open(newline="") as file:
-        rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
+    rows = read_table("length_quantiles.csv")
     levels = [float(row["pct"]) for row in rows]
     names = [name for name in rows[0] if name != "pct"]
     return {name: _at_equal_steps(levels, [float(row[name]) for row in rows]) for name in names}

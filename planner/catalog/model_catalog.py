@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import csv
 import difflib
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from planner.catalog.tables import read_table
 from planner.errors import InvalidInput
 from planner.model import ModelShape
 from planner.model_config import model_from_config
 from planner.model_config.vision import ESTIMATED_TOWER
 
 _FILE = Path(__file__).with_name("models.json")
-_HUB_FILE = _FILE.with_name("hub_models.csv")
 HUB_SOURCE = "figures and total of the hub, as PyPI llmfit 1.1.17 embeds them (hf_models.json, MIT licence)"
 HUB_NUMBERS = (
     "num_hidden_layers",
@@ -34,10 +34,9 @@ HUB_NUMBERS = (
 
 
 @lru_cache(maxsize=1)
-def _hub() -> dict[str, dict[str, str]]:
+def _hub() -> dict[str, Mapping[str, str]]:
     """Further models by id: the most downloaded of the hub whose figures give the published total exactly."""
-    with _HUB_FILE.open(encoding="utf-8", newline="") as stream:
-        return {row["id"]: row for row in csv.DictReader(stream)}
+    return {row["id"]: row for row in read_table("hub_models.csv")}
 
 
 @lru_cache(maxsize=1)
@@ -125,7 +124,7 @@ def _with_measured_tower(shape: ModelShape) -> ModelShape:
     return replace(shape, vision_parameters=tower, estimated_fields=others) if tower > 0 else shape
 
 
-def _hub_config(row: dict[str, str]) -> dict[str, Any]:
+def _hub_config(row: Mapping[str, str]) -> dict[str, Any]:
     config: dict[str, Any] = {name: int(row[name]) for name in HUB_NUMBERS if row[name]}
     return config | {
         "model_type": row["model_type"],

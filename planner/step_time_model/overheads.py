@@ -6,18 +6,10 @@ meaning, how it was fitted and the residual.
 
 from __future__ import annotations
 
-import csv
 import math
 from functools import cache
-from pathlib import Path
 
-_FILE = Path(__file__).parents[1] / "catalog" / "serving_overheads.csv"
-
-
-@cache
-def _rows() -> tuple[dict[str, str], ...]:
-    with _FILE.open(newline="") as file:
-        return tuple(csv.DictReader(line for line in file if not line.startswith("#")))
+from planner.catalog.tables import read_table
 
 
 @cache
@@ -42,7 +34,7 @@ def overhead(engine: str, version: str, parameter: str, architecture: str = "") 
     """
     have = version_numbers(version)
     value = math.nan
-    for row in _rows():
+    for row in read_table("serving_overheads.csv"):
         since = tuple(int(part) for part in row["version_from"].split(".") if part)
         if row["parameter"] != parameter or row["architecture"] not in ("", architecture):
             continue

@@ -7,7 +7,6 @@ its architecture, with a wider error.
 
 from __future__ import annotations
 
-import csv
 import json
 from dataclasses import dataclass, fields
 from functools import cache, lru_cache
@@ -16,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from planner.catalog.tables import read_table
 from planner.hardware import Gpu
 from planner.step_time_model import kernels
 from planner.step_time_model.kernels import Device, Floats
@@ -104,12 +104,6 @@ def _profiles() -> dict[str, Any]:
     return data
 
 
-@cache
-def _replaced() -> tuple[dict[str, str], ...]:
-    with PROFILE_FILE.with_name("serving_kernels.csv").open(encoding="utf-8", newline="") as file:
-        return tuple(csv.DictReader(line for line in file if not line.startswith("#")))
-
-
 def measured_gpu(gpu: Gpu) -> tuple[str, float]:
     """Name the GPU whose measurements stand for this one, and the error that this adds.
 
@@ -176,7 +170,7 @@ class EfficiencyProfile:
             most = {name: found[name] for name in ("bandwidth", "bandwidth_single") if name in found}
             found = found | {name: min(value, MOST_BANDWIDTH) for name, value in most.items()}
         family = self.gpu.architecture.removesuffix(" Ultra") + ("" if self.gpu.link_gb_s >= 400 else " PCIe")
-        for row in _replaced():
+        for row in read_table("serving_kernels.csv"):
             if (row["architecture"], row["engine"], row["kind"], row["dtype"]) != (family, self.engine, kind, dtype):
                 continue
             if row["backend"] not in ("", self.moe_backend):
