@@ -59,6 +59,16 @@ class AdvancedEngine:
         help="max_mamba_cache_size of hybrids, over all attention ranks; a running request holds three. "
         "Empty = as memory allows.",
     )
+    mamba_full_memory_ratio: float | None = optional_setting(
+        "msr",
+        "State memory ratio (SGLang)",
+        kind="number",
+        group="advanced",
+        minimum=0.01,
+        maximum=100.0,
+        help="mamba_full_memory_ratio of hybrids: more states let more requests run at once, fewer leave a longer "
+        "cache. Empty = 0.9.",
+    )
     state_dtype: str = setting(
         "auto",
         "sd",

@@ -355,6 +355,11 @@ def without_effect(scenario: Scenario) -> Finding | None:
     states = any(layer.mixer.is_state for layer in scenario.model_shape.layer_kinds)
     if scenario.max_state_slots is not None and not (states and scenario.engine_settings.family == "sglang"):
         idle.append("states kept (a setting of SGLang for models with states)")
+    told = scenario.max_state_slots or (not scenario.enable_prefix_caching and scenario.max_num_seqs)
+    if scenario.mamba_full_memory_ratio is not None and (
+        told or not (states and scenario.engine_settings.family == "sglang")
+    ):
+        idle.append("the memory of states to cache (of models with states in SGLang that tell no number of states)")
     if scenario.state_dtype != "auto" and (not states or scenario.engine_settings.family == "llamacpp"):
         idle.append("the type of states (of models that have some; llama.cpp keeps them in fp32)")
     if scenario.ngram_tables != "auto" and not scenario.model_shape.ngram_parameters:

@@ -84,6 +84,7 @@ class EngineSettings:
     max_loras: int = 0  # distinct adapters in one step; 0: LoRA is off, requests for an adapter are rejected
     max_lora_rank: int = 16
     max_state_slots: int | None = None  # SGLang: states of hybrids (max_mamba_cache_size); None: by memory
+    mamba_full_memory_ratio: float = 0.9  # SGLang: memory of states per memory of the cache, where slots are not told
     cache_state_prefixes: bool = False  # hybrids keep a state checkpoint per sequence for prefix reuse
     ngram_on_gpu: bool | None = None  # hashed n-gram tables: None = where the engine puts them by default
     kv_offload_gib: float = 0.0  # CPU memory that keeps evicted KV blocks, over all ranks of a replica
@@ -97,6 +98,7 @@ class EngineSettings:
         for name in ("max_num_seqs", "max_num_batched_tokens", "max_state_slots"):
             if getattr(self, name) is not None:
                 require_int(name, getattr(self, name), at_most=1_000_000)
+        require_number("mamba_full_memory_ratio", self.mamba_full_memory_ratio, above=0, at_most=1000)
         require_int("block_size", self.block_size, at_most=100_000)
         if self.max_queued_requests is not None:
             require_int("max_queued_requests", self.max_queued_requests, at_least=0)

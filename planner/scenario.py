@@ -40,7 +40,7 @@ ARRIVAL_KINDS = (*OPEN_LOOP_KINDS, "once", "closed")
 # settings that the engine takes over under their own name where the user says something
 TAKEN_OVER = (
     *("gpu_memory_utilization", "max_num_seqs", "max_num_batched_tokens", "block_size", "patience_s", "timeout_s"),
-    "max_state_slots",
+    *("max_state_slots", "mamba_full_memory_ratio"),
 )
 MAX_LORAS = {"sglang": 8}  # adapters of one batch where the user says nothing; vLLM and the others: 1
 

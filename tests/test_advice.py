@@ -41,6 +41,11 @@ def kinds(**changes):
             {"router": "prefix_affinity", "shared_prefix_tokens": 400, "num_prefix_groups": 60},
         ),
         ("without_effect", {"max_loras": 4}, {"max_loras": 4, "num_lora_adapters": 9}),
+        (
+            "without_effect",
+            {"mamba_full_memory_ratio": 0.5},
+            {"mamba_full_memory_ratio": 0.5, "model": "Qwen/Qwen3.5-9B", "engine": "sglang", "gpu": "H200 SXM"},
+        ),
     ],
 )
 def test_a_mistake_is_a_warning_exactly_when_it_is_made(kind, makes, avoids):

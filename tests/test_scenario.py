@@ -114,6 +114,7 @@ def test_advanced_settings_reach_the_engine():
         long_prefill_token_threshold=512,
         block_size=32,
         max_state_slots=40,
+        mamba_full_memory_ratio=0.5,
         kv_offload_gib=10.0,
         patience_s=3.0,
         num_lora_adapters=20,
@@ -122,7 +123,8 @@ def test_advanced_settings_reach_the_engine():
     ).engine_settings
     assert not engine.enable_chunked_prefill
     assert not engine.async_scheduling
-    assert engine.max_state_slots == 40
+    assert (engine.max_state_slots, engine.mamba_full_memory_ratio) == (40, 0.5)
+    assert Scenario().engine_settings.mamba_full_memory_ratio == 0.9  # SGLang's default
     assert (engine.long_prefill_token_threshold, engine.block_size, engine.kv_offload_gib) == (512, 32, 10.0)
     assert (engine.patience_s, engine.max_loras, engine.max_lora_rank) == (3.0, 4, 64)
     assert Scenario(output_limit_tokens=77).traffic.output_limit_tokens == 77

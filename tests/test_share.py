@@ -25,6 +25,7 @@ scenarios = st.builds(
     async_scheduling=st.sampled_from(["auto", "off"]),
     state_dtype=st.sampled_from(["auto", "bfloat16"]),
     max_state_slots=st.none() | st.integers(1, 1000),
+    mamba_full_memory_ratio=st.none() | st.floats(0.01, 100),
     block_size=st.none() | st.sampled_from([8, 16, 32]),
     kv_offload_gib=st.floats(0, 1000),
     patience_s=st.none() | st.floats(0.01, 100),

@@ -318,6 +318,9 @@ def test_states_for_drafted_tokens() -> None:
     assert pool.drafting_bytes / GIB == pytest.approx(48.75, rel=0.03)
     assert pool.max_sequences == pool.slots // 4
     assert states_of("Qwen/Qwen3.5-4B", 80.0, max_state_slots=10).slots == 10
+    # a memory of states as large as the cache's: half of what is there
+    half = states_of("Qwen/Qwen3.5-4B", 80.0, mamba_full_memory_ratio=1.0)
+    assert half.total_bytes == pytest.approx(40 * GIB, abs=half.slot_bytes)
     single = states_of("Qwen/Qwen3.5-4B", 80.0, enable_prefix_caching=False, max_num_seqs=48)
     assert (single.slots, single.max_sequences) == (48, 48)
 

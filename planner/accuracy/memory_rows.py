@@ -137,6 +137,7 @@ def engine_of(row: dict[str, str], notes: str) -> EngineSettings:
             )
         ),
         max_state_slots=flag_integer(notes, "max[-_]mamba[-_]cache[-_]size") or _state_slots_in_words(notes),
+        mamba_full_memory_ratio=flag_number(notes, "mamba[-_]full[-_]memory[-_]ratio") or 0.9,
         max_loras=flag_integer(notes, "max[-_]loras") or _slots_in_words(notes) or (1 if lora else 0),
         max_lora_rank=flag_integer(notes, "max[-_]lora[-_]rank") or 16,
         kv_offload_gib=float(flag_integer(notes, "kv[-_]offloading[-_]size") or 0),
@@ -226,6 +227,12 @@ def flag_integer(text: str, name: str) -> int | None:
     """Whole number after a flag or setting in free text."""
     found = re.search(rf"(?:{name})[= ]+(\d+)", text)
     return int(found[1]) if found else None
+
+
+def flag_number(text: str, name: str) -> float | None:
+    """Number after a flag or setting in free text."""
+    found = re.search(rf"(?:{name})[= ]+(\d+(?:\.\d+)?)", text)
+    return float(found[1]) if found else None
 
 
 def flag_text(text: str, name: str) -> str:

@@ -111,6 +111,8 @@ def relevant(name: str, s: dict[str, Any]) -> bool:
         "max_loras": bool(s["num_lora_adapters"]),
         "max_lora_rank": bool(s["num_lora_adapters"]),
         "router": s["arrivals"] in OPEN_LOOP_KINDS,
+        "max_state_slots": s["engine"].startswith("sglang") or s["max_state_slots"] is not None,
+        "mamba_full_memory_ratio": s["engine"].startswith("sglang") or s["mamba_full_memory_ratio"] is not None,
         "experts_per_token": bool(s["num_experts"]),
         "moe_intermediate_size": bool(s["num_experts"]),
     }

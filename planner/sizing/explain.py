@@ -28,7 +28,7 @@ BUDGET_SOURCES = {
     "llamacpp": "llama.cpp: contexts are reserved at start",
     "generic": BUDGET_SOURCE,
 }
-STATES_SOURCE = "SGLang handle_max_mamba_cache: states 0.9 of what the cache gets, unless told"
+STATES_SOURCE = "SGLang handle_max_mamba_cache: slots as told, or memory by mamba_full_memory_ratio"
 CACHE_SOURCE = "vLLM kv_cache_utils.py and kv_cache_interface.py"
 
 

@@ -13,7 +13,6 @@ from planner.hardware import Parallelism
 from planner.model import Layer
 from planner.sizing.kv_layout import state_bytes
 
-STATE_SHARE = 0.9  # memory of the states per memory of the cache, where nothing says their number
 SLOTS_PER_REQUEST = 3  # own, that of the matched prefix, and the one that is being kept
 SLOTS_WHEN_DRAFTING = 4  # and a spare one (a log: 42 slots serve 10 requests)
 
@@ -48,7 +47,7 @@ def state_pool(
     layers : tuple of (Layer, int)
         Of one stage, those of a draft model included.
     engine : EngineSettings
-        Its number of slots, whether prefixes are kept, how many tokens it drafts.
+        Its number of slots, or memory of states per memory of the cache; whether prefixes are kept; tokens drafted.
     max_num_seqs : int
         Running requests of a rank for which drafting keeps a state per drafted token and one for the last one sampled.
     parallelism : Parallelism
@@ -68,7 +67,8 @@ def state_pool(
     drafted = engine.num_speculative_tokens
     drafting = slot * max_num_seqs * (drafted + 1) if drafted else 0.0
     rest = max(0.0, available_bytes - drafting)
-    slots = int(rest * STATE_SHARE / (1 + STATE_SHARE) // slot)
+    ratio = engine.mamba_full_memory_ratio
+    slots = int(rest * ratio / (1 + ratio) // slot)
     if engine.max_state_slots is not None:
         slots = engine.max_state_slots // parallelism.attention_data_parallel_size
     elif not engine.enable_prefix_caching and engine.max_num_seqs is not None:

@@ -33,6 +33,9 @@ def test_fields_without_effect_are_not_shown():
     assert not relevant("num_prefix_groups", values())
     assert relevant("num_prefix_groups", values(shared_prefix_tokens=100))
     assert not relevant("router", values(arrivals="closed"))
+    assert not relevant("mamba_full_memory_ratio", values())
+    assert relevant("mamba_full_memory_ratio", values(engine="sglang"))
+    assert relevant("max_state_slots", values(max_state_slots=7))  # so that it can be taken back
 
 
 def test_settings_travel_in_the_link(open_app):
