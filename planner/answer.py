@@ -129,12 +129,11 @@ def _shortage(memory: MemoryPlan) -> str:
 def refusal_in_short(memory: MemoryPlan) -> str:
     """Why the engine does not start, in a few words; `memory.refusal` has the engine's own."""
     gpu, weights = memory.total_bytes / GIB, memory.weights_bytes / GIB
-    longest = memory.longest_context_tokens
     return {
         OOM: f"{weights:.1f} GiB of weights do not fit into {gpu:.1f} GiB",
         OOM_CAPTURE: f"weights and KV cache leave no room for {memory.cuda_graph_bytes / GIB:.1f} GiB of CUDA graphs",
         REFUSED_NO_BLOCKS: f"{_before_the_cache(memory)} leave no room for the KV cache{_shortage(memory)}",
-        REFUSED_LENGTH: f"the KV cache left over holds one sequence of {longest:,} tokens, not of "
+        REFUSED_LENGTH: f"the KV cache left over holds one sequence of {memory.held_length_tokens:,} tokens, not of "
         f"{memory.max_model_len:,}",
         REFUSED_STATES: f"{counted(memory.max_num_seqs, 'sequence')} need a state each, and there is room for "
         f"{memory.logged_kv_blocks:,}",

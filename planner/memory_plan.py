@@ -62,6 +62,7 @@ class MemoryPlan:
     typical_concurrency_paged: float  # sequences at the traffic's lengths, holding what they wrote
     typical_concurrency_reserved: float  # the same when each reserves max_model_len
     longest_context_tokens: int  # longest max_model_len with which the engine starts
+    held_length_tokens: int  # longest sequence that the pool as it stands holds; a refusal names it
     starts: bool
     refusal: str  # the engine's reason in its own terms, "" when it starts
     outcome: str  # started, refused_max_len_exceeds_kv, refused_no_cache_blocks, refused_mamba_blocks, ...

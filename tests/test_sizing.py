@@ -341,6 +341,30 @@ def test_longest_context_is_the_last_that_starts() -> None:
     assert not plan(LLAMA, gpu=gpu_that_shows(23.6, "RTX 4090"), length=longest + 16).starts
 
 
+# vLLM 0.6 (V0) profiles whole prompts of up to 32,768 tokens and chunks of 512 beyond: 30,000 tokens leave less cache
+# than 27,000 or 40,000 do.
+def test_a_refusal_names_what_the_cache_holds_now() -> None:
+    def old(length: int) -> MemoryPlan:
+        return plan(LLAMA, version="0.6.3", gpu=gpu_that_shows(23.6, "RTX 4090"), length=length)
+
+    whole, chunked = old(30_000), old(131_072)
+    for made in (whole, chunked):
+        held = int(made.kv_pool_bytes // made.block_bytes) * made.block_size
+        assert made.held_length_tokens == held < made.max_model_len
+        assert made.refusal.startswith(
+            f"The model's max seq len ({made.max_model_len}) is larger than the maximum number of tokens that can be "
+            f"stored in KV cache ({held}). Try increasing"
+        )
+    assert whole.longest_context_tokens == chunked.longest_context_tokens == chunked.held_length_tokens > 32_768
+    assert old(chunked.longest_context_tokens).starts
+    shorter = int(whole.remedies[0].removeprefix("max_model_len ").replace(",", ""))
+    assert whole.held_length_tokens < shorter < 30_000
+    assert old(shorter).starts
+    new = plan(LLAMA, gpu=gpu_that_shows(23.6, "RTX 4090"), length=131_072)
+    assert new.held_length_tokens == new.longest_context_tokens
+    assert f"the estimated maximum model length is {new.held_length_tokens}. Try increasing" in new.refusal
+
+
 @pytest.mark.parametrize("model", [LLAMA, GEMMA27, "Qwen/Qwen3.5-27B", "deepseek-ai/DeepSeek-V2-Lite"])
 def test_figures_of_a_plan_agree_with_one_another(model: str) -> None:
     made = plan(model, max_num_seqs=64)

@@ -76,7 +76,7 @@ def predicted(case: MemoryCase) -> dict[str, object]:
         "pred_cuda_graph_gib": plan.cuda_graph_bytes / GIB,
         "pred_outcome": plan.outcome,
         # engines print it only when they refuse the length; it is worth knowing before, too
-        "pred_est_max_model_len": min(plan.longest_context_tokens, case.max_model_len) or None,
+        "pred_est_max_model_len": min(plan.held_length_tokens, case.max_model_len) or None,
     }
     if case.gpu_known:
         values |= _pool_columns(plan)

@@ -116,7 +116,7 @@ def _refused_finding(memory: MemoryPlan) -> str:
         taken = "Weights and states" if memory.state_bytes else "Weights and runtime"
         return f"{taken} alone need {format_number(-memory.kv_pool_bytes / GIB)} GiB too much"
     return (
-        f"The KV cache left over holds {memory.longest_context_tokens:,} tokens, too few for a sequence of "
+        f"The KV cache left over holds {memory.held_length_tokens:,} tokens, too few for a sequence of "
         f"{memory.max_model_len:,}"
     )
 

@@ -131,7 +131,8 @@ def cannot_start(memory: MemoryPlan) -> None:
     else:
         st.markdown("**No single change of these inputs makes it start**; a larger GPU or a smaller model would.")
     if 0 < longest < memory.max_model_len:
-        st.caption(f"Longest context that starts, all else as it is: {longest:,} tokens.")
+        more = " (a shorter one also takes less for activations)" if longest > memory.held_length_tokens else ""
+        st.caption(f"Longest context that starts, all else as it is: {longest:,} tokens{more}.")
     elif not longest:
         st.caption("No context, however short, starts with all else as it is.")
 

@@ -10,7 +10,15 @@ from planner.memory_plan import Formula
 from planner.sizing.overheads_text import activation_text, graphs_text, non_torch_text
 from planner.sizing.ranks import SGLANG_CONTEXT_BYTES, Demand, reserved_contexts
 from planner.sizing.runtime import visible_memory_bytes
-from planner.sizing.verdict import OOM_CAPTURE, REFUSED_DIVISION, REFUSED_FREE_MEMORY, REFUSED_STEP, Verdict, judge
+from planner.sizing.verdict import (
+    OOM_CAPTURE,
+    REFUSED_DIVISION,
+    REFUSED_FREE_MEMORY,
+    REFUSED_STEP,
+    Verdict,
+    judge,
+    shorter_context,
+)
 from planner.units import GIB, MIB, counted, format_number
 
 NARROWER = ("fp8", "int4_g128")
@@ -189,8 +197,8 @@ def remedies(demand: Demand, verdict: Verdict) -> tuple[str, ...]:
     if verdict.starts:
         return ()
     found = []
-    longest = verdict.longest_context_tokens
-    if verdict.outcome != REFUSED_DIVISION and longest >= 256:
+    longest = shorter_context(demand, verdict) if verdict.outcome != REFUSED_DIVISION else 0
+    if longest >= 256:
         shorter = longest // CONTEXT_STEP * CONTEXT_STEP or longest
         if shorter < demand.max_model_len and _starts(demand, max_model_len=shorter):
             found.append(f"max_model_len {shorter:,}")

@@ -155,6 +155,7 @@ def _planned(
         typical_concurrency_paged=use.paged,
         typical_concurrency_reserved=use.reserved,
         longest_context_tokens=verdict.longest_context_tokens,
+        held_length_tokens=verdict.held_length_tokens,
         starts=verdict.starts,
         refusal=verdict.refusal,
         outcome=verdict.outcome,

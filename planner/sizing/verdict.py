@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from planner.engine import EngineSettings
 from planner.sizing.checks import division_error
-from planner.sizing.defaults import Resolved
+from planner.sizing.defaults import V0_CHUNKED_PREFILL_FROM_TOKENS, Resolved
 from planner.sizing.edition import FREE_MEMORY_CHECK, PIPELINE_CHECK_OF_WHOLE_MODEL, SIZE_IN_LOG
 from planner.sizing.ranks import (
     Demand,
@@ -49,6 +49,7 @@ class Verdict:
     num_blocks: int
     blocks_per_sequence: int  # as the printed concurrency counts them
     longest_context_tokens: int
+    held_length_tokens: int  # what the pool as it stands holds: the engine names it when it refuses the length
     outcome: str
     refusal: str
 
@@ -71,7 +72,7 @@ def judge(demand: Demand, *, find_longest: bool = True) -> Verdict:
     demand : Demand
         Model, GPU, engine, parallelism and lengths.
     find_longest : bool
-        Whether to search the longest context too (0 when not).
+        Whether to search the longest contexts too (0 when not).
 
     Returns
     -------
@@ -82,14 +83,16 @@ def judge(demand: Demand, *, find_longest: bool = True) -> Verdict:
     rank = binding_rank(all_ranks(demand, resolved))
     counted = rank.layout.counted_blocks(demand.max_model_len, resolved.in_flight_tokens)
     blocks = rank.num_blocks
-    longest = longest_context(demand, resolved, rank) if find_longest else 0
-    outcome, refusal = _outcome(demand, resolved, rank, blocks, longest)
+    held = held_length(demand, resolved, rank) if find_longest else 0
+    longest = longest_context(demand, resolved, rank, held) if find_longest else 0
+    outcome, refusal = _outcome(demand, resolved, rank, blocks, held)
     return Verdict(
         rank=rank,
         resolved=resolved,
         num_blocks=blocks,
         blocks_per_sequence=counted,
         longest_context_tokens=longest,
+        held_length_tokens=held,
         outcome=outcome,
         refusal=refusal,
     )
@@ -134,7 +137,7 @@ def _before_loading(demand: Demand, resolved: Resolved, rank: Rank, total: float
     return STARTED, ""
 
 
-def _outcome(demand: Demand, resolved: Resolved, rank: Rank, blocks: int, longest: int) -> tuple[str, str]:
+def _outcome(demand: Demand, resolved: Resolved, rank: Rank, blocks: int, held: int) -> tuple[str, str]:
     family = resolved.edition.family
     total = visible_memory_bytes(demand.gpu)
     outcome, reason = _before_loading(demand, resolved, rank, total)
@@ -164,12 +167,7 @@ def _outcome(demand: Demand, resolved: Resolved, rank: Rank, blocks: int, longes
         )
     fits = needed <= rank.layout.fitting_blocks(rank.pool_bytes)
     if not fits and family != "sglang":  # SGLang starts, and rejects the requests that do not fit
-        need = needed * (rank.layout.checked_block_bytes or rank.layout.block_bytes) / GIB
-        return REFUSED_LENGTH, (
-            f"To serve at least one request with the model's max seq len ({demand.max_model_len}), "
-            f"{need:.2f} GiB KV cache is needed, which is larger than the available KV cache memory "
-            f"({rank.pool_bytes / GIB:.2f} GiB). The estimated maximum model length is {longest}."
-        )
+        return REFUSED_LENGTH, _too_long(demand, resolved, rank, held)
     if rank.states is not None and not rank.states.max_sequences:
         return REFUSED_STATE_CACHE, "Hybrid (mamba/linear-attention) state cache is too small to serve any requests."
     states = rank.layout.has_states and family == "vllm" and resolved.edition.since(STATE_CHECK_SINCE)
@@ -178,6 +176,24 @@ def _outcome(demand: Demand, resolved: Resolved, rank: Rank, blocks: int, longes
             f"max_num_seqs ({resolved.max_num_seqs}) exceeds available Mamba cache blocks ({blocks})."
         )
     return _at_capture(rank, family, total)
+
+
+def _too_long(demand: Demand, resolved: Resolved, rank: Rank, held: int) -> str:
+    """In the words of vLLM (worker.py raise_if_cache_size_invalid of V0, kv_cache_utils.py of V1)."""
+    advice = "Try increasing `gpu_memory_utilization` or decreasing `max_model_len` when initializing the engine."
+    if resolved.edition.is_v0:
+        return (
+            f"The model's max seq len ({demand.max_model_len}) is larger than the maximum number of tokens that can be "
+            f"stored in KV cache ({held}). {advice}"
+        )
+    needed = checked_blocks(demand, resolved, rank, demand.max_model_len)
+    need = needed * (rank.layout.checked_block_bytes or rank.layout.block_bytes) / GIB
+    estimate = f"Based on the available memory, the estimated maximum model length is {held}. " if held else ""
+    return (
+        f"To serve at least one request with the model's max seq len ({demand.max_model_len}), "
+        f"{need:.2f} GiB KV cache is needed, which is larger than the available KV cache memory "
+        f"({rank.pool_bytes / GIB:.2f} GiB). {estimate}{advice}"
+    )
 
 
 def _before_the_cache(rank: Rank) -> str:
@@ -197,25 +213,50 @@ def _at_capture(rank: Rank, family: str, free: float) -> tuple[str, str]:
     )
 
 
-def longest_context(demand: Demand, resolved: Resolved, rank: Rank) -> int:
-    """Longest max_model_len with which the engine starts, by bisection over the block count. [tokens].
+def held_length(demand: Demand, resolved: Resolved, rank: Rank) -> int:
+    """Longest sequence for which the pool as it stands holds the blocks, by bisection. [tokens].
 
-    Where the activation peak depends on the length (prompts in one step), the pool shrinks with it.
+    Source: vLLM kv_cache_utils.py estimate_max_model_len.
     """
     if resolved.edition.family == "llamacpp":
         free = rank.budget_bytes - rank.weights_bytes - rank.activation_bytes - rank.non_torch_bytes
         return _longest(demand, lambda length: reserved_pool(demand, resolved, rank.stage, length) <= free)
-    depends = not demand.engine.enable_chunked_prefill or resolved.edition.is_v0
-    if depends:
-        return _longest(demand, lambda length: _fits_at(demand, length))
     blocks = rank.layout.fitting_blocks(rank.pool_bytes)
     return _longest(demand, lambda length: checked_blocks(demand, resolved, rank, length) <= blocks)
 
 
-def _longest(demand: Demand, fits: Callable[[int], bool]) -> int:
+def longest_context(demand: Demand, resolved: Resolved, rank: Rank, held: int) -> int:
+    """Longest max_model_len with which the engine starts. [tokens].
+
+    What the pool holds; where the activation peak depends on the length (prompts in one step), the pool shrinks with
+    it, so that each length is judged with its own.
+    """
+    if resolved.edition.family == "llamacpp":
+        return held
+    if resolved.edition.is_v0:  # longer contexts enter in chunks and may start where shorter ones do not
+        return _longest(demand, lambda length: _fits_at(demand, length), above=V0_CHUNKED_PREFILL_FROM_TOKENS)
+    if not demand.engine.enable_chunked_prefill:
+        return _longest(demand, lambda length: _fits_at(demand, length))
+    return held
+
+
+def shorter_context(demand: Demand, verdict: Verdict) -> int:
+    """Longest max_model_len below a refused one with which the engine starts. [tokens]."""
+    longest, asked = verdict.longest_context_tokens, demand.max_model_len
+    if longest < asked or verdict.outcome != REFUSED_LENGTH:
+        return longest
+    return _bisected(lambda length: _fits_at(demand, length), 0, asked)
+
+
+def _longest(demand: Demand, fits: Callable[[int], bool], above: int = 0) -> int:
+    """Bisect for the longest length that fits: among those above a bound where any of them does, else below it."""
     low, high = 0, max(demand.model.longest_context, demand.max_model_len)
-    if fits(high):
-        return high
+    if above and high > above:
+        low, high = (above, high) if fits(above + 1) else (0, above)
+    return high if fits(high) else _bisected(fits, low, high)
+
+
+def _bisected(fits: Callable[[int], bool], low: int, high: int) -> int:
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
