@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.model import STATE_DTYPES
+from planner.model import MEDIA, STATE_DTYPES
 from planner.settings import optional_setting, setting
 
 CHUNKED_PREFILL_KINDS = ("auto", "on", "off")
@@ -76,6 +76,15 @@ class AdvancedEngine:
         group="advanced",
         choices=STATE_DTYPES,
         help="Of recurrent states: mamba_ssm_cache_dtype of vLLM, mamba_ssm_dtype of SGLang.",
+    )
+    media: str = setting(
+        "auto",
+        "med",
+        "Images and video",
+        group="advanced",
+        choices=MEDIA,
+        help="What a model with a vision tower is sent. vLLM keeps memory for the largest image or video: without "
+        "video that of Qwen2.5-VL shrinks by gibibytes; text only leaves the tower out (language_model_only).",
     )
     kv_offload_gib: float = setting(
         0.0,

@@ -362,6 +362,12 @@ def without_effect(scenario: Scenario) -> Finding | None:
         idle.append("the memory of states to cache (of models with states in SGLang that tell no number of states)")
     if scenario.state_dtype != "auto" and (not states or scenario.engine_settings.family == "llamacpp"):
         idle.append("the type of states (of models that have some; llama.cpp keeps them in fp32)")
+    tower = scenario.published_shape.vision_tower
+    videos = tower is not None and tower.videos_as_images
+    if scenario.media == "none" and not scenario.published_shape.vision_parameters:
+        idle.append("text only (the model has no vision tower)")
+    if scenario.media == "images" and not (videos and scenario.engine_settings.family == "vllm"):
+        idle.append("images without video (only Qwen2-VL and 2.5-VL in vLLM keep more memory for a video)")
     if scenario.ngram_tables != "auto" and not scenario.model_shape.ngram_parameters:
         idle.append("the place of n-gram tables (the model has none)")
     if scenario.router != "round_robin" and not scenario.is_open_loop:

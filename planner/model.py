@@ -14,6 +14,7 @@ from functools import lru_cache
 from planner.errors import InvalidInput, require_choice, require_int, require_number
 
 STATE_DTYPES = ("auto", "float32", "bfloat16", "float16")
+MEDIA = ("auto", "images", "none")
 
 
 class MixerKind(StrEnum):
@@ -172,6 +173,7 @@ class VisionTower:
     patch_elements: int  # colours × frames × patch height × patch width
     most_patches: int
     learned_positions: bool = False  # one embedding per patch, kept through the forward pass
+    videos_as_images: bool = False  # each pair of a video's frames may be as large as an image; else all share a limit
 
     def __post_init__(self) -> None:
         for name in ("width", "intermediate_size", "patch_elements", "most_patches"):
@@ -275,6 +277,37 @@ class ModelShape:
     def is_moe(self) -> bool:
         """Whether any layer routes tokens to experts."""
         return any(layer.experts is not None for layer in self.layer_kinds)
+
+
+@lru_cache(maxsize=64)
+def with_media(model: ModelShape, media: str) -> ModelShape:
+    """The same model as it is loaded for what it is sent.
+
+    Parameters
+    ----------
+    model : ModelShape
+        May have a vision tower.
+    media : str
+        "auto" = all that it takes; "images" = no video (`limit_mm_per_prompt` with video 0); "none" = text only, the
+        tower is not loaded (`language_model_only`, or all limits 0).
+
+    Returns
+    -------
+    ModelShape
+        The same object where nothing changes.
+
+    Raises
+    ------
+    InvalidInput
+        For another word.
+    """
+    require_choice("media", media, MEDIA)
+    if media == "none" and model.vision_parameters:
+        known = tuple(name for name in model.estimated_fields if not name.startswith("vision"))
+        return replace(model, vision_parameters=0, vision_tower=None, image_tokens=0, estimated_fields=known)
+    if media == "images" and model.vision_tower is not None and model.vision_tower.videos_as_images:
+        return replace(model, vision_tower=replace(model.vision_tower, videos_as_images=False))
+    return model
 
 
 @lru_cache(maxsize=64)

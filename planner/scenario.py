@@ -24,7 +24,7 @@ from planner.engine import EngineSettings, KvReservation, OnMemoryShortage
 from planner.entered import custom_shape, shape_from_config
 from planner.errors import InvalidInput, require_choice
 from planner.hardware import Gpu, Parallelism
-from planner.model import ModelShape, with_state_dtype
+from planner.model import ModelShape, with_media, with_state_dtype
 from planner.quantization import kv_dtype_names, weight_dtype_names
 from planner.settings import MAX_CONFIG_TEXT as MAX_CONFIG_TEXT
 from planner.settings import check_setting, optional_setting, setting
@@ -238,10 +238,11 @@ class Scenario(AdvancedEngine):
     @property
     def model_shape(self) -> ModelShape:
         """The model as sizing and step time see it."""
-        return with_state_dtype(self._published_shape, self.state_dtype)
+        return with_media(with_state_dtype(self.published_shape, self.state_dtype), self.media)
 
     @property
-    def _published_shape(self) -> ModelShape:
+    def published_shape(self) -> ModelShape:
+        """The model as it is published, whatever the engine is told."""
         if self.model == CONFIG:
             return shape_from_config(self.model_config)
         if self.model == CUSTOM:

@@ -416,6 +416,22 @@ def test_state_dtype_of_a_flag() -> None:
     assert {x.mixer.state_element_bytes for x in read.model.layer_kinds if x.mixer.is_state} == {2}
 
 
+@pytest.mark.parametrize(
+    ("flags", "vision", "videos"),
+    [
+        ("--language-model-only", False, False),
+        ("--limit-mm-per-prompt image=0,audio=0,video=0 (text-only mode)", False, False),
+        ("""--limit-mm-per-prompt '{"image": 2, "video": 0}'""", True, False),
+        ("limit_mm_per_prompt {'image':1,'video':0}", True, False),
+        ("limit_mm_per_prompt {'image':1}, video unbound", True, True),
+    ],
+)
+def test_media_of_a_flag(flags: str, vision: bool, videos: bool) -> None:
+    model = case(model="Qwen/Qwen2.5-VL-7B-Instruct", other_flags=flags).model
+    assert (model.vision_parameters > 0) is vision
+    assert (model.vision_tower is not None and model.vision_tower.videos_as_images) is videos
+
+
 def test_adapter_slots_in_words() -> None:
     read = case(model="Qwen/Qwen3-4B", other_flags="--enable-lora, 64 adapter slots, rank 16")
     assert (read.engine.max_loras, read.engine.max_lora_rank) == (64, 16)

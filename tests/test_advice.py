@@ -46,6 +46,8 @@ def kinds(**changes):
             {"mamba_full_memory_ratio": 0.5},
             {"mamba_full_memory_ratio": 0.5, "model": "Qwen/Qwen3.5-9B", "engine": "sglang", "gpu": "H200 SXM"},
         ),
+        ("without_effect", {"media": "none"}, {"media": "none", "model": "Qwen/Qwen2.5-VL-7B-Instruct"}),
+        ("without_effect", {"media": "images"}, {"media": "images", "model": "Qwen/Qwen2.5-VL-7B-Instruct"}),
     ],
 )
 def test_a_mistake_is_a_warning_exactly_when_it_is_made(kind, makes, avoids):

@@ -24,6 +24,7 @@ scenarios = st.builds(
     chunked_prefill=st.sampled_from(["auto", "on", "off"]),
     async_scheduling=st.sampled_from(["auto", "off"]),
     state_dtype=st.sampled_from(["auto", "bfloat16"]),
+    media=st.sampled_from(["auto", "images", "none"]),
     max_state_slots=st.none() | st.integers(1, 1000),
     mamba_full_memory_ratio=st.none() | st.floats(0.01, 100),
     block_size=st.none() | st.sampled_from([8, 16, 32]),

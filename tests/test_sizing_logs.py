@@ -10,15 +10,15 @@ from planner.engine import EngineSettings
 from planner.errors import InvalidInput
 from planner.hardware import Parallelism
 from planner.memory_plan import MemoryPlan
-from planner.model import ModelShape, TensorGroup, VisionTower, with_state_dtype
+from planner.model import ModelShape, TensorGroup, VisionTower, with_media, with_state_dtype
 from planner.model_config import model_from_config
 from planner.quantization import weight_bits, weight_bytes_by_group
 from planner.scenario import Scenario
 from planner.sizing import plan_memory
 from planner.sizing.edition import Edition
 from planner.sizing.kv_layout import build_layout, state_bytes
-from planner.sizing.ranks import Demand, all_ranks
-from planner.sizing.runtime import encoder_bytes, visible_memory_bytes
+from planner.sizing.ranks import Demand, all_ranks, limits_of
+from planner.sizing.runtime import encoder_bytes, profiled_images, visible_memory_bytes
 from planner.sizing.sglang_states import StatePool, state_pool
 from planner.sizing.verdict import Verdict, judge, logged_kv_tokens
 from planner.units import GIB, MIB
@@ -383,12 +383,12 @@ def test_states_in_another_type() -> None:
     model = get_model(QWEN27)
     state = next(layer.mixer for layer in model.layer_kinds if layer.mixer.is_state)
     narrow = with_state_dtype(model, "bfloat16")
-    assert with_state_dtype(model, "auto") is model
+    assert with_state_dtype(model, "auto") == model
     assert with_state_dtype(model, "float32") == model
     other = next(layer.mixer for layer in narrow.layer_kinds if layer.mixer.is_state)
     assert state_bytes(state, 1) == 48 * 128 * 128 * 4 + 3 * 10_240 * 2
     assert state_bytes(other, 1) == 48 * 128 * 128 * 2 + 3 * 10_240 * 2
-    assert with_state_dtype(get_model("Qwen/Qwen3-8B"), "bfloat16") is get_model("Qwen/Qwen3-8B")
+    assert with_state_dtype(get_model("Qwen/Qwen3-8B"), "bfloat16") == get_model("Qwen/Qwen3-8B")
     with pytest.raises(InvalidInput) as caught:
         with_state_dtype(model, "int8")
     assert caught.value.field == "state_dtype"
@@ -404,8 +404,9 @@ def test_band_of_small_pools(gpu: str, least: float) -> None:
     assert made.kv_pool_error >= least
 
 
-# V0 profiles a video as long as the context lets it be: 32,768 tokens hold an image and one pair of frames, 128,000 six
-# pairs (a log of vLLM 0.7.4: activations of 4.06 GiB at 32,768; at 128,000 they left room for 3,040 tokens on 32 GB).
+# V0 profiles a video as long as the context lets it be: 32,768 tokens hold an image and one pair of frames, 128,000
+# seven pairs (vLLM pull 12604: "'image': 16384, 'video': 114688"); a log of vLLM 0.7.4: activations of 4.06 GiB at
+# 32,768, and at 128,000 they left room for 3,040 tokens on 32 GB.
 def test_video_of_the_first_engine() -> None:
     model, engine = get_model("Qwen/Qwen2.5-VL-3B-Instruct"), EngineSettings(version="0.7.4")
     short, long = (
@@ -415,6 +416,82 @@ def test_video_of_the_first_engine() -> None:
     assert short.activation_bytes / GIB == pytest.approx(4.06, rel=0.06)
     assert short.starts
     assert not long.starts
+
+
+# What vLLM's logs say of the profile run: "budget of 98304 tokens, 1 video items" at 128,000 in v0.8.1 and v0.8.5,
+# 114,688 in v0.23.0; "16384 tokens, 1 image items" at 2,048 in v0.9.0; 2 and 4 images in steps of 32,768 and 65,536.
+@pytest.mark.parametrize(
+    ("model", "version", "length", "step", "images"),
+    [
+        ("Qwen/Qwen2.5-VL-7B-Instruct", "0.8.1", 128_000, 2048, 98_304 // 16_384),
+        ("Qwen/Qwen2.5-VL-7B-Instruct", "0.23.0", 128_000, 2048, 114_688 // 16_384),
+        ("Qwen/Qwen2.5-VL-7B-Instruct", "0.9.0", 2048, 2048, 1),
+        ("Qwen/Qwen2.5-VL-7B-Instruct", "0.7.1", 128_000, 128_000, (16_384 + 114_688) // 16_384),
+        ("Qwen/Qwen3.6-35B-A3B", "0.19.2", 262_144, 4096, 1),
+        ("Qwen/Qwen3.6-35B-A3B", "0.19.2", 32_768, 32_768, 2),
+        ("Qwen/Qwen3.6-27B", "0.23.1", 262_144, 65_536, 4),
+    ],
+)
+def test_images_of_the_profile_run(model: str, version: str, length: int, step: int, images: int) -> None:
+    engine = EngineSettings(version=version, max_num_batched_tokens=step, max_num_seqs=256)
+    demand = Demand(model=get_model(model), gpu=get_gpu("H100 SXM"), engine=engine, max_model_len=length,
+                    parallelism=Parallelism())  # fmt: skip
+    assert profiled_images(demand.model, limits_of(demand), length) == images
+
+
+# Qwen2.5-VL-7B: v0.9.0 on an L4 (22.04 GiB) at 2,048 tokens had 1.81 GiB for the cache; v0.23.0 on 79.25 GiB at a share
+# of 0.22 and its default of 128,000 lacked 14.28 GiB.
+@pytest.mark.parametrize(
+    ("gpu", "version", "share", "length", "gib", "scatter_gib"),
+    [("L4", "0.9.0", 0.9, 2048, 1.81, 0.3), ("A100 SXM 80GB", "0.23.0", 0.22, 128_000, -14.28, 0.05 * 15)],
+)
+def test_what_the_encoder_leaves(
+    gpu: str, version: str, share: float, length: int, gib: float, scatter_gib: float
+) -> None:
+    model = get_model("Qwen/Qwen2.5-VL-7B-Instruct")
+    engine = EngineSettings(version=version, gpu_memory_utilization=share)
+    made = plan_memory(model, get_gpu(gpu), engine, Parallelism(), max_model_len=length)
+    assert made.kv_pool_bytes / GIB == pytest.approx(gib, abs=scatter_gib)  # 5 % of seven pairs of frames
+
+
+# "Model loading took": 15.627 GiB (v0.9.0 and v0.10.1), 7.16 (v0.7.4), 34.43 on each of four GPUs (v0.8.3); vLLM keeps
+# rotary tables of four times the 128,000 positions.
+@pytest.mark.parametrize(("model", "tp", "gib"), [("7B", 1, 15.627), ("3B", 1, 7.16), ("72B", 4, 34.43)])
+def test_weights_of_multimodal_positions(model: str, tp: int, gib: float) -> None:
+    shape = get_model(f"Qwen/Qwen2.5-VL-{model}-Instruct")
+    assert shape.rope_cache_elements == 4 * 128_000 * 128
+    made = plan_memory(shape, get_gpu("H200 SXM"), EngineSettings(version="0.9.0"),
+                       Parallelism(tensor_parallel_size=tp), max_model_len=8192)  # fmt: skip
+    assert made.weights_bytes / GIB == pytest.approx(gib, rel=0.007)
+
+
+def test_a_shorter_video_starts() -> None:
+    model, gpu, engine = get_model("Qwen/Qwen2.5-VL-7B-Instruct"), get_gpu("RTX 4090"), EngineSettings(version="0.24.0")
+    made = plan_memory(model, gpu, engine, Parallelism(), max_model_len=128_000)
+    assert made.outcome == "refused_no_cache_blocks"
+    assert any("video as large as 7 images" in note for note in made.notes)
+    longest = made.longest_context_tokens
+    assert plan_memory(model, gpu, engine, Parallelism(), max_model_len=longest).starts
+    assert not plan_memory(model, gpu, engine, Parallelism(), max_model_len=longest + 16).starts
+    images = with_media(model, "images")
+    assert plan_memory(images, gpu, engine, Parallelism(), max_model_len=longest + 16).starts
+
+
+def test_what_a_model_is_sent() -> None:
+    model = get_model("Qwen/Qwen2.5-VL-7B-Instruct")
+    assert with_media(model, "auto") == model
+    text = with_media(model, "none")
+    assert (text.vision_parameters, text.vision_tower) == (0, None)
+    # the tower of 32 blocks of 1,280: 676.6 million parameters with its merger, in 16 bits
+    whole, without = (weight_bytes_by_group(shape, "auto") for shape in (model, text))
+    assert sum(whole.values()) - sum(without.values()) == 2 * model.vision_parameters
+    assert model.vision_parameters == pytest.approx(676.6e6, rel=0.001)
+    plain = get_model("Qwen/Qwen3-8B")
+    assert all(with_media(plain, media) == plain for media in ("auto", "images", "none"))
+    with pytest.raises(InvalidInput) as caught:
+        with_media(model, "audio")
+    assert caught.value.field == "media"
+    assert Scenario(model="Qwen/Qwen2.5-VL-7B-Instruct", max_model_len=8192, media="none").model_shape == text
 
 
 def hybrid_config(ignore: list[str]) -> dict[str, object]:

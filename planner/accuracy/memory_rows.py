@@ -15,7 +15,7 @@ from planner.accuracy.memory_names import find_draft, shape_of, weight_dtype_of
 from planner.catalog.tables import read_table
 from planner.engine import EngineSettings
 from planner.hardware import Gpu, Parallelism
-from planner.model import ModelShape, with_state_dtype
+from planner.model import ModelShape, with_media, with_state_dtype
 from planner.quantization import weight_bytes_by_group
 from planner.sizing.defaults import ollama_context_tokens
 from planner.sizing.runtime import visible_memory_bytes
@@ -35,6 +35,7 @@ UNIFIED_CACHE = re.compile(r"kv[-_]unified|unified KV", re.IGNORECASE)
 STATE_DTYPE = re.compile(r"mamba[-_]ssm(?:[-_]cache)?[-_]dtype[= ]+(float32|bfloat16|float16)")
 OFFLINE = re.compile(r"\bLLM\(|\bLLM class\b|\boffline inference\b")
 WITHOUT_VISION = re.compile(r"no vision|language[-_]model[-_]only|limit[-_]mm[-_]per[-_]prompt\S*\Wimage\W{1,3}0\b")
+NO_VIDEO = re.compile(r"limit[-_]mm[-_]per[-_]prompt[^;|]{0,60}?video\W{1,4}0\b")
 #: flags and words of rows that move hashed n-gram tables away from where the engine puts them
 NGRAMS_ON_HOST = re.compile(
     r"PLE\b[^;.]{0,20}(?:mmap|NVMe|\bfile\b|\bRAM\b|host)|(?<!no-)ple-offload-embedding", re.IGNORECASE
@@ -79,8 +80,9 @@ def read_case(row: dict[str, str]) -> MemoryCase:
     """
     notes = f"{row.get('other_flags', '')} {row.get('notes', '')}"
     model = shape_of(row)
-    if WITHOUT_VISION.search(notes):
-        model = dataclasses.replace(model, vision_parameters=0)
+    model = with_media(
+        model, "none" if WITHOUT_VISION.search(notes) else "images" if NO_VIDEO.search(notes) else "auto"
+    )
     states = STATE_DTYPE.search(notes)
     model = with_state_dtype(model, states[1]) if states else model
     gpu, known = gpu_of(row.get("gpu", "") or gpu_class_in(notes), row.get("gpu_mem_gib", ""))

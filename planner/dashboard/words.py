@@ -30,6 +30,7 @@ WORDS: dict[str, dict[str, str]] = {
     "chunked_prefill": {"auto": "as the engine", "on": "on", "off": "off"},
     "async_scheduling": {"auto": "as the engine", "off": "off"},
     "state_dtype": {"auto": "as the model"},
+    "media": {"auto": "all that the model takes", "images": "images, no video", "none": "text only"},
     "ngram_tables": {"auto": "as the engine", "gpu": "on the GPUs", "host": "in host memory"},
     "draft_model": {"": "none, or the model's own layers"},
     "router": {

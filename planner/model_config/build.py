@@ -22,11 +22,13 @@ from planner.model_config.fields import MAX_LAYERS, Fields, parse_config
 from planner.model_config.hybrids import hybrid_layers
 from planner.model_config.mixtures import ngram_embedding, step3p5_draft_layer
 from planner.model_config.qwen4 import checkpoint_widths, ngram_table, qwen4_draft_extras, stream_mixer
-from planner.model_config.vision import image_tokens, vision_parameters, vision_tower
+from planner.model_config.vision import QWEN3_5, image_tokens, vision_parameters, vision_tower
 
 PER_LAYER_FIELDS = ("moe_intermediate_size", "moe_topk", "num_shared_expert", "num_experts", "intermediate_size")
 DENSE_DRAFTS = ("ernie4_5_moe", "exaone_moe")  # their draft layer has no experts, as the first layer
 COPIES_IN_DRAFTS = {"deepseek_v3": 2, "deepseek_v32": 2, "step3p5": 1, "longcat_flash": 1}  # of embedding or head
+QWEN_VL = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl")
+MULTIMODAL_POSITIONS = 4  # vLLM mrope.py keeps four times the positions, for those of images and videos
 ONE_DRAFT = ("qwen3_next", "longcat_flash", "qwen4_exp_text")  # where the config does not count draft layers
 WITHOUT_DRAFTS = ("minimax_m3",)  # the config names draft layers, the checkpoint has none
 DTYPES = {"bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float32": "fp32", "float": "fp32"}
@@ -257,7 +259,8 @@ def _encoder_decoder_shape(fields: Fields, model_type: str, name: str) -> ModelS
 def _rope_cache_elements(fields: Fields, family: Family, limit: int) -> int:
     """Elements of the rotary tables that engines precompute: positions × rotary width.
 
-    Linear scaling lengthens the table by its factor, YaRN to its original length times the factor.
+    Linear scaling lengthens the table by its factor, YaRN to its original length times the factor; multimodal
+    positions of Qwen have four times as many.
     """
     if family.position_offset is not None or not fields.has("num_attention_heads"):
         return 0
@@ -268,14 +271,23 @@ def _rope_cache_elements(fields: Fields, family: Family, limit: int) -> int:
         heads, hidden = fields.integer("num_attention_heads", at_most=100_000), fields.integer("hidden_size")
         width = fields.integer("head_dim", max(1, hidden // heads), at_most=65_536)
         partial = fields.raw("partial_rotary_factor")
+        if _has_multimodal_rope(fields, QWEN3_5):
+            partial = 0.25 if partial is None else partial
         if isinstance(partial, (int, float)) and not isinstance(partial, bool) and 0 < partial <= 1:
             width = int(width * partial)
     kind, factor = _rope_scaling(fields)
     positions = limit * factor if kind == "linear" and _counts_scaled(fields) else limit
     if kind == "yarn":
         positions = _stretched_positions(fields, limit) or limit
+    if _has_multimodal_rope(fields, (*QWEN3_5, *QWEN_VL)):
+        positions *= MULTIMODAL_POSITIONS
     local = limit if family.window_pattern > 2 else 0  # windowed layers of Gemma 3 have a table of their own
     return int(min(positions, 10**9) + local) * width
+
+
+def _has_multimodal_rope(fields: Fields, types: tuple[str, ...]) -> bool:
+    outer = fields.root.get("model_type")
+    return isinstance(outer, str) and outer.lower().startswith(types)
 
 
 def _rope_scaling(fields: Fields) -> tuple[str, float]:

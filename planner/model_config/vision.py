@@ -108,6 +108,7 @@ def vision_tower(fields: Fields) -> VisionTower | None:
         patch_elements=3 * 2 * side**2,
         most_patches=QWEN_PATCHES,
         learned_positions=not outer.startswith("qwen2"),
+        videos_as_images=outer.startswith("qwen2"),
     )
 
 

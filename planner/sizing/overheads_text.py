@@ -10,10 +10,11 @@ from planner.sizing.runtime import (
     activation_terms,
     graph_terms,
     non_torch_terms,
+    profiled_images,
     sparse_workspace_bytes,
 )
 from planner.sizing.verdict import Verdict
-from planner.units import GIB
+from planner.units import GIB, counted
 
 
 def _gib(value: float) -> str:
@@ -34,6 +35,7 @@ def activation_text(demand: Demand, verdict: Verdict) -> tuple[str, str]:
         stage.layers,
         resolved,
         demand.parallelism,
+        max_model_len=demand.max_model_len,
         is_first=stage.is_first,
         is_last=stage.is_last,
         fp32=scheme == "fp32",
@@ -47,7 +49,8 @@ def activation_text(demand: Demand, verdict: Verdict) -> tuple[str, str]:
             f" of {resolved.max_num_seqs:,} × {model.vocab_size:,} × {terms.bytes_per_logit:g} B and hidden states"
         )
     if terms.encoder:
-        symbols, values = f"{symbols}, encoder", f"{values}, {_gib(terms.encoder)}"
+        images = counted(profiled_images(model, resolved, demand.max_model_len), "largest image")
+        symbols, values = f"{symbols}, encoder", f"{values}, {_gib(terms.encoder)} of {images}"
     symbols, values = f"{symbols})", f"{values})"
     if terms.kept + sparse:
         symbols, values = f"{symbols} + workspaces", f"{values} + {_gib(terms.kept + sparse)}"

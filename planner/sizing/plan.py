@@ -15,7 +15,7 @@ from planner.sizing.defaults import kv_cache_type
 from planner.sizing.edition import FREE_MEMORY_CHECK, Edition
 from planner.sizing.explain import formulas, remedies
 from planner.sizing.ranks import Demand, Rank, holds_ngrams
-from planner.sizing.runtime import visible_memory_bytes
+from planner.sizing.runtime import profiled_images, visible_memory_bytes
 from planner.sizing.sglang_states import StatePool
 from planner.sizing.verdict import REFUSED_DIVISION, Verdict, judge, logged_kv_tokens
 from planner.units import GIB, MIB, counted
@@ -237,6 +237,14 @@ def _notes(demand: Demand, verdict: Verdict) -> tuple[str, ...]:
         notes.append(f"More than {native:,} tokens need RoPE scaling (YaRN), as the model card tells.")
     if demand.model.ngram_parameters:
         notes.append(_ngram_note(demand))
+    tower, family = demand.model.vision_tower, verdict.resolved.edition.family
+    if tower is not None and tower.videos_as_images and family == "vllm":
+        images = profiled_images(demand.model, verdict.resolved, demand.max_model_len)
+        if images > 1:
+            notes.append(
+                f"The engine keeps memory for a video as large as {images} images; shorter contexts need less, and the "
+                "setting Images and video leaves it out."
+            )
     layout = verdict.rank.layout
     if layout.num_groups > 1:
         notes.append(

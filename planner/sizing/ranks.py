@@ -314,6 +314,7 @@ def all_ranks(demand: Demand, resolved: Resolved | None = None) -> tuple[Rank, .
             stage.layers,
             resolved,
             parallelism,
+            max_model_len=demand.max_model_len,
             is_first=stage.is_first,
             is_last=stage.is_last,
             fp32=fp32,

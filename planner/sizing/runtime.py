@@ -24,11 +24,8 @@ SAMPLER_BYTES_SORT = 38.4
 #: plus attention workspace. Scatter ± 5 %.
 FORWARD_WORKSPACE_BYTES = 0.14 * GIB
 V0_HIDDEN_VECTORS = 2.9
-#: encoder peak of towers with free resolution before v0.18 (Qwen-VL: one image of 65,536 patches); ± 0.4 GiB
-FREE_RESOLUTION_PEAK_BYTES = 4.1 * GIB
-FREE_RESOLUTION_TYPES = ("qwen2", "qwen3", "qwen3_moe")
-LARGEST_IMAGE_TOKENS, MOST_FRAME_PAIRS = 16_384, 8  # V0: Qwen2VLProcessingInfo, _MAX_FRAMES_PER_VIDEO = 16
-LEAN_ENCODER = (0, 18)
+PATCHES_PER_TOKEN = 4  # of images that keep their resolution: 2 × 2 patches become a token
+SEVEN_FRAME_PAIRS = (0, 11)  # 14 frames at most, and the prompt's image not counted off (16 and counted off at v0.8.5)
 #: communication and library buffers per GPU: CUDA context and cuBLAS; symmetric memory over NVLink from v0.18.
 #: Scatter ± 0.03 GiB on H100; other GPUs ± 0.1 GiB.
 BASE_BYTES = 0.13 * GIB
@@ -158,6 +155,7 @@ def activation_terms(
     resolved: Resolved,
     parallelism: Parallelism,
     *,
+    max_model_len: int,
     is_first: bool,
     is_last: bool,
     fp32: bool,
@@ -179,6 +177,8 @@ def activation_terms(
         Batch limits and edition.
     parallelism : Parallelism
         Division of the widths.
+    max_model_len : int
+        Bounds the images and the video of the profile run.
     is_first : bool
         Whether this stage holds the encoder.
     is_last : bool
@@ -209,10 +209,10 @@ def activation_terms(
     encoder = 0.0
     if model.vision_parameters and is_first:
         kept += tokens * hidden * width
-        if model.model_type in FREE_RESOLUTION_TYPES and edition.family == "vllm" and not edition.since(LEAN_ENCODER):
-            encoder = FREE_RESOLUTION_PEAK_BYTES * (_video_frame_pairs(tokens) if v0 else 1)
-        elif model.vision_tower is not None and edition.family == "vllm":
-            encoder = encoder_bytes(model.vision_tower, parallelism.tensor_parallel_size)
+        if model.vision_tower is not None and edition.family == "vllm":
+            images = profiled_images(model, resolved, max_model_len)
+            encoder = images * encoder_bytes(model.vision_tower, parallelism.tensor_parallel_size)
+            kept += images * model.vision_tower.most_patches // PATCHES_PER_TOKEN * hidden * width
     if parallelism.pipeline_parallel_size > 1 and not is_last:
         forward += 2 * tokens * hidden * width
     return ActivationTerms(
@@ -220,9 +220,43 @@ def activation_terms(
     )
 
 
-def _video_frame_pairs(tokens: int) -> int:
-    """Pairs of frames of the profile run's video, each as large as an image: what fits beside one image, 8 at most."""
-    return max(1, min(MOST_FRAME_PAIRS, (tokens - LARGEST_IMAGE_TOKENS) // LARGEST_IMAGE_TOKENS))
+def profiled_images(model: ModelShape, resolved: Resolved, max_model_len: int) -> int:
+    """Images of the largest size that vLLM's profile run puts through the encoder at once.
+
+    V1 takes the kind of item with the most tokens, as many as max_num_batched_tokens hold and max_num_seqs requests
+    of max_model_len bring, at least one. V0 takes an image and a video. A video of Qwen2-VL and 2.5-VL has pairs of
+    frames each as large as an image.
+
+    Parameters
+    ----------
+    model : ModelShape
+        With a vision tower that keeps the resolution of images.
+    resolved : Resolved
+        Batch limits and edition.
+    max_model_len : int
+        Longest sequence [tokens].
+
+    Returns
+    -------
+    int
+        Source: vLLM multimodal/encoder_budget.py (`max_items_per_batch`) and Qwen2VLProcessingInfo; logs of 98,304
+        (v0.8.1 and v0.8.5) and 114,688 (v0.23) tokens of video at 128,000, of 2 and 4 images in 32,768 and 65,536.
+    """
+    if model.vision_tower is None:
+        return 0
+    tokens, edition = resolved.max_num_batched_tokens, resolved.edition
+    largest = max(1, model.vision_tower.most_patches // PATCHES_PER_TOKEN)
+    pairs = 1
+    if model.vision_tower.videos_as_images and edition.is_v0:
+        return 1 + max(1, min(8, -(-(tokens - largest) // largest)))
+    if edition.is_v0:
+        return 1
+    if model.vision_tower.videos_as_images:
+        later = edition.since(SEVEN_FRAME_PAIRS)
+        pairs = max(1, min(7, max_model_len // largest) if later else min(8, (max_model_len - largest) // largest))
+    item = pairs * largest
+    most = resolved.max_num_seqs * max(1, max_model_len // item)
+    return pairs * max(1, min(tokens // item, most))
 
 
 def activation_bytes(
@@ -231,6 +265,7 @@ def activation_bytes(
     resolved: Resolved,
     parallelism: Parallelism,
     *,
+    max_model_len: int,
     is_first: bool,
     is_last: bool,
     fp32: bool,
@@ -242,6 +277,7 @@ def activation_bytes(
         layers,
         resolved,
         parallelism,
+        max_model_len=max_model_len,
         is_first=is_first,
         is_last=is_last,
         fp32=fp32,

@@ -228,14 +228,16 @@ def held_length(demand: Demand, resolved: Resolved, rank: Rank) -> int:
 def longest_context(demand: Demand, resolved: Resolved, rank: Rank, held: int) -> int:
     """Longest max_model_len with which the engine starts. [tokens].
 
-    What the pool holds; where the activation peak depends on the length (prompts in one step), the pool shrinks with
-    it, so that each length is judged with its own.
+    What the pool holds; where the activation peak depends on the length (prompts in one step, videos), the pool
+    shrinks with it, so that each length is judged with its own.
     """
     if resolved.edition.family == "llamacpp":
         return held
     if resolved.edition.is_v0:  # longer contexts enter in chunks and may start where shorter ones do not
         return _longest(demand, lambda length: _fits_at(demand, length), above=V0_CHUNKED_PREFILL_FROM_TOKENS)
-    if not demand.engine.enable_chunked_prefill:
+    tower = demand.model.vision_tower
+    longer_videos = tower is not None and tower.videos_as_images
+    if not demand.engine.enable_chunked_prefill or longer_videos:
         return _longest(demand, lambda length: _fits_at(demand, length))
     return held
 
