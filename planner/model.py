@@ -165,18 +165,20 @@ class Layer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VisionTower:
-    """Encoder of images at their own resolution: one image may have `most_patches` patches."""
+    """Encoder of images and videos, whose largest item has `most_patches` patches and becomes `item_tokens` tokens."""
 
     width: int
     intermediate_size: int
     gated: bool
     patch_elements: int  # colours × frames × patch height × patch width
     most_patches: int
+    item_tokens: int
     learned_positions: bool = False  # one embedding per patch, kept through the forward pass
+    divided: bool = True  # by tensor parallelism; else every GPU runs all of it
     videos_as_images: bool = False  # each pair of a video's frames may be as large as an image; else all share a limit
 
     def __post_init__(self) -> None:
-        for name in ("width", "intermediate_size", "patch_elements", "most_patches"):
+        for name in ("width", "intermediate_size", "patch_elements", "most_patches", "item_tokens"):
             require_int(name, getattr(self, name), at_most=10**8)
 
 

@@ -105,7 +105,7 @@ def test_encoder_sets_the_activation_peak(tp: int, low: float, high: float) -> N
 
 def test_a_tower_refuses_impossible_widths() -> None:
     with pytest.raises(InvalidInput) as caught:
-        VisionTower(width=0, intermediate_size=4, gated=False, patch_elements=4, most_patches=4)
+        VisionTower(width=0, intermediate_size=4, gated=False, patch_elements=4, most_patches=4, item_tokens=1)
     assert caught.value.field == "width"
 
 
@@ -147,7 +147,7 @@ def test_widths_of_one_checkpoint_stand_before_those_of_its_scheme() -> None:
     [
         ("qwen3_vl", {"hidden_size": 1152, "depth": 27, "intermediate_size": 4304, "patch_size": 16},
          VisionTower(width=1152, intermediate_size=4304, gated=False, patch_elements=1536, most_patches=65_536,
-                     learned_positions=True)),
+                     item_tokens=16_384, learned_positions=True)),
         ("mistral3", {"hidden_size": 1024}, None),
     ],
 )  # fmt: skip
@@ -465,6 +465,20 @@ def test_weights_of_multimodal_positions(model: str, tp: int, gib: float) -> Non
     assert made.weights_bytes / GIB == pytest.approx(gib, rel=0.007)
 
 
+# Gemma 4 (26B) on 32 GB with steps of 16,384: "profiled with 6 video items"; logs of v0.19.2 and v0.20.2 leave 4.0 and
+# 4.3 GiB for activations and buffers. The tower is not divided by tensor parallelism.
+def test_videos_of_gemma4() -> None:
+    model = get_model("google/gemma-4-26B-A4B-it")
+    assert model.vision_tower is not None
+    assert encoder_bytes(model.vision_tower, 2) == 32 * 70 * 9 * (2 * (3 * 4304 + 3 * 1152) + 4 * 3 * 16 * 16)
+    engine = EngineSettings(version="0.20.2", max_num_batched_tokens=16_384, max_num_seqs=2)
+    demand = Demand(model=model, gpu=get_gpu("RTX 5090"), engine=engine, max_model_len=256_000,
+                    parallelism=Parallelism(), weight_dtype="nvfp4")  # fmt: skip
+    assert profiled_images(model, limits_of(demand), 256_000) == 6
+    made = plan_memory(model, demand.gpu, engine, Parallelism(), max_model_len=256_000, weight_dtype="nvfp4")
+    assert 4.0 * 0.95 < (made.activation_bytes + made.non_torch_bytes) / GIB < 4.3 * 1.05
+
+
 def test_a_shorter_video_starts() -> None:
     model, gpu, engine = get_model("Qwen/Qwen2.5-VL-7B-Instruct"), get_gpu("RTX 4090"), EngineSettings(version="0.24.0")
     made = plan_memory(model, gpu, engine, Parallelism(), max_model_len=128_000)
@@ -475,6 +489,19 @@ def test_a_shorter_video_starts() -> None:
     assert not plan_memory(model, gpu, engine, Parallelism(), max_model_len=longest + 16).starts
     images = with_media(model, "images")
     assert plan_memory(images, gpu, engine, Parallelism(), max_model_len=longest + 16).starts
+    assert "images without video" in plan_memory(model, gpu, engine, Parallelism(), max_model_len=longest + 16).remedies
+
+
+# Qwen3.5-9B in 16 bits on an L4: tower and largest image take 2.9 GiB, and without them the engine starts.
+def test_text_alone_is_offered_where_it_starts() -> None:
+    def sized(media: str) -> MemoryPlan:
+        engine = EngineSettings(version="0.24.0", max_num_seqs=8, max_num_batched_tokens=2048)
+        model = with_media(get_model("Qwen/Qwen3.5-9B"), media)
+        return plan_memory(model, get_gpu("L4"), engine, Parallelism(), max_model_len=8192)
+
+    whole, text = sized("auto"), sized("none")
+    assert (whole.starts, text.starts) == (False, True)
+    assert "text only, without the vision tower" in whole.remedies
 
 
 def test_what_a_model_is_sent() -> None:

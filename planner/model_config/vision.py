@@ -24,6 +24,7 @@ ESTIMATED_TOWER = "vision tower: estimated"
 #: image processors of Qwen-VL: at most 16,384 merged tokens of 2 × 2 patches (max_pixels, longest_edge)
 QWEN_PATCHES = 65_536
 QWEN3_5 = ("qwen3_5", "qwen3_5_moe", "qwen4_exp", "qwen3_8_flash_next")  # one tower
+OWN_RESOLUTION = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_omni", *QWEN3_5)
 GEMMA4_IMAGE_TOKENS = 2496
 GEMMA4_SMALL_WIDTH = 768  # of the tower in the sizes that hear, too
 
@@ -71,7 +72,7 @@ def vision_parameters(fields: Fields) -> int:
 
 
 def vision_tower(fields: Fields) -> VisionTower | None:
-    """Shape of an encoder that takes images at their own resolution; None for other towers and text-only models.
+    """Shape of an encoder whose largest item is known; None for other towers and text-only models.
 
     Parameters
     ----------
@@ -81,14 +82,17 @@ def vision_tower(fields: Fields) -> VisionTower | None:
     Returns
     -------
     VisionTower or None
-        Source: the image processors and vision modules of Qwen2-VL to Qwen3.5 in Hugging Face transformers.
+        Source: the image processors and vision modules of Qwen2-VL to Qwen3.5 and Gemma 4 in Hugging Face
+        transformers; vLLM gemma4_mm.py (videos of 32 frames of 70 tokens, nine patches each, in 2,496 tokens).
     """
     outer = fields.root.get("model_type")
     outer = outer.lower() if isinstance(outer, str) else ""
     section = fields.root.get("vision_config")
     if outer in QWEN3_5 and fields.text is not fields.root:
         section = section if isinstance(section, dict) else {}
-    if not isinstance(section, dict) or not outer.startswith(("qwen2_vl", "qwen2_5_vl", "qwen3_vl", *QWEN3_5)):
+    if outer == "gemma4":
+        return _gemma4_tower(Fields(section if isinstance(section, dict) else {}))
+    if not isinstance(section, dict) or not outer.startswith(OWN_RESOLUTION):
         return None
     vision = Fields(section)
     if outer == "qwen2_vl":
@@ -107,8 +111,22 @@ def vision_tower(fields: Fields) -> VisionTower | None:
         gated=gated,
         patch_elements=3 * 2 * side**2,
         most_patches=QWEN_PATCHES,
+        item_tokens=QWEN_PATCHES // 4,
         learned_positions=not outer.startswith("qwen2"),
         videos_as_images=outer.startswith("qwen2"),
+    )
+
+
+def _gemma4_tower(vision: Fields) -> VisionTower:
+    side = vision.integer("patch_size", 16, at_most=1000)
+    return VisionTower(
+        width=vision.integer("hidden_size", 1152, at_most=10**5),
+        intermediate_size=vision.integer("intermediate_size", 4304),
+        gated=True,
+        patch_elements=3 * side**2,
+        most_patches=32 * 70 * 9,
+        item_tokens=GEMMA4_IMAGE_TOKENS,
+        divided=False,
     )
 
 

@@ -7,6 +7,7 @@ import math
 
 from planner.engine import EngineSettings
 from planner.memory_plan import Formula
+from planner.model import with_media
 from planner.sizing.overheads_text import activation_text, graphs_text, non_torch_text
 from planner.sizing.ranks import SGLANG_CONTEXT_BYTES, Demand, reserved_contexts
 from planner.sizing.runtime import visible_memory_bytes
@@ -214,8 +215,18 @@ def remedies(demand: Demand, verdict: Verdict) -> tuple[str, ...]:
         found.append("as many states as memory allows")
     if demand.engine.ngram_on_gpu and _starts(demand, engine={"ngram_on_gpu": False}):
         found.append("n-gram tables in host memory")
+    found += _media_remedies(demand)
     found += _fewer_drafting(demand, verdict) + _setting_remedies(demand, verdict) + _hardware_remedies(demand)
     return tuple(found[:6])
+
+
+def _media_remedies(demand: Demand) -> list[str]:
+    """Less for the vision tower: no video where one is profiled, else text alone."""
+    for media, words in (("images", "images without video"), ("none", "text only, without the vision tower")):
+        model = with_media(demand.model, media)
+        if model != demand.model and demand.engine.family == "vllm" and _starts(demand, model=model):
+            return [words]
+    return []
 
 
 def _fewer_drafting(demand: Demand, verdict: Verdict) -> list[str]:

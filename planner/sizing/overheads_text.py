@@ -48,12 +48,12 @@ def activation_text(demand: Demand, verdict: Verdict) -> tuple[str, str]:
         values += (
             f" of {resolved.max_num_seqs:,} × {model.vocab_size:,} × {terms.bytes_per_logit:g} B and hidden states"
         )
-    if terms.encoder:
-        images = counted(profiled_images(model, resolved, demand.max_model_len), "largest image")
-        symbols, values = f"{symbols}, encoder", f"{values}, {_gib(terms.encoder)} of {images}"
     symbols, values = f"{symbols})", f"{values})"
     if terms.kept + sparse:
         symbols, values = f"{symbols} + workspaces", f"{values} + {_gib(terms.kept + sparse)}"
+    if terms.encoder:
+        images = counted(profiled_images(model, resolved, demand.max_model_len), "largest image")
+        symbols, values = f"max({symbols}, encoder)", f"max({values}, {_gib(terms.encoder + sparse)} of {images})"
     return symbols, values
 
 

@@ -24,7 +24,6 @@ SAMPLER_BYTES_SORT = 38.4
 #: plus attention workspace. Scatter ± 5 %.
 FORWARD_WORKSPACE_BYTES = 0.14 * GIB
 V0_HIDDEN_VECTORS = 2.9
-PATCHES_PER_TOKEN = 4  # of images that keep their resolution: 2 × 2 patches become a token
 SEVEN_FRAME_PAIRS = (0, 11)  # 14 frames at most, and the prompt's image not counted off (16 and counted off at v0.8.5)
 #: communication and library buffers per GPU: CUDA context and cuBLAS; symmetric memory over NVLink from v0.18.
 #: Scatter ± 0.03 GiB on H100; other GPUs ± 0.1 GiB.
@@ -124,7 +123,10 @@ def sparse_workspace_bytes(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActivationTerms:
-    """Activation peak of the profile run on one GPU: the largest of three, and what is kept beside it. [bytes]."""
+    """Activation peak of the profile run on one GPU: the encoder's, which runs first, or the language model's. [bytes].
+
+    The encoder's has its outputs in it; `kept` stands beside forward pass and sampler.
+    """
 
     forward: float
     sampler: float
@@ -135,7 +137,7 @@ class ActivationTerms:
     @property
     def total(self) -> float:
         """The peak."""
-        return max(self.forward, self.sampler, self.encoder) + self.kept
+        return max(max(self.forward, self.sampler) + self.kept, self.encoder)
 
 
 def encoder_bytes(tower: VisionTower, tensor_parallel_size: int) -> float:
@@ -144,7 +146,7 @@ def encoder_bytes(tower: VisionTower, tensor_parallel_size: int) -> float:
     In 16 bits: the block's input, its norm and its output, learned positions, and the block's feed-forward columns
     before and after the activation, which tensor parallelism divides; the pixels of all patches stay in fp32.
     """
-    columns = (3 if tower.gated else 2) * tower.intermediate_size / tensor_parallel_size
+    columns = (3 if tower.gated else 2) * tower.intermediate_size / (tensor_parallel_size if tower.divided else 1)
     widths = (4 if tower.learned_positions else 3) * tower.width
     return tower.most_patches * (2.0 * (columns + widths) + 4.0 * tower.patch_elements)
 
@@ -211,8 +213,10 @@ def activation_terms(
         kept += tokens * hidden * width
         if model.vision_tower is not None and edition.family == "vllm":
             images = profiled_images(model, resolved, max_model_len)
+            outputs = images * model.vision_tower.item_tokens * hidden * width
+            kept += outputs
             encoder = images * encoder_bytes(model.vision_tower, parallelism.tensor_parallel_size)
-            kept += images * model.vision_tower.most_patches // PATCHES_PER_TOKEN * hidden * width
+            encoder += kept if v0 else outputs  # V0 encodes within the language model's forward pass
     if parallelism.pipeline_parallel_size > 1 and not is_last:
         forward += 2 * tokens * hidden * width
     return ActivationTerms(
@@ -245,7 +249,7 @@ def profiled_images(model: ModelShape, resolved: Resolved, max_model_len: int) -
     if model.vision_tower is None:
         return 0
     tokens, edition = resolved.max_num_batched_tokens, resolved.edition
-    largest = max(1, model.vision_tower.most_patches // PATCHES_PER_TOKEN)
+    largest = model.vision_tower.item_tokens
     pairs = 1
     if model.vision_tower.videos_as_images and edition.is_v0:
         return 1 + max(1, min(8, -(-(tokens - largest) // largest)))
