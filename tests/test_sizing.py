@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import re
 import time
 
 import pytest
@@ -331,6 +332,18 @@ def test_divisions_are_refused_in_the_engines_words(model: str, tp: int, words: 
     made = plan(model, tp=tp)
     assert not made.starts
     assert words in made.refusal
+
+
+@pytest.mark.parametrize("family", ["vllm", "sglang", "generic"])
+def test_what_stands_before_the_cache_adds_up_to_the_budget(family: str) -> None:
+    made = plan_memory(
+        get_model(QWEN7), get_gpu("RTX 4090"), EngineSettings(family=family, gpu_memory_utilization=0.5),
+        Parallelism(), max_model_len=8192, occupied_bytes=GIB,
+    )  # fmt: skip
+    assert made.outcome == "refused_no_cache_blocks"
+    remain, budget, *parts = (float(x) for x in re.findall(r"(-?[\d.]+) GiB", made.refusal))
+    assert budget - sum(parts) == pytest.approx(remain, abs=0.03)
+    assert remain == pytest.approx(made.kv_pool_bytes / GIB, abs=0.006)
 
 
 def test_longest_context_is_the_last_that_starts() -> None:

@@ -14,7 +14,7 @@ from planner.sizing.runtime import (
     sparse_workspace_bytes,
 )
 from planner.sizing.verdict import Verdict
-from planner.units import GIB, counted
+from planner.units import GIB
 
 
 def _gib(value: float) -> str:
@@ -52,8 +52,8 @@ def activation_text(demand: Demand, verdict: Verdict) -> tuple[str, str]:
     if terms.kept + sparse:
         symbols, values = f"{symbols} + workspaces", f"{values} + {_gib(terms.kept + sparse)}"
     if terms.encoder:
-        images = counted(profiled_images(model, resolved, demand.max_model_len), "largest image")
-        symbols, values = f"max({symbols}, encoder)", f"max({values}, {_gib(terms.encoder + sparse)} of {images})"
+        items = f"{profiled_images(model, resolved, demand.max_model_len):,} × the largest image or video"
+        symbols, values = f"max({symbols}, encoder)", f"max({values}, {_gib(terms.encoder + sparse)} of {items})"
     return symbols, values
 
 

@@ -163,7 +163,7 @@ def _outcome(demand: Demand, resolved: Resolved, rank: Rank, blocks: int, held: 
         return REFUSED_NO_BLOCKS, (
             "No available memory for the cache blocks: "
             f"{rank.pool_bytes / GIB:.2f} GiB remain of {rank.budget_bytes / GIB:.2f} GiB after "
-            f"{_before_the_cache(rank)}. Try increasing `gpu_memory_utilization`."
+            f"{_before_the_cache(rank, family, demand.occupied_bytes)}. Try increasing `gpu_memory_utilization`."
         )
     fits = needed <= rank.layout.fitting_blocks(rank.pool_bytes)
     if not fits and family != "sglang":  # SGLang starts, and rejects the requests that do not fit
@@ -196,9 +196,19 @@ def _too_long(demand: Demand, resolved: Resolved, rank: Rank, held: int) -> str:
     )
 
 
-def _before_the_cache(rank: Rank) -> str:
-    states = f" and {rank.states.total_bytes / GIB:.2f} GiB of states" if rank.states else ""
-    return f"{rank.weights_bytes / GIB:.2f} GiB of weights{states}"
+def _before_the_cache(rank: Rank, family: str, occupied_bytes: float) -> str:
+    """What the budget holds before the cache, in GiB: the sum and what remains are the budget."""
+    parts = [(rank.weights_bytes, "weights")]
+    if rank.states:
+        parts.append((rank.states.total_bytes, "states"))
+    if family in ("vllm", "generic"):
+        other = rank.non_torch_bytes + (rank.cuda_graph_bytes if rank.graphs_in_budget else 0.0)
+        named = "runtime and CUDA graphs" if rank.graphs_in_budget else "runtime"
+        parts += [(rank.activation_bytes, "activations"), (other, named)]
+    if family == "generic" and occupied_bytes:
+        parts.append((occupied_bytes, "other processes"))
+    *first, last = [f"{size / GIB:.2f} GiB of {name}" for size, name in parts]
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _at_capture(rank: Rank, family: str, free: float) -> tuple[str, str]:
