@@ -353,12 +353,11 @@ def without_effect(scenario: Scenario) -> Finding | None:
     if scenario.async_scheduling == "off" and scenario.engine_settings.family != "vllm":
         idle.append("async scheduling (its effect is known for vLLM's cache only)")
     states = any(layer.mixer.is_state for layer in scenario.model_shape.layer_kinds)
-    if scenario.max_state_slots is not None and not (states and scenario.engine_settings.family == "sglang"):
+    pooled = states and scenario.engine_settings.family == "sglang"  # states have a pool of their own
+    if scenario.max_state_slots is not None and not pooled:
         idle.append("states kept (a setting of SGLang for models with states)")
     told = scenario.max_state_slots or (not scenario.enable_prefix_caching and scenario.max_num_seqs)
-    if scenario.mamba_full_memory_ratio is not None and (
-        told or not (states and scenario.engine_settings.family == "sglang")
-    ):
+    if scenario.mamba_full_memory_ratio is not None and (told or not pooled):
         idle.append("the memory of states to cache (of models with states in SGLang that tell no number of states)")
     if scenario.state_dtype != "auto" and (not states or scenario.engine_settings.family == "llamacpp"):
         idle.append("the type of states (of models that have some; llama.cpp keeps them in fp32)")

@@ -11,6 +11,8 @@ from enum import StrEnum
 
 from planner.errors import require_choice, require_int, require_number
 
+MAMBA_FULL_MEMORY_RATIO = 0.9  # SGLang's default: memory of states per memory of the cache, where slots are not told
+
 
 class Batching(StrEnum):
     """When a batch may change."""
@@ -84,7 +86,7 @@ class EngineSettings:
     max_loras: int = 0  # distinct adapters in one step; 0: LoRA is off, requests for an adapter are rejected
     max_lora_rank: int = 16
     max_state_slots: int | None = None  # SGLang: states of hybrids (max_mamba_cache_size); None: by memory
-    mamba_full_memory_ratio: float = 0.9  # SGLang: memory of states per memory of the cache, where slots are not told
+    mamba_full_memory_ratio: float = MAMBA_FULL_MEMORY_RATIO
     cache_state_prefixes: bool = False  # hybrids keep a state checkpoint per sequence for prefix reuse
     ngram_on_gpu: bool | None = None  # hashed n-gram tables: None = where the engine puts them by default
     kv_offload_gib: float = 0.0  # CPU memory that keeps evicted KV blocks, over all ranks of a replica

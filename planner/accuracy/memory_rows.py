@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from planner.accuracy.memory_gpus import assumed_gpu, device_of_budget, gpu_class_in, gpu_of
 from planner.accuracy.memory_names import find_draft, shape_of, weight_dtype_of
 from planner.catalog.tables import read_table
-from planner.engine import EngineSettings
+from planner.engine import MAMBA_FULL_MEMORY_RATIO, EngineSettings
 from planner.hardware import Gpu, Parallelism
 from planner.model import ModelShape, with_media, with_state_dtype
 from planner.quantization import weight_bytes_by_group
@@ -139,7 +139,7 @@ def engine_of(row: dict[str, str], notes: str) -> EngineSettings:
             )
         ),
         max_state_slots=flag_integer(notes, "max[-_]mamba[-_]cache[-_]size") or _state_slots_in_words(notes),
-        mamba_full_memory_ratio=flag_number(notes, "mamba[-_]full[-_]memory[-_]ratio") or 0.9,
+        mamba_full_memory_ratio=flag_number(notes, "mamba[-_]full[-_]memory[-_]ratio") or MAMBA_FULL_MEMORY_RATIO,
         max_loras=flag_integer(notes, "max[-_]loras") or _slots_in_words(notes) or (1 if lora else 0),
         max_lora_rank=flag_integer(notes, "max[-_]lora[-_]rank") or 16,
         kv_offload_gib=float(flag_integer(notes, "kv[-_]offloading[-_]size") or 0),

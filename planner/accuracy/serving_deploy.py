@@ -62,9 +62,10 @@ def deployment_of(case: ServingCase, cache: dict[Hashable, Deployment | str]) ->
     high = 2.5 if case.prompt_low < 0 else max(case.prompt_high, case.output_high)
     longest = math.ceil((case.prompt_tokens + case.output_tokens) * high) + 16
     max_model_len = case.max_model_len or longest
+    engine, parallelism = engine_of(case), _parallelism_of(case)
     key = (
-        engine_of(case),  # with the version, the limits and the drafting of the row
-        _parallelism_of(case),
+        engine,  # with the version, the limits and the drafting of the row
+        parallelism,
         case.model,
         case.gpu,
         case.weight_dtype,
@@ -76,7 +77,7 @@ def deployment_of(case: ServingCase, cache: dict[Hashable, Deployment | str]) ->
     )
     if key not in cache:
         try:
-            cache[key] = _deploy(case, max_model_len)
+            cache[key] = _deploy(case, engine, parallelism, max_model_len)
         except (PlannerError, RowSkipped) as reason:
             cache[key] = str(reason)
     found = cache[key]
@@ -181,8 +182,8 @@ def _parallelism_of(case: ServingCase) -> Parallelism:
     )
 
 
-def _deploy(case: ServingCase, max_model_len: int) -> Deployment:
-    model, gpu, engine = checkpoint_shape(case.model, case.weight_dtype), get_gpu(case.gpu), engine_of(case)
+def _deploy(case: ServingCase, engine: EngineSettings, parallelism: Parallelism, max_model_len: int) -> Deployment:
+    model, gpu = checkpoint_shape(case.model, case.weight_dtype), get_gpu(case.gpu)
     if case.tuned_batch:
         batch, budget = tuned_batch(case)
         engine = dataclasses.replace(
@@ -190,7 +191,6 @@ def _deploy(case: ServingCase, max_model_len: int) -> Deployment:
             max_num_seqs=case.max_num_seqs or batch,
             max_num_batched_tokens=case.max_num_batched_tokens or budget,
         )
-    parallelism = _parallelism_of(case)
     memory = _sized(case, engine, parallelism, max_model_len)
     limits = _limits_of(case, memory, max_model_len)
     engine = dataclasses.replace(

@@ -22,12 +22,11 @@ from planner.model_config.fields import MAX_LAYERS, Fields, parse_config
 from planner.model_config.hybrids import hybrid_layers
 from planner.model_config.mixtures import ngram_embedding, step3p5_draft_layer
 from planner.model_config.qwen4 import checkpoint_widths, ngram_table, qwen4_draft_extras, stream_mixer
-from planner.model_config.vision import QWEN3_5, image_tokens, vision_parameters, vision_tower
+from planner.model_config.vision import QWEN3_5, QWEN_VL, image_tokens, vision_parameters, vision_tower
 
 PER_LAYER_FIELDS = ("moe_intermediate_size", "moe_topk", "num_shared_expert", "num_experts", "intermediate_size")
 DENSE_DRAFTS = ("ernie4_5_moe", "exaone_moe")  # their draft layer has no experts, as the first layer
 COPIES_IN_DRAFTS = {"deepseek_v3": 2, "deepseek_v32": 2, "step3p5": 1, "longcat_flash": 1}  # of embedding or head
-QWEN_VL = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl")
 MULTIMODAL_POSITIONS = 4  # vLLM mrope.py keeps four times the positions, for those of images and videos
 ONE_DRAFT = ("qwen3_next", "longcat_flash", "qwen4_exp_text")  # where the config does not count draft layers
 WITHOUT_DRAFTS = ("minimax_m3",)  # the config names draft layers, the checkpoint has none
@@ -70,6 +69,7 @@ def model_from_config(config: dict[str, Any] | str, name: str = "") -> ModelShap
     limit = max(limit, min(10**9, int(_stretched_positions(fields, limit))))
     scheme, kept = read_quantization(fields)
     own_name = fields.root.get("_name_or_path")
+    vision = vision_parameters(fields)
     tables, ngrams, beside = _tables(fields, family, model_type, limit, len(layers))
     return ModelShape(
         name=name or (own_name if isinstance(own_name, str) and own_name else model_type or "config"),
@@ -84,9 +84,9 @@ def model_from_config(config: dict[str, Any] | str, name: str = "") -> ModelShap
         ngram_parameters=ngrams,
         final_norm_parameters=_final_norm(fields, family, model_type) + beside,
         lm_head_bias=family.lm_head_bias,
-        vision_parameters=vision_parameters(fields),
+        vision_parameters=vision,
         vision_tower=vision_tower(fields),
-        image_tokens=image_tokens(fields),
+        image_tokens=image_tokens(fields) if vision else 0,
         mtp_parameters=_mtp_parameters(fields, model_type, layers),
         rope_cache_elements=_rope_cache_elements(fields, family, limit),
         native_dtype=_native_dtype(fields),
@@ -271,30 +271,28 @@ def _rope_cache_elements(fields: Fields, family: Family, limit: int) -> int:
         heads, hidden = fields.integer("num_attention_heads", at_most=100_000), fields.integer("hidden_size")
         width = fields.integer("head_dim", max(1, hidden // heads), at_most=65_536)
         partial = fields.raw("partial_rotary_factor")
-        if _has_multimodal_rope(fields, QWEN3_5):
-            partial = 0.25 if partial is None else partial
+        if partial is None and fields.outer_type.startswith(QWEN3_5):
+            partial = 0.25
         if isinstance(partial, (int, float)) and not isinstance(partial, bool) and 0 < partial <= 1:
             width = int(width * partial)
     kind, factor = _rope_scaling(fields)
     positions = limit * factor if kind == "linear" and _counts_scaled(fields) else limit
     if kind == "yarn":
         positions = _stretched_positions(fields, limit) or limit
-    if _has_multimodal_rope(fields, (*QWEN3_5, *QWEN_VL)):
+    if fields.outer_type.startswith((*QWEN3_5, *QWEN_VL)):
         positions *= MULTIMODAL_POSITIONS
     local = limit if family.window_pattern > 2 else 0  # windowed layers of Gemma 3 have a table of their own
     return int(min(positions, 10**9) + local) * width
 
 
-def _has_multimodal_rope(fields: Fields, types: tuple[str, ...]) -> bool:
-    outer = fields.root.get("model_type")
-    return isinstance(outer, str) and outer.lower().startswith(types)
+def _rope_section(fields: Fields) -> dict[str, Any]:
+    section = fields.raw("rope_scaling") or fields.raw("rope_parameters")
+    return section if isinstance(section, dict) else {}
 
 
 def _rope_scaling(fields: Fields) -> tuple[str, float]:
     """Kind and factor of RoPE scaling; "" and 1 where the config has none that means something."""
-    scaling = fields.raw("rope_scaling") or fields.raw("rope_parameters")
-    if not isinstance(scaling, dict):
-        return "", 1.0
+    scaling = _rope_section(fields)
     kind, factor = scaling.get("rope_type", scaling.get("type")), scaling.get("factor")
     if isinstance(kind, str) and isinstance(factor, (int, float)) and not isinstance(factor, bool):
         return (kind, float(factor)) if 1 <= factor <= 1000 else ("", 1.0)
@@ -314,8 +312,7 @@ def _stretched_positions(fields: Fields, limit: int) -> float:
     kind, factor = _rope_scaling(fields)
     if kind in ("linear", "dynamic"):
         return 0.0 if _counts_scaled(fields) else limit * factor
-    scaling = fields.raw("rope_scaling") or fields.raw("rope_parameters") if kind == "yarn" else {}
-    original = scaling.get("original_max_position_embeddings") if isinstance(scaling, dict) else None
+    original = _rope_section(fields).get("original_max_position_embeddings") if kind == "yarn" else None
     return original * factor if isinstance(original, int) and 0 < original <= 10**8 else 0.0
 
 

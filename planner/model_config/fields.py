@@ -101,6 +101,12 @@ class Fields:
                     return source[key]
         return None
 
+    @property
+    def outer_type(self) -> str:
+        """The model_type of the whole file, in small letters; a multimodal one differs from its language model's."""
+        given = self.root.get("model_type")
+        return given.lower() if isinstance(given, str) else ""
+
     def has(self, name: str) -> bool:
         """Whether the field is given and not null."""
         return self.raw(name) is not None

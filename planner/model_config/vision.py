@@ -24,7 +24,8 @@ ESTIMATED_TOWER = "vision tower: estimated"
 #: image processors of Qwen-VL: at most 16,384 merged tokens of 2 × 2 patches (max_pixels, longest_edge)
 QWEN_PATCHES = 65_536
 QWEN3_5 = ("qwen3_5", "qwen3_5_moe", "qwen4_exp", "qwen3_8_flash_next")  # one tower
-OWN_RESOLUTION = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_omni", *QWEN3_5)
+QWEN_VL = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl")
+OWN_RESOLUTION = (*QWEN_VL, "qwen3_omni", *QWEN3_5)
 GEMMA4_IMAGE_TOKENS = 2496
 GEMMA4_SMALL_WIDTH = 768  # of the tower in the sizes that hear, too
 
@@ -42,8 +43,7 @@ def vision_parameters(fields: Fields) -> int:
     int
         Zero for a text-only model.
     """
-    outer = fields.root.get("model_type")
-    outer = outer.lower() if isinstance(outer, str) else ""
+    outer = fields.outer_type
     hidden = fields.integer("hidden_size")
     section = fields.root.get("vision_config")
     if outer == "gemma4" and isinstance(section, dict) and section.get("hidden_size") == GEMMA4_SMALL_WIDTH:
@@ -85,8 +85,7 @@ def vision_tower(fields: Fields) -> VisionTower | None:
         Source: the image processors and vision modules of Qwen2-VL to Qwen3.5 and Gemma 4 in Hugging Face
         transformers; vLLM gemma4_mm.py (videos of 32 frames of 70 tokens, nine patches each, in 2,496 tokens).
     """
-    outer = fields.root.get("model_type")
-    outer = outer.lower() if isinstance(outer, str) else ""
+    outer = fields.outer_type
     section = fields.root.get("vision_config")
     if outer in QWEN3_5 and fields.text is not fields.root:
         section = section if isinstance(section, dict) else {}

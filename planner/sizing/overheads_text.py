@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from planner.quantization import resolve_scheme
-from planner.sizing.ranks import Demand
+from planner.sizing.ranks import Demand, activation_of
 from planner.sizing.reserved import PHYSICAL_BATCH_TOKENS
 from planner.sizing.runtime import (
     GRAPH_SIZES,
-    activation_terms,
     graph_terms,
     non_torch_terms,
     profiled_images,
@@ -29,18 +27,7 @@ def activation_text(demand: Demand, verdict: Verdict) -> tuple[str, str]:
         return "batch × (4 B × vocabulary + 24 B × hidden size)", (
             f"{batch:,} × (4 B × {model.vocab_size:,} + 24 B × {model.hidden_size:,})"
         )
-    scheme = resolve_scheme(model, demand.weight_dtype).name
-    terms = activation_terms(
-        model,
-        stage.layers,
-        resolved,
-        demand.parallelism,
-        max_model_len=demand.max_model_len,
-        is_first=stage.is_first,
-        is_last=stage.is_last,
-        fp32=scheme == "fp32",
-        expert_scheme=scheme,
-    )
+    terms = activation_of(demand, resolved, stage)
     sparse = sparse_workspace_bytes(stage.layers, demand.gpu, resolved, demand.max_model_len)
     symbols = "max(forward pass of max_num_batched_tokens, sampler over max_num_seqs rows"
     values = f"max({_gib(terms.forward)} of {resolved.max_num_batched_tokens:,} tokens, {_gib(terms.sampler)}"

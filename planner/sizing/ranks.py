@@ -18,7 +18,8 @@ from planner.sizing.kv_layout import build_layout
 from planner.sizing.reserved import PHYSICAL_BATCH_TOKENS, reserved_bytes, reserved_layout
 from planner.sizing.runtime import (
     BEFORE_HOPPER,
-    activation_bytes,
+    ActivationTerms,
+    activation_terms,
     cuda_graph_bytes,
     non_torch_bytes,
     sparse_workspace_bytes,
@@ -97,13 +98,8 @@ def limits_of(demand: Demand) -> Resolved:
         demand.parallelism,
         demand.max_model_len,
         vision_parameters=demand.model.vision_parameters,
-        image_tokens=image_in_step(demand.model),
+        image_tokens=demand.model.image_tokens,
     )
-
-
-def image_in_step(model: ModelShape) -> int:
-    """Tokens of an image that a step must hold whole; none when the model is loaded without its tower."""
-    return model.image_tokens if model.vision_parameters else 0
 
 
 def drafts_with_own_layers(demand: Demand) -> bool:
@@ -309,17 +305,7 @@ def all_ranks(demand: Demand, resolved: Resolved | None = None) -> tuple[Rank, .
             draft_mixer=draft_mixer(model) if drafting and stage.is_last else None,
             splits_windows=model.model_type in SGLANG_SPLITS_WINDOWS,
         )
-        activation = activation_bytes(
-            model,
-            stage.layers,
-            resolved,
-            parallelism,
-            max_model_len=demand.max_model_len,
-            is_first=stage.is_first,
-            is_last=stage.is_last,
-            fp32=fp32,
-            expert_scheme=scheme.name,
-        )
+        activation = activation_of(demand, resolved, stage).total
         activation += sparse_workspace_bytes(stage.layers, demand.gpu, resolved, demand.max_model_len)
         graphs = cuda_graph_bytes(
             model,
@@ -330,6 +316,22 @@ def all_ranks(demand: Demand, resolved: Resolved | None = None) -> tuple[Rank, .
         )
         ranks.append(_rank(demand, resolved, stage, layout, activation, graphs))
     return tuple(ranks)
+
+
+def activation_of(demand: Demand, resolved: Resolved, stage: Stage) -> ActivationTerms:
+    """Activation peak of a stage's profile run on one GPU, without the workspace of sparse attention. [bytes]."""
+    scheme = resolve_scheme(demand.model, demand.weight_dtype).name
+    return activation_terms(
+        demand.model,
+        stage.layers,
+        resolved,
+        demand.parallelism,
+        max_model_len=demand.max_model_len,
+        is_first=stage.is_first,
+        is_last=stage.is_last,
+        fp32=scheme == "fp32",
+        expert_scheme=scheme,
+    )
 
 
 def _cached_layers(demand: Demand, stage: Stage) -> tuple[tuple[Layer, int], ...]:

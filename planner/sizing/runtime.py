@@ -246,47 +246,26 @@ def profiled_images(model: ModelShape, resolved: Resolved, max_model_len: int) -
         Source: vLLM multimodal/encoder_budget.py (`max_items_per_batch`) and Qwen2VLProcessingInfo; logs of 98,304
         (v0.8.1 and v0.8.5) and 114,688 (v0.23) tokens of video at 128,000, of 2 and 4 images in 32,768 and 65,536.
     """
-    if model.vision_tower is None:
+    tower, edition = model.vision_tower, resolved.edition
+    if tower is None:
         return 0
-    tokens, edition = resolved.max_num_batched_tokens, resolved.edition
-    largest = model.vision_tower.item_tokens
-    pairs = 1
-    if model.vision_tower.videos_as_images and edition.is_v0:
-        return 1 + max(1, min(8, -(-(tokens - largest) // largest)))
+    video = _frame_pairs(tower, resolved, max_model_len) if tower.videos_as_images else 0
     if edition.is_v0:
-        return 1
-    if model.vision_tower.videos_as_images:
-        later = edition.since(SEVEN_FRAME_PAIRS)
-        pairs = max(1, min(7, max_model_len // largest) if later else min(8, (max_model_len - largest) // largest))
-    item = pairs * largest
+        return 1 + video
+    pairs = max(1, video)
+    item = pairs * tower.item_tokens
     most = resolved.max_num_seqs * max(1, max_model_len // item)
-    return pairs * max(1, min(tokens // item, most))
+    return pairs * max(1, min(resolved.max_num_batched_tokens // item, most))
 
 
-def activation_bytes(
-    model: ModelShape,
-    layers: tuple[tuple[Layer, int], ...],
-    resolved: Resolved,
-    parallelism: Parallelism,
-    *,
-    max_model_len: int,
-    is_first: bool,
-    is_last: bool,
-    fp32: bool,
-    expert_scheme: str,
-) -> float:
-    """Sum of `activation_terms`."""
-    return activation_terms(
-        model,
-        layers,
-        resolved,
-        parallelism,
-        max_model_len=max_model_len,
-        is_first=is_first,
-        is_last=is_last,
-        fp32=fp32,
-        expert_scheme=expert_scheme,
-    ).total
+def _frame_pairs(tower: VisionTower, resolved: Resolved, max_model_len: int) -> int:
+    """Pairs of frames of the profile run's video, each as large as an image; before v0.11 beside one image."""
+    largest = tower.item_tokens
+    if resolved.edition.is_v0:
+        return max(1, min(8, -(-(resolved.max_num_batched_tokens - largest) // largest)))
+    if resolved.edition.since(SEVEN_FRAME_PAIRS):
+        return max(1, min(7, max_model_len // largest))
+    return max(1, min(8, (max_model_len - largest) // largest))
 
 
 def _is_linked_hopper_or_later(gpu: Gpu) -> bool:

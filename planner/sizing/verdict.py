@@ -16,7 +16,6 @@ from planner.sizing.ranks import (
     Rank,
     all_ranks,
     binding_rank,
-    image_in_step,
     limits_of,
     reserved_contexts,
     reserved_pool,
@@ -121,7 +120,7 @@ def _before_loading(demand: Demand, resolved: Resolved, rank: Rank, total: float
     error = division_error(demand.model, demand.parallelism, demand.weight_dtype, edition.family)
     if error:
         return REFUSED_DIVISION, error
-    image, tokens = image_in_step(demand.model), resolved.max_num_batched_tokens
+    image, tokens = demand.model.image_tokens, resolved.max_num_batched_tokens
     if edition.family == "vllm" and not edition.is_v0 and image > tokens:
         return REFUSED_STEP, (
             f"Chunked MM input disabled but max_tokens_per_mm_item ({image}) is larger than max_num_batched_tokens "
@@ -167,7 +166,7 @@ def _outcome(demand: Demand, resolved: Resolved, rank: Rank, blocks: int, held: 
         )
     fits = needed <= rank.layout.fitting_blocks(rank.pool_bytes)
     if not fits and family != "sglang":  # SGLang starts, and rejects the requests that do not fit
-        return REFUSED_LENGTH, _too_long(demand, resolved, rank, held)
+        return REFUSED_LENGTH, _too_long(demand, resolved, rank, needed, held)
     if rank.states is not None and not rank.states.max_sequences:
         return REFUSED_STATE_CACHE, "Hybrid (mamba/linear-attention) state cache is too small to serve any requests."
     states = rank.layout.has_states and family == "vllm" and resolved.edition.since(STATE_CHECK_SINCE)
@@ -178,7 +177,7 @@ def _outcome(demand: Demand, resolved: Resolved, rank: Rank, blocks: int, held: 
     return _at_capture(rank, family, total)
 
 
-def _too_long(demand: Demand, resolved: Resolved, rank: Rank, held: int) -> str:
+def _too_long(demand: Demand, resolved: Resolved, rank: Rank, needed: int, held: int) -> str:
     """In the words of vLLM (worker.py raise_if_cache_size_invalid of V0, kv_cache_utils.py of V1)."""
     advice = "Try increasing `gpu_memory_utilization` or decreasing `max_model_len` when initializing the engine."
     if resolved.edition.is_v0:
@@ -186,7 +185,6 @@ def _too_long(demand: Demand, resolved: Resolved, rank: Rank, held: int) -> str:
             f"The model's max seq len ({demand.max_model_len}) is larger than the maximum number of tokens that can be "
             f"stored in KV cache ({held}). {advice}"
         )
-    needed = checked_blocks(demand, resolved, rank, demand.max_model_len)
     need = needed * (rank.layout.checked_block_bytes or rank.layout.block_bytes) / GIB
     estimate = f"Based on the available memory, the estimated maximum model length is {held}. " if held else ""
     return (
