@@ -66,8 +66,10 @@ def format_usd(usd: float) -> str:
 
 
 def format_percent(fraction: float) -> str:
-    """Write a fraction (0 to 1) as a percentage."""
+    """Write a fraction (0 to 1) as a percentage; one that is not zero is not written as zero."""
     if fraction is None or math.isnan(fraction):
         return "—"
     percent = 100 * fraction
+    if 0 < abs(percent) < 0.05:
+        return f"{percent:.2f} %" if abs(percent) >= 0.005 else "under 0.01 %"
     return f"{percent:.0f} %" if abs(percent) >= 10 or percent == 0 else f"{percent:.1f} %"
