@@ -24,7 +24,9 @@ SAMPLER_BYTES_SORT = 38.4
 #: plus attention workspace. Scatter ± 5 %.
 FORWARD_WORKSPACE_BYTES = 0.14 * GIB
 V0_HIDDEN_VECTORS = 2.9
-SEVEN_FRAME_PAIRS = (0, 11)  # 14 frames at most, and the prompt's image not counted off (16 and counted off at v0.8.5)
+#: from here 14 frames at most, the prompt's image not counted off (logs of v0.23); before, 16 and counted off (v0.8.5).
+#: Where between them it changed is not known: an assumption
+SEVEN_FRAME_PAIRS = (0, 11)
 #: communication and library buffers per GPU: CUDA context and cuBLAS; symmetric memory over NVLink from v0.18.
 #: Scatter ± 0.03 GiB on H100; other GPUs ± 0.1 GiB.
 BASE_BYTES = 0.13 * GIB
