@@ -1,6 +1,7 @@
 """Headroom: what hardware and settings serve this LLM to these users, and what it costs.
 
-    Scenario ─► memory ─► step time ─► simulation ─► metrics ─► cost ─► recommendation ─► charts ─► pages
+    inputs, model, catalog ─► scenario ─► workload ─► memory ─► step_time ─► simulation ─► service ─► cost ─► answer
+                                                                                     accuracy, charts ─► dashboard
 
 The library in ten lines::
 
@@ -15,11 +16,29 @@ The library in ten lines::
     for link in answer.chain:
         print(link.reason, link.gpus, link.detail)
 
-Where a change belongs: inputs in `scenario`, `model`, `hardware`, `engine`, `traffic` (facts in
-`catalog/`); memory in `sizing`; step time in `step_time` and `step_time_model`; the scheduler in
-`simulation`; statistics in `metrics`; money in `cost`; the search in `search`; the whole chain in
-`planning`; measured against published figures in `accuracy`; drawing in `charts`; pages in `dashboard`.
-A module imports only from its left in the drawing above.
+A folder is a stage, and its `__init__` is the only door: what comes in, what goes out, and the names that others may
+use. A stage imports only from its left in the drawing; `units`, `errors`, `arrays` and `tables` are the ground under
+all of them.
+
+========== =====================================================================================================
+inputs     value objects: GPU, engine settings, traffic, limits
+model      the shape of a model: layers by kind, weights by group, bits per weight
+catalog    published models, GPUs, engines, lengths, prices: data files with a source for each value
+scenario   everything that a user can set, with its link and JSON
+workload   the requests: drawn from the traffic, or replayed from a trace
+memory     what the engine's start-up log will say, and whether it starts
+step_time  milliseconds of a batch
+simulation the engine's scheduler: requests in, a record of each out
+service    latencies, load, and how many replicas the targets need
+cost       GPU-hours, hosted APIs, break-even
+answer     `plan`, its headline and reasons, our confidence, the search, the report
+accuracy   published measurements against predictions; calibration
+charts     the only stage with plotly
+dashboard  the only stage with streamlit
+========== =====================================================================================================
+
+Where a change belongs: a fact in a data file of `catalog/`; an input in `scenario/fields.py`; a rule of an engine in
+`memory/` or `simulation/`; a sentence of the answer in `answer/wording.py`; a page in `dashboard/pages/`.
 """
 
 from __future__ import annotations
@@ -29,23 +48,23 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from planner.answer import Plan as Plan
+    from planner.answer import plan as plan
+    from planner.answer import recommend as recommend
     from planner.errors import Infeasible as Infeasible
     from planner.errors import InvalidInput as InvalidInput
-    from planner.planning import plan as plan
     from planner.scenario import Scenario as Scenario
-    from planner.search import recommend as recommend
-    from planner.share import from_query as from_query
-    from planner.share import to_query as to_query
+    from planner.scenario import from_query as from_query
+    from planner.scenario import to_query as to_query
 
 _HOME = {
     "Infeasible": "planner.errors",
     "InvalidInput": "planner.errors",
     "Plan": "planner.answer",
     "Scenario": "planner.scenario",
-    "from_query": "planner.share",
-    "plan": "planner.planning",
-    "recommend": "planner.search",
-    "to_query": "planner.share",
+    "from_query": "planner.scenario",
+    "plan": "planner.answer",
+    "recommend": "planner.answer",
+    "to_query": "planner.scenario",
 }
 __all__ = sorted(_HOME)
 

@@ -20,20 +20,22 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from planner import presets
-from planner.answer import Plan
+from planner.answer import Plan, plan, plan_html, plan_text, recommend, replica_of, size
 from planner.errors import InvalidInput, PlannerError
-from planner.fleet import first
-from planner.metrics import ServingMetrics, measure
-from planner.planning import draw, plan, replica_of, size
-from planner.report import plan_html, plan_text
-from planner.saturation import Replica, capacity_rps
-from planner.scenario import Scenario
-from planner.search import recommend
-from planner.share import Decoded, from_json, from_query, is_address, to_query
-from planner.simulation.records import Requests
-from planner.simulation.seed_article import format_seed_table
-from planner.simulation.workload import read_trace, with_rate
+from planner.scenario import (
+    Decoded,
+    Scenario,
+    capacity_fraction,
+    from_json,
+    from_query,
+    is_address,
+    preset,
+    preset_names,
+    to_query,
+)
+from planner.service import Replica, ServingMetrics, capacity_rps, first_requests, measure
+from planner.simulation import format_seed_table
+from planner.workload import Requests, draw, read_trace, with_rate
 
 MAX_FILE_BYTES = 5_000_000
 MAX_ERRORS_SHOWN = 3
@@ -76,7 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     shared = _Parser(add_help=False)
     shared.add_argument("scenario", nargs="?", metavar="SCENARIO", help="JSON file, '-', or a link or query string")
-    shared.add_argument("--preset", metavar="NAME", help="start from: " + ", ".join(presets.preset_names()))
+    shared.add_argument("--preset", metavar="NAME", help="start from: " + ", ".join(preset_names()))
     shared.add_argument("--requests", type=int, metavar="N", help="how many requests are simulated")
     shared.add_argument("--seed", type=int, metavar="N", help="seed of the random draws")
     shared.add_argument("--json", action="store_true", help="write JSON")
@@ -124,7 +126,7 @@ def read_scenario(options: argparse.Namespace) -> Scenario:
         When a part of it cannot be used: the plan would answer another question. (The dashboard opens what
         is left of such a link, and says what it ignored.)
     """
-    base = presets.preset(options.preset) if options.preset else Scenario()
+    base = preset(options.preset) if options.preset else Scenario()
     decoded = Decoded(scenario=base)
     if options.scenario:
         decoded = _read(options.scenario, base)
@@ -213,7 +215,7 @@ def _trace(options: argparse.Namespace, scenario: Scenario) -> Requests | None:
     if not options.trace:
         return None
     requests = read_trace(read_file(Path(options.trace), "--trace", "a readable trace file", max_bytes=None))
-    return requests if options.requests is None else first(requests, scenario.num_requests)
+    return requests if options.requests is None else first_requests(requests, scenario.num_requests)
 
 
 def _simulate(options: argparse.Namespace) -> None:
@@ -226,7 +228,7 @@ def _simulate(options: argparse.Namespace) -> None:
         sized = size(lane)
         replica = replica_of(sized)
         requests = trace if trace is not None else offered(lane, replica, options.preset)
-        replica.run(first(requests, 50))  # compile outside the timed run
+        replica.run(first_requests(requests, 50))  # compile outside the timed run
         started = time.perf_counter()
         result = replica.run(requests)
         wall_s = time.perf_counter() - started
@@ -256,9 +258,9 @@ def offered(scenario: Scenario, replica: Replica, preset: str | None) -> Request
     The reference preset states its rate as a share of capacity, which only the replica can tell.
     """
     requests = draw(scenario)
-    share = presets.capacity_fraction(preset)
+    share = capacity_fraction(preset)
     if share is not None:
-        probe = first(requests, 4000)
+        probe = first_requests(requests, 4000)
         return with_rate(requests, share * capacity_rps(replica, probe))
     if scenario.is_open_loop:
         return with_rate(requests, scenario.peak_rate_rps / (scenario.num_replicas or 1))
@@ -306,7 +308,7 @@ def _recommend(options: argparse.Namespace) -> None:
 
 
 def _validate(options: argparse.Namespace) -> None:
-    from planner.accuracy.validate import format_validation, validate  # noqa: PLC0415 - pandas only here
+    from planner.accuracy import format_validation, validate  # noqa: PLC0415 - pandas only here
 
     done = validate(options.file)
     if options.out:
@@ -318,9 +320,9 @@ def _validate(options: argparse.Namespace) -> None:
 
 
 def _calibrate(options: argparse.Namespace) -> None:
-    from planner import calibration  # noqa: PLC0415 - only this command fits
+    from planner.accuracy import fit_file  # noqa: PLC0415 - only this command fits
 
-    text = calibration.fit_file(options.measurements, out=options.out, source=options.source, date=options.date)
+    text = fit_file(options.measurements, out=options.out, source=options.source, date=options.date)
     if not options.out:
         print(text)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from planner.__main__ import main
-from planner.scenario import Scenario
-from planner.share import to_json, to_query
+from planner.scenario.link import to_json, to_query
+from planner.scenario.scenario import Scenario
 
 ROOT = Path(__file__).parents[1]
 

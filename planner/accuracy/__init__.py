@@ -1,1 +1,33 @@
-"""Predictions against published measurements: our own error, in numbers."""
+"""Predictions against published measurements: our own error, in numbers.
+
+In: files of start-up logs, kernel step times and serving benchmarks. Out: each row's prediction and its error.
+Loaded on first use, since it needs pandas.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from planner.accuracy.calibration import fit_file as fit_file
+    from planner.accuracy.names import find_gpu as find_gpu
+    from planner.accuracy.names import find_model as find_model
+    from planner.accuracy.papers import paper_rows as paper_rows
+    from planner.accuracy.validation import format_validation as format_validation
+    from planner.accuracy.validation import validate as validate
+
+_HOME = {
+    "fit_file": "planner.accuracy.calibration",
+    "find_gpu": "planner.accuracy.names",
+    "find_model": "planner.accuracy.names",
+    "format_validation": "planner.accuracy.validation",
+    "paper_rows": "planner.accuracy.papers",
+    "validate": "planner.accuracy.validation",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME[name]), name)

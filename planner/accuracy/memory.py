@@ -8,11 +8,8 @@ import pandas as pd
 
 from planner.accuracy.cells import reason_of
 from planner.accuracy.memory_rows import MemoryCase, read_case
-from planner.engine import EngineSettings
-from planner.memory_plan import MemoryPlan
-from planner.sizing import plan_memory
-from planner.sizing.explain import FEWER_SEQUENCES
-from planner.sizing.verdict import REFUSED_NO_BLOCKS, REFUSED_STATES, REFUSED_STEP
+from planner.inputs import EngineSettings
+from planner.memory import FEWER_SEQUENCES, REFUSED_NO_BLOCKS, REFUSED_STATES, REFUSED_STEP, MemoryPlan, plan_memory
 from planner.units import GIB
 
 COLUMNS = (

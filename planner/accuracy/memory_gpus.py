@@ -6,14 +6,12 @@ import dataclasses
 import re
 from functools import cache
 
-from planner.catalog.gpu_catalog import get_gpu
-from planner.catalog.tables import read_table
-from planner.engine import EngineSettings
+from planner.catalog import get_gpu
 from planner.errors import InvalidInput
-from planner.hardware import Gpu, Parallelism
-from planner.model import ModelShape
-from planner.quantization import weight_bytes_by_group
-from planner.sizing.runtime import DRIVER_RESERVE_BYTES, DRIVER_RESERVE_SHARE, visible_memory_bytes
+from planner.inputs import EngineSettings, Gpu, Parallelism
+from planner.memory import DRIVER_RESERVE_BYTES, DRIVER_RESERVE_SHARE, visible_memory_bytes
+from planner.model import ModelShape, weight_bytes_by_group
+from planner.tables import read_table
 from planner.units import GIB
 
 #: GPUs that a row may mean when it names none, the smallest first
@@ -68,7 +66,7 @@ def _size_in(name: str) -> str:
 
 @cache
 def _sheets() -> tuple[tuple[re.Pattern[str], str], ...]:
-    rows = read_table("device_memory.csv")
+    rows = read_table("accuracy/data/device_memory.csv")
     return tuple((re.compile(row["pattern"], re.IGNORECASE), row["memory_gb"]) for row in rows)
 
 

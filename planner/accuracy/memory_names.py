@@ -7,12 +7,10 @@ import re
 from functools import cache
 
 from planner.accuracy.names import find_model
-from planner.catalog.model_catalog import find_model_id, get_model, model_names
+from planner.catalog import find_model_id, get_model, model_names
 from planner.errors import InvalidInput
-from planner.model import MixerKind, ModelShape, TensorGroup
-from planner.model_config import model_from_config
-from planner.quantization import QWEN4_FP8_DRAFT
-from planner.sizing.kv_layout import kv_bytes_for
+from planner.memory import kv_bytes_for
+from planner.model import QWEN4_FP8_DRAFT, MixerKind, ModelShape, TensorGroup, model_from_config
 
 #: names that say a class of models, not one of them
 CLASSES: tuple[tuple[str, str], ...] = (

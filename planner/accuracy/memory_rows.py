@@ -12,13 +12,10 @@ from dataclasses import dataclass
 
 from planner.accuracy.memory_gpus import assumed_gpu, device_of_budget, gpu_class_in, gpu_of
 from planner.accuracy.memory_names import find_draft, shape_of, weight_dtype_of
-from planner.catalog.tables import read_table
-from planner.engine import MAMBA_FULL_MEMORY_RATIO, EngineSettings
-from planner.hardware import Gpu, Parallelism
-from planner.model import ModelShape, with_media, with_state_dtype
-from planner.quantization import weight_bytes_by_group
-from planner.sizing.defaults import ollama_context_tokens
-from planner.sizing.runtime import visible_memory_bytes
+from planner.inputs import MAMBA_FULL_MEMORY_RATIO, EngineSettings, Gpu, Parallelism
+from planner.memory import ollama_context_tokens, visible_memory_bytes
+from planner.model import ModelShape, weight_bytes_by_group, with_media, with_state_dtype
+from planner.tables import read_table
 from planner.units import GIB
 
 FAMILY_OF_ENGINE = (("sglang", "sglang"), ("llama.cpp", "llamacpp"), ("ollama", "llamacpp"), ("tensorrt", "trtllm"),
@@ -164,7 +161,7 @@ def version_of(row: dict[str, str], family: str) -> str:
     if dated is None:
         return stated
     day = dated[0] if len(dated[0]) == 10 else f"{dated[0]}-28"
-    releases = read_table("engine_releases.csv")
+    releases = read_table("catalog/engine_releases.csv")
     released = [release["version"] for release in releases if release["engine"] == family and release["date"] <= day]
     return f"{released[-1]} {stated}".strip() if released else stated
 

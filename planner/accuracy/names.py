@@ -2,7 +2,7 @@
 
 Benchmarks write "Llama 3.1 8B", "LLaMA-3.1-8B" or "Llama-3.1-8B-Instruct-FP8" for one shape.
 A name is reduced to its letters and digits without the words that do not change the shape
-(instruct, fp8, a release month), and then looked up in `catalog/published_names.csv` and among
+(instruct, fp8, a release month), and then looked up in `accuracy/data/published_names.csv` and among
 the ids of the catalog itself.
 """
 
@@ -12,15 +12,14 @@ import dataclasses
 import json
 import re
 from functools import cache
+from pathlib import Path
 
-from planner.catalog.gpu_catalog import get_gpu
-from planner.catalog.model_catalog import get_model, model_names
-from planner.catalog.tables import CATALOG, read_table
+from planner.catalog import get_gpu, get_model, model_names
 from planner.errors import InvalidInput
-from planner.model import ModelShape
-from planner.model_config import model_from_config
+from planner.model import ModelShape, model_from_config
+from planner.tables import read_table
 
-_EXTRA_MODELS = CATALOG / "benchmark_models.json"
+_EXTRA_MODELS = Path(__file__).parent / "data" / "benchmark_models.json"
 _NO_SHAPE = re.compile(
     r"(?:^|[-_ .])(?:instruct|chat|it|hf|base|pt|preview|exp|fp8|nvfp4[-_]v[0-9]|nvfp4|fp4[-_]v[0-9]|fp4|mxfp4|bf16"
     r"|fp16|awq|gptq|int4|int8|w8a8|w4a16|quantized|dynamic|kv|thinking|terminus|speciale|interactive|99\.9|99|1m"
@@ -51,7 +50,11 @@ def reduce_name(name: str) -> str:
 
 @cache
 def _published(kind: str) -> dict[str, str]:
-    return {row["published"]: row["catalog"] for row in read_table("published_names.csv") if row["kind"] == kind}
+    return {
+        row["published"]: row["catalog"]
+        for row in read_table("accuracy/data/published_names.csv")
+        if row["kind"] == kind
+    }
 
 
 @cache

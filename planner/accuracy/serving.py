@@ -24,12 +24,11 @@ from planner.accuracy.cells import reason_of
 from planner.accuracy.names import benchmark_model
 from planner.accuracy.serving_deploy import Deployment, deployment_of
 from planner.accuracy.serving_rows import RowSkipped, ServingCase, read_case
-from planner.engine import Batching
 from planner.errors import PlannerError
-from planner.simulation import simulate
-from planner.simulation.records import Requests, SimulationResult
-from planner.step_time import StepWork
-from planner.step_time_model.overheads import overhead
+from planner.inputs import Batching
+from planner.simulation import SimulationResult, simulate
+from planner.step_time import StepWork, overhead
+from planner.workload import Requests
 
 COLUMNS = (
     "pred_output_tok_s_total",

@@ -9,18 +9,12 @@ from typing import Any
 
 from planner.accuracy.names import checkpoint_shape
 from planner.accuracy.serving_rows import RowSkipped, ServingCase
-from planner.catalog.engine_catalog import get_engine
-from planner.catalog.gpu_catalog import get_gpu
-from planner.engine import EngineSettings, StepOrder
+from planner.catalog import get_engine, get_gpu
 from planner.errors import PlannerError
-from planner.hardware import Parallelism
-from planner.memory_plan import MemoryPlan
-from planner.model import MixerKind
-from planner.quantization import kv_bits
-from planner.simulation.records import Limits
-from planner.sizing import plan_memory
-from planner.step_time import StepTimeTable
-from planner.step_time_model import step_time_table
+from planner.inputs import EngineSettings, Limits, Parallelism, StepOrder
+from planner.memory import MemoryPlan, plan_memory
+from planner.model import MixerKind, kv_bits
+from planner.step_time import StepTimeTable, step_time_table
 
 MOST_MEMORY = 0.95  # the largest share of device memory that engines' guides set
 # what trtllm-bench assumes when it sizes the batch

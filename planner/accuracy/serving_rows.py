@@ -2,7 +2,7 @@
 
 A row of a benchmark table names some settings, its notes name others (a serve command, a chunk size,
 attention data parallelism, how lengths were drawn), and the benchmark's own scripts publish more
-(`catalog/harness_settings.csv`). What nobody published is left None: the engine's default applies.
+(`accuracy/data/harness_settings.csv`). What nobody published is left None: the engine's default applies.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 
 from planner.accuracy.cells import number_of, text_of
 from planner.accuracy.names import find_engine, find_gpu, find_model, version_tuple
-from planner.catalog.tables import read_table
 from planner.errors import InvalidInput
+from planner.tables import read_table
 
 LEAST_RATE_RPS = 1e-6
 #: tokens that a sequence gains per step with three drafts where nobody published it: an assumption
@@ -109,7 +109,7 @@ def harness_settings(row: Mapping[str, Any], engine: str) -> dict[str, float | s
     """
     isl, users = int(number_of(row, "isl") or 0), int(number_of(row, "concurrency") or 0)
     out: dict[str, float | str] = {}
-    for line in read_table("harness_settings.csv"):
+    for line in read_table("accuracy/data/harness_settings.csv"):
         wanted = (("source", "source"), ("model", "model"), ("gpu", "gpu"), ("weights", "weight_dtype"))
         if line["engine"] not in ("", engine):
             continue
@@ -126,7 +126,7 @@ def harness_settings(row: Mapping[str, Any], engine: str) -> dict[str, float | s
 
 
 def published_weight_dtype(row: Mapping[str, Any], model: str) -> str:
-    """Read a row's weight precision as a scheme of `planner.quantization`."""
+    """Read a row's weight precision as a scheme of `planner.model`."""
     text = text_of(row, "weight_dtype").lower()
     notes = text_of(row, "notes")
     engine = text_of(row, "engine").lower()
@@ -169,11 +169,11 @@ def dataset_of(row: Mapping[str, Any]) -> Mapping[str, str] | None:
     Returns
     -------
     mapping or None
-        A line of `catalog/dataset_lengths.csv`.
+        A line of `accuracy/data/dataset_lengths.csv`.
     """
     for column in ("notes", "model", "source"):
         text = text_of(row, column).lower()
-        for line in read_table("dataset_lengths.csv"):
+        for line in read_table("accuracy/data/dataset_lengths.csv"):
             if line["keyword"] in text or line["keyword"] in re.sub(r"[ _-]", "", text):
                 return line
     return None

@@ -2,7 +2,7 @@
 
     python -m planner.accuracy.snapshot memory.csv steps.csv serving.csv [--peer PEER.csv]
 
-writes `planner/catalog/accuracy_rows.csv` (rows with their source) and `accuracy_summary.csv` (errors
+writes `planner/accuracy/data/accuracy_rows.csv` (rows with their source) and `accuracy_summary.csv` (errors
 by class). Run it again whenever the model changes, so that the page shows today's error.
 """
 
@@ -17,11 +17,10 @@ import pandas as pd
 
 from planner.accuracy.report import SERVING_QUANTITIES, guesses, measured_values, serving_class, serving_counts
 from planner.accuracy.steps import step_class
-from planner.accuracy.validate import MEMORY_QUANTITIES, Validation, read_rows, validate
+from planner.accuracy.validation import MEMORY_QUANTITIES, Validation, read_rows, validate
 
-CATALOG = Path(__file__).parents[1] / "catalog"
-ROWS = CATALOG / "accuracy_rows.csv"
-SUMMARY = CATALOG / "accuracy_summary.csv"
+ROWS = Path(__file__).parent / "data" / "accuracy_rows.csv"
+SUMMARY = Path(__file__).parents[1] / "catalog" / "accuracy_summary.csv"
 STEP_SOURCE = "NVIDIA AIConfigurator 0.12 kernel tables (Apache-2.0)"
 STEP_ROWS_KEPT = 10  # every tenth step time: the cloud looks the same and the file stays small
 _COLUMNS = ("kind", "id", "class", "engine", "model", "gpu", "quantity", "measured", "predicted", "peer", "source")

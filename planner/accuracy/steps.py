@@ -9,13 +9,11 @@ import pandas as pd
 from planner.accuracy.cells import needed_number, number_of, reason_of, text_of
 from planner.accuracy.names import checkpoint_shape, find_engine, find_gpu, find_model
 from planner.accuracy.report import is_moe_name
-from planner.catalog.gpu_catalog import get_gpu
-from planner.engine import EngineSettings
+from planner.catalog import get_gpu
 from planner.errors import InvalidInput
-from planner.hardware import Gpu, Parallelism
+from planner.inputs import EngineSettings, Gpu, Parallelism
 from planner.model import ModelShape
-from planner.step_time import PrefillChunk, StepTimeTable, StepWork
-from planner.step_time_model import explain_step, step_time_table
+from planner.step_time import PrefillChunk, StepTimeTable, StepWork, explain_step, step_time_table
 
 _DTYPES = {
     "bfloat16": "bf16",

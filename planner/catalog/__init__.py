@@ -1,1 +1,22 @@
-"""Facts as data, each with its source, and the functions that read them."""
+"""Published models, GPUs, engines and token lengths: data files with a source for each value, found by name.
+
+In: a name as people write it. Out: `ModelShape`, `Gpu`, `EngineSettings` or length quantiles. To add one, add a row.
+"""
+
+from planner.catalog.engines import engine_names, get_engine
+from planner.catalog.gpus import get_gpu, gpu_names
+from planner.catalog.lengths import LENGTH_SET_TITLES, length_quantiles, length_set_names
+from planner.catalog.models import find_model_id, get_model, model_names
+
+__all__ = [
+    "LENGTH_SET_TITLES",
+    "engine_names",
+    "find_model_id",
+    "get_engine",
+    "get_gpu",
+    "get_model",
+    "gpu_names",
+    "length_quantiles",
+    "length_set_names",
+    "model_names",
+]

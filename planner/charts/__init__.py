@@ -8,11 +8,13 @@ from planner.charts.load import distribution as distribution
 from planner.charts.load import latency_against_load as latency_against_load
 from planner.charts.load import latency_finding as latency_finding
 from planner.charts.load import step_terms as step_terms
+from planner.charts.memory import GROUP_TITLES as GROUP_TITLES
 from planner.charts.memory import concurrency as concurrency
 from planner.charts.memory import memory_bar as memory_bar
 from planner.charts.memory import parts as memory_parts
 from planner.charts.memory import weights_by_group as weights_by_group
 from planner.charts.policies import cost as policy_cost
+from planner.charts.policies import in_sentence as in_sentence
 from planner.charts.policies import kv_use as policy_kv_use
 from planner.charts.policies import slots as policy_slots
 from planner.charts.policies import throughput as policy_throughput

@@ -20,7 +20,7 @@ from planner.charts.style import (
     shade_from,
     time_ticks,
 )
-from planner.saturation import LoadCurve
+from planner.service import LoadCurve
 from planner.step_time import PrefillChunk, StepTimeTable, StepWork
 from planner.units import MS, counted, format_duration, format_number, format_percent
 

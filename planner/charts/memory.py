@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from planner.charts.style import COLOUR, HATCH, Chart, bars, figure, label, layout, legend_below, line_at
-from planner.engine import KvReservation
-from planner.memory_plan import MemoryPlan
-from planner.sizing.verdict import (
+from planner.inputs import KvReservation
+from planner.memory import (
     OOM_CAPTURE,
     PARTLY_ON_CPU,
     REFUSED_DIVISION,
@@ -15,6 +14,7 @@ from planner.sizing.verdict import (
     REFUSED_STATE_CACHE,
     REFUSED_STATES,
     REFUSED_STEP,
+    MemoryPlan,
 )
 from planner.units import GIB, format_number, format_percent
 

@@ -17,7 +17,7 @@ from planner.charts.style import (
     legend_below,
     time_ticks,
 )
-from planner.policies import PolicyOutcome
+from planner.service import PolicyOutcome
 from planner.units import format_duration, format_number, format_percent
 
 SHORT = {"static": "Static", "reserve-max": "Reserve-max", "paged": "Paged"}

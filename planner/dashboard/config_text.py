@@ -14,8 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from planner.errors import InvalidInput
-from planner.model import ModelShape
-from planner.model_config import model_from_config
+from planner.model import ModelShape, model_from_config
 from planner.scenario import MAX_CONFIG_TEXT
 
 MAX_BYTES = 5 * 2**20

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
+from planner.accuracy import paper_rows
+from planner.answer import Search
 from planner.dashboard.headlines import search_rows
-from planner.search import Search
-from planner.simulation.papers import paper_rows
-from planner.simulation.seed_article import kv_bytes_per_token, seed_table
+from planner.simulation import kv_bytes_per_token, seed_table
 from planner.units import GIB, KIB, MIB
 
 ERROR_COLUMNS = {

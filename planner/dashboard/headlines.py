@@ -8,11 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from planner.answer import Plan, fit_on_rank, offered_rps, run_on_rank, serving_replicas
-from planner.charts.policies import in_sentence
-from planner.confidence import Band
-from planner.saturation import LoadPoint
-from planner.search import Change, Search
+from planner.answer import Band, Change, Plan, Search, fit_on_rank, offered_rps, run_on_rank, serving_replicas
+from planner.charts import in_sentence
+from planner.service import LoadPoint
 from planner.step_time import StepWork
 from planner.units import GIB, counted, format_duration, format_number, format_percent, format_usd
 

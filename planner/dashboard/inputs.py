@@ -7,18 +7,14 @@ from typing import Any
 
 import streamlit as st
 
-from planner.catalog.engine_catalog import engine_names
-from planner.catalog.gpu_catalog import get_gpu, gpu_names
-from planner.catalog.length_catalog import length_set_names
-from planner.catalog.model_catalog import model_names
+from planner.catalog import engine_names, get_gpu, gpu_names, length_set_names, model_names
 from planner.dashboard import urlstate
 from planner.dashboard.config_text import fetch_from_hub, pruned
 from planner.dashboard.widgets import plain, prose
 from planner.dashboard.words import WORDS, field_label, short
 from planner.errors import InvalidInput
-from planner.presets import preset, preset_names
-from planner.quantization import kv_dtype_names, weight_dtype_names
-from planner.scenario import CONFIG, CUSTOM, OPEN_LOOP_KINDS, Scenario, fields_by_name
+from planner.model import kv_dtype_names, weight_dtype_names
+from planner.scenario import CONFIG, CUSTOM, OPEN_LOOP_KINDS, Scenario, fields_by_name, preset, preset_names
 from planner.units import format_duration, format_number, format_usd
 
 LARGEST = 2**53 - 1  # the largest whole number that a browser keeps exactly

@@ -8,12 +8,10 @@ import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
-from planner.answer import Plan, serving_replicas
-from planner.planning import plan
-from planner.policies import PolicyOutcome
+from planner.answer import Change, Plan, Search, plan, recommend, serving_replicas, what_would_change
 from planner.scenario import Scenario
-from planner.search import Change, Search, recommend, what_would_change
-from planner.simulation.records import FINISHED, SimulationResult
+from planner.service import PolicyOutcome
+from planner.simulation import FINISHED, SimulationResult
 from planner.units import SECONDS_PER_HOUR, format_number
 
 MISTAKES = {

@@ -6,13 +6,12 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 
 import streamlit as st
 
+from planner.answer import plan_html
 from planner.dashboard.headlines import PAGES
 from planner.dashboard.results import plan_for
 from planner.dashboard.urlstate import OTHER
 from planner.dashboard.widgets import prose
-from planner.report import plan_html
-from planner.scenario import Scenario
-from planner.share import to_json, to_query
+from planner.scenario import Scenario, to_json, to_query
 
 
 def answer(sentence: str, other: str = "") -> None:

@@ -13,9 +13,8 @@ from planner.dashboard.inputs import sidebar
 from planner.dashboard.results import plan_for
 from planner.dashboard.widgets import plain, prose
 from planner.errors import PlannerError
-from planner.scenario import Scenario
-from planner.share import to_query
-from planner.simulation.kernel import is_compiled
+from planner.scenario import Scenario, to_query
+from planner.simulation import is_compiled
 
 LOG = logging.getLogger("planner.dashboard")
 PAGES = Path(__file__).parent / "pages"

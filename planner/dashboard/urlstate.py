@@ -14,9 +14,18 @@ from typing import Any
 import streamlit as st
 
 from planner.errors import InvalidInput
-from planner.scenario import CONFIG, Scenario, fields_by_name
-from planner.share import COMPARED as OTHER
-from planner.share import from_params, from_query, is_compared, longest_context, to_params, to_query
+from planner.scenario import COMPARED as OTHER
+from planner.scenario import (
+    CONFIG,
+    Scenario,
+    fields_by_name,
+    from_params,
+    from_query,
+    is_compared,
+    longest_context,
+    to_params,
+    to_query,
+)
 
 PREFIX = "s_"
 ECHO_S = 1.0  # how long our own write to the address bar may take to come back

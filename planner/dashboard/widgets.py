@@ -10,8 +10,7 @@ from collections.abc import Iterable
 import streamlit as st
 
 from planner.charts import Chart
-from planner.memory_plan import Formula, MemoryPlan
-from planner.sizing.verdict import PARTLY_ON_CPU
+from planner.memory import PARTLY_ON_CPU, Formula, MemoryPlan
 from planner.units import GIB, format_number
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+\-.!|~$<>:&@])")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from planner.catalog.length_catalog import LENGTH_SET_TITLES
+from planner.catalog import LENGTH_SET_TITLES
 from planner.scenario import CONFIG, CUSTOM, fields_by_name
 from planner.units import format_number
 

@@ -1,22 +1,38 @@
-"""Discrete-event simulation of the engine's step loop, from request arrays to per-request records.
+"""The engine's scheduler, step by step: requests in, a record of each request out.
 
-`simulate` serves requests on one replica, `simulate_fleet` on several behind a router. Both are
-loaded on first use, because their compiled loop needs numba.
+In: `Requests`, engine settings, limits, a `StepTimeTable`. Out: a `SimulationResult`.
+It only records; `service` measures.
+
+machine        one replica: `simulate`; kernel: its compiled step loop; state: the arrays that the loop works on
+router         several replicas behind a router; autoscaling, disaggregation: services that change, or are split
+api_server     the HTTP server in front of the engine
+seed_article   the example that the project starts from
 """
 
-from __future__ import annotations
+from planner.simulation.api_server import behind_server, server_s, stretch
+from planner.simulation.autoscaling import simulate_service
+from planner.simulation.disaggregation import simulate_disaggregated
+from planner.simulation.kernel import is_compiled
+from planner.simulation.machine import simulate
+from planner.simulation.records import ABANDONED, FINISHED, REJECTED, UNFINISHED, SimulationResult
+from planner.simulation.router import simulate_fleet
+from planner.simulation.seed_article import format_seed_table, kv_bytes_per_token, seed_table
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from planner.simulation.fleet import simulate_fleet as simulate_fleet
-    from planner.simulation.replica import simulate as simulate
-
-_HOME = {"simulate": "planner.simulation.replica", "simulate_fleet": "planner.simulation.fleet"}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(importlib.import_module(_HOME[name]), name)
-    raise AttributeError(name)
+__all__ = [
+    "ABANDONED",
+    "FINISHED",
+    "REJECTED",
+    "UNFINISHED",
+    "SimulationResult",
+    "behind_server",
+    "format_seed_table",
+    "is_compiled",
+    "kv_bytes_per_token",
+    "seed_table",
+    "server_s",
+    "simulate",
+    "simulate_disaggregated",
+    "simulate_fleet",
+    "simulate_service",
+    "stretch",
+]

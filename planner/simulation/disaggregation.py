@@ -6,11 +6,13 @@ import dataclasses
 
 import numpy as np
 
-from planner.engine import EngineSettings
+from planner.arrays import Bytes, Floats, Ints
 from planner.errors import InvalidInput, require_number
-from planner.simulation.fleet import simulate_fleet
-from planner.simulation.records import ABANDONED, FINISHED, Bytes, Floats, Ints, Limits, Requests, SimulationResult
+from planner.inputs import EngineSettings, Limits
+from planner.simulation.records import ABANDONED, FINISHED, SimulationResult
+from planner.simulation.router import simulate_fleet
 from planner.step_time import StepTimeTable
+from planner.workload import Requests
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.engine import Batching, EngineSettings, KvReservation, OnMemoryShortage
-from planner.simulation.records import Limits, Requests
-from planner.simulation.replica import simulate
+from planner.inputs import Batching, EngineSettings, KvReservation, Limits, OnMemoryShortage
+from planner.simulation.machine import simulate
 from planner.step_time import StepTimeTable
+from planner.workload import Requests
 
 SLOTS = 8
 NUM_REQUESTS = 200

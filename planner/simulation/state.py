@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.engine import Batching, EngineSettings, KvReservation, OnMemoryShortage, StepOrder
-from planner.simulation.records import UNFINISHED, Floats, Ints, Limits, Requests
+from planner.arrays import Floats, Ints
+from planner.inputs import Batching, EngineSettings, KvReservation, Limits, OnMemoryShortage, StepOrder
+from planner.simulation.records import UNFINISHED
 from planner.step_time import StepTimeTable
+from planner.workload import Requests
 
 Records = NDArray[Any]
 

@@ -9,16 +9,17 @@ import dataclasses
 import resource
 import time
 
-from planner.catalog.engine_catalog import get_engine
-from planner.catalog.gpu_catalog import get_gpu
-from planner.catalog.model_catalog import get_model
-from planner.hardware import Parallelism
-from planner.saturation import Replica, capacity_rps
-from planner.simulation.records import Requests
-from planner.simulation.workload import draw_conversations, draw_requests, with_rate
-from planner.sizing import plan_memory
-from planner.step_time_model import step_time_table
-from planner.traffic import Arrivals, Lengths, Traffic
+from planner.catalog.engines import get_engine
+from planner.catalog.gpus import get_gpu
+from planner.catalog.models import get_model
+from planner.inputs.hardware import Parallelism
+from planner.inputs.traffic import Arrivals, Lengths, Traffic
+from planner.memory.sizing import plan_memory
+from planner.service.capacity import capacity_rps
+from planner.service.replica import Replica
+from planner.step_time.model import step_time_table
+from planner.workload.drawing import draw_conversations, draw_requests, with_rate
+from planner.workload.requests import Requests
 from tests.simulation.reference import Reference
 
 CONTEXT = 8192

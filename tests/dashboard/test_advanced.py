@@ -4,7 +4,8 @@ import pytest
 
 from planner.dashboard import urlstate
 from planner.dashboard.inputs import GROUPS, HEADINGS, relevant, summary
-from planner.scenario import ROUTERS, Scenario, fields_by_name
+from planner.scenario.fields import ROUTERS, fields_by_name
+from planner.scenario.scenario import Scenario
 
 from .conftest import clean
 

@@ -4,12 +4,13 @@ import math
 
 import pytest
 
+from planner.answer.planning import plan
 from planner.dashboard import comparison
 from planner.dashboard.comparison import Figure, difference
 from planner.dashboard.sharing import link
-from planner.planning import plan
-from planner.scenario import Scenario, fields_by_name
-from planner.share import from_query, to_query
+from planner.scenario.fields import fields_by_name
+from planner.scenario.link import from_query, to_query
+from planner.scenario.scenario import Scenario
 
 from .conftest import clean
 

@@ -1,7 +1,7 @@
 """The search on its page: asked, run, adopted, outdated."""
 
-from planner.scenario import Scenario
-from planner.search import recommend
+from planner.answer.search import recommend
+from planner.scenario.scenario import Scenario
 
 from .conftest import clean
 

@@ -4,14 +4,15 @@ import json
 
 import pytest
 
-from planner.catalog.model_catalog import model_names
+from planner.catalog.models import model_names
 from planner.dashboard import urlstate
 from planner.dashboard.config_text import MAX_BYTES, fetch_from_hub, pruned
 from planner.dashboard.sharing import link
 from planner.dashboard.widgets import plain, prose
 from planner.errors import InvalidInput
-from planner.model_config import model_from_config
-from planner.scenario import Scenario, fields_by_name
+from planner.model.config.build import model_from_config
+from planner.scenario.fields import fields_by_name
+from planner.scenario.scenario import Scenario
 
 from .conftest import clean
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from planner.scenario import Scenario
-from planner.share import from_params
+from planner.scenario.link import from_params
+from planner.scenario.scenario import Scenario
 
 from .conftest import HOSTILE, PAGES, SHARED, clean
 
@@ -103,7 +103,7 @@ def test_seed_table_is_the_articles(open_app):
 def test_share_shows_a_link_that_decodes_to_the_scenario(open_app):
     app = open_app(SHARED, "fleet")
     link = next(block.value for block in app.code if "?" in block.value)
-    from planner.share import from_query
+    from planner.scenario.link import from_query
 
     decoded = from_query(link)
     assert not decoded.problems

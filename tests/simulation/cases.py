@@ -7,10 +7,11 @@ import random
 
 import numpy as np
 
-from planner.catalog.engine_catalog import engine_names, get_engine
-from planner.engine import EngineSettings, KvReservation
-from planner.simulation.records import Limits, Requests
-from planner.step_time import StepTimeTable
+from planner.catalog.engines import engine_names, get_engine
+from planner.inputs.engine import EngineSettings, KvReservation
+from planner.inputs.limits import Limits
+from planner.step_time.step_table import StepTimeTable
+from planner.workload.requests import Requests
 
 UNIT = StepTimeTable.unit(64)
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from collections import deque
 
-from planner.engine import Batching, EngineSettings, KvReservation, OnMemoryShortage, StepOrder
-from planner.simulation.records import Limits, Requests
-from planner.step_time import PrefillChunk, StepTimeTable, StepWork
+from planner.inputs.engine import Batching, EngineSettings, KvReservation, OnMemoryShortage, StepOrder
+from planner.inputs.limits import Limits
+from planner.step_time.step_table import PrefillChunk, StepTimeTable, StepWork
+from planner.workload.requests import Requests
 from tests.simulation.reference_parts import Block, Pool, Sequence, step_terms
 
 INF = math.inf

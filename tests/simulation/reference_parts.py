@@ -6,7 +6,7 @@ import math
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
-from planner.step_time import StepTimeTable, StepWork
+from planner.step_time.step_table import StepTimeTable, StepWork
 
 
 @dataclass(slots=True, eq=False)

@@ -1,12 +1,14 @@
 import numpy as np
 import pytest
 
-from planner.catalog.engine_catalog import get_engine
-from planner.saturation import Replica, capacity_rps
-from planner.simulation import simulate
+from planner.catalog.engines import get_engine
+from planner.inputs.limits import Limits
+from planner.service.capacity import capacity_rps
+from planner.service.replica import Replica
 from planner.simulation.api_server import behind_server, server_s, stretch
-from planner.simulation.records import Limits, Requests
-from planner.step_time import StepTimeTable
+from planner.simulation.machine import simulate
+from planner.step_time.step_table import StepTimeTable
+from planner.workload.requests import Requests
 
 LIMITS = Limits(max_num_seqs=64, max_num_batched_tokens=4096, max_model_len=4096, num_kv_blocks=4096, block_size=16)
 

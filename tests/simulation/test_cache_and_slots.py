@@ -7,14 +7,14 @@ import dataclasses
 import numpy as np
 import pytest
 
-from planner.catalog.engine_catalog import get_engine
-from planner.simulation import simulate
+from planner.catalog.engines import get_engine
+from planner.inputs.traffic import Arrivals, Lengths, Traffic
+from planner.simulation.autoscaling import Failure, simulate_service
 from planner.simulation.disaggregation import Pool, simulate_disaggregated
-from planner.simulation.fleet import simulate_fleet
+from planner.simulation.machine import simulate
 from planner.simulation.records import ABANDONED, FINISHED, REJECTED
-from planner.simulation.service import Failure, simulate_service
-from planner.simulation.workload import draw_adapters, draw_conversations, draw_requests
-from planner.traffic import Arrivals, Lengths, Traffic
+from planner.simulation.router import simulate_fleet
+from planner.workload.drawing import draw_adapters, draw_conversations, draw_requests
 from tests.simulation.cases import UNIT, limits, make
 
 TRAFFIC = Traffic(arrivals=Arrivals(rate_rps=2.0), prompt_tokens=Lengths(mean=50), output_tokens=Lengths(mean=10))

@@ -8,13 +8,15 @@ import numba
 import numpy as np
 import pytest
 
-from planner.catalog.engine_catalog import engine_names, get_engine
+from planner.catalog.engines import engine_names, get_engine
 from planner.errors import InvalidInput
-from planner.saturation import Replica, capacity_rps
-from planner.simulation import kernel, simulate
+from planner.service.capacity import capacity_rps
+from planner.service.replica import Replica
+from planner.simulation import kernel
 from planner.simulation.kernel import compiling
+from planner.simulation.machine import simulate
 from planner.simulation.records import REJECTED
-from planner.step_time import StepTimeTable
+from planner.step_time.step_table import StepTimeTable
 from tests.simulation.cases import UNIT, limits, make
 
 

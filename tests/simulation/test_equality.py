@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.simulation import simulate
+from planner.simulation.machine import simulate
 from planner.simulation.records import ABANDONED, FINISHED, REJECTED
 from tests.simulation.cases import random_case
 from tests.simulation.reference import Reference

@@ -10,13 +10,15 @@ import math
 import numpy as np
 import pytest
 
-from planner.engine import Batching, EngineSettings, KvReservation
-from planner.metrics import measure
-from planner.simulation import simulate
-from planner.simulation.records import ABANDONED, FINISHED, REJECTED, Limits, Requests, SimulationResult
-from planner.simulation.workload import draw_requests
-from planner.step_time import StepTimeTable
-from planner.traffic import Arrivals, Lengths, ServiceLevel, Traffic
+from planner.inputs.engine import Batching, EngineSettings, KvReservation
+from planner.inputs.limits import Limits
+from planner.inputs.traffic import Arrivals, Lengths, ServiceLevel, Traffic
+from planner.service.metrics import measure
+from planner.simulation.machine import simulate
+from planner.simulation.records import ABANDONED, FINISHED, REJECTED, SimulationResult
+from planner.step_time.step_table import StepTimeTable
+from planner.workload.drawing import draw_requests
+from planner.workload.requests import Requests
 from tests.simulation.cases import make
 
 N = 100_000

@@ -7,8 +7,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from planner.catalog.engine_catalog import get_engine
-from planner.simulation import simulate
+from planner.catalog.engines import get_engine
+from planner.simulation.machine import simulate
 from planner.simulation.records import REJECTED
 from tests.simulation.cases import UNIT, limits, make
 

@@ -1,13 +1,13 @@
-"""Predicted against measured, by class, beside AIConfigurator."""
+"""Predicted against published, by class, beside AIConfigurator."""
 
 import pandas as pd
 import streamlit as st
 
 from planner import charts
-from planner.dashboard import frames, measured, results, sharing, widgets
+from planner.dashboard import frames, published, results, sharing, widgets
 
 plan = results.current_plan()
-rows = measured.accuracy_rows()
+rows = published.accuracy_rows()
 if rows is None or rows.empty:
     sharing.answer("How far the predictions are from published measurements is not known to this copy")
     st.info(
@@ -16,19 +16,19 @@ if rows is None or rows.empty:
     )
     st.stop()
 
-sharing.answer(measured.sentence(rows))
+sharing.answer(published.sentence(rows))
 with st.container(horizontal=True):
     quantity = st.selectbox(
         "Quantity",
-        measured.quantities(rows),
-        format_func=lambda name: measured.TITLES.get(name, name),
+        published.quantities(rows),
+        format_func=lambda name: published.TITLES.get(name, name),
         key="acc_quantity",
         persist_state="session",
     )
-    scope = st.selectbox("Rows", measured.SCOPES, key="acc_scope", persist_state="session")
-title = measured.TITLES.get(quantity, quantity)
+    scope = st.selectbox("Rows", published.SCOPES, key="acc_scope", persist_state="session")
+title = published.TITLES.get(quantity, quantity)
 of_quantity = rows[rows["quantity"] == quantity]
-kept = measured.rows_like(of_quantity, plan, scope)
+kept = published.rows_like(of_quantity, plan, scope)
 if kept.empty:
     st.warning(
         f"No measurement of {widgets.prose(title)} for {widgets.prose(scope)}: "
@@ -46,19 +46,19 @@ else:
             kept["predicted"].to_numpy(float),
             [widgets.hover_text(text) for text in texts],
             kept["peer_predicted"].to_numpy(float),
-            measured.unit_of(quantity),
+            published.unit_of(quantity),
         ),
         "accuracy_scatter",
     )
     if kept["peer_predicted"].notna().any():
-        st.markdown(f"**{widgets.prose(measured.against_peer(kept))}**")
+        st.markdown(f"**{widgets.prose(published.against_peer(kept))}**")
 
 by_class = pd.concat([of_quantity, rows[rows["quantity"] != quantity]])  # what is looked at stands first
 tabs = st.tabs(["By class", "By GPU", "By engine", "By model", "Rows and sources"])
 for tab, column in zip(tabs, ("class", "gpu", "engine", "model"), strict=False):
     with tab:
         st.dataframe(
-            measured.error_table(by_class if column == "class" else of_quantity, column),
+            published.error_table(by_class if column == "class" else of_quantity, column),
             hide_index=True,
             width="stretch",
             column_config=frames.ERROR_COLUMNS,

@@ -4,8 +4,7 @@ import streamlit as st
 
 from planner.dashboard import comparison, inputs, results, sharing, urlstate, widgets
 from planner.errors import PlannerError
-from planner.scenario import Scenario
-from planner.share import from_query, to_query
+from planner.scenario import Scenario, from_query, to_query
 
 state = st.session_state
 ours = results.current_plan()

@@ -2,10 +2,10 @@
 
 import streamlit as st
 
-from planner.catalog.gpu_catalog import gpu_names
+from planner.catalog import gpu_names
 from planner.dashboard import frames, headlines, inputs, results, sharing, urlstate, widgets
 from planner.errors import PlannerError
-from planner.share import to_query
+from planner.scenario import to_query
 
 scenario = st.session_state["_scenario"]
 sharing.answer("Find the cheapest deployment that meets the targets")

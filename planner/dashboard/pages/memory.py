@@ -4,7 +4,7 @@ import streamlit as st
 
 from planner import charts
 from planner.answer import fit_on_rank
-from planner.dashboard import headlines, opened, results, sharing, widgets
+from planner.dashboard import derivations, headlines, results, sharing, widgets
 from planner.units import format_number
 
 plan = results.current_plan()
@@ -23,10 +23,10 @@ widgets.show(
         height=280,
     ),
     "memory_bar",
-    opened.band_sentence(memory),
+    derivations.band_sentence(memory),
 )
 
-identity = opened.pool_identity(memory)
+identity = derivations.pool_identity(memory)
 if identity is not None:
     with st.container(border=True):
         st.markdown("**Tokens × bytes per token = pool**")
@@ -50,12 +50,12 @@ with st.grid("auto", min_column_width=340):
     )
     widgets.show(charts.weights_by_group(memory), "memory_weights")
 
-st.markdown("**Every number, opened**")
+st.markdown("**Every number, derivations**")
 with st.grid("auto", min_column_width=340, gap="small"):
-    for item in opened.memory_formulas(plan):
+    for item in derivations.memory_formulas(plan):
         widgets.formula(item)
 with st.expander("Weights by tensor group"):
-    widgets.table(opened.weights_table(plan))
+    widgets.table(derivations.weights_table(plan))
 if memory.notes:
     with st.expander("What these figures rest on"):
         widgets.bullets(memory.notes)

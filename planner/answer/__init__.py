@@ -1,0 +1,30 @@
+"""The answer: `plan(scenario)` runs every stage; headline, reasons, findings and confidence are made from its numbers.
+
+In: a Scenario. Out: a `Plan`; `recommend` searches for the cheapest one; `report` writes it down.
+"""
+
+from planner.answer.confidence import Band
+from planner.answer.outcome import ChainLink, Plan, fit_on_rank, offered_rps, run_at_once, run_on_rank, serving_replicas
+from planner.answer.planning import plan, replica_of, size
+from planner.answer.report import plan_html, plan_text
+from planner.answer.search import Change, Search, recommend, what_would_change
+
+__all__ = [
+    "Band",
+    "ChainLink",
+    "Change",
+    "Plan",
+    "Search",
+    "fit_on_rank",
+    "offered_rps",
+    "plan",
+    "plan_html",
+    "plan_text",
+    "recommend",
+    "replica_of",
+    "run_at_once",
+    "run_on_rank",
+    "serving_replicas",
+    "size",
+    "what_would_change",
+]

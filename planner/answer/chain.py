@@ -1,0 +1,94 @@
+"""The chain of reasons: how many GPUs each of them alone would need."""
+
+from __future__ import annotations
+
+import math
+
+from planner.answer.outcome import ChainLink, Plan, fit_on_rank, offered_rps, serving_replicas
+from planner.answer.wording import clients_in_words
+from planner.units import counted, format_number
+
+
+def chain(done: Plan) -> tuple[ChainLink, ...]:
+    """Explain the GPU count: what each reason alone would need, and which one decides.
+
+    Memory: sequences that run at once by Little's law (rate × time from admission to the last token; who
+    still queues holds no cache). Prefill and decode: rate ÷ throughput with a full queue. Targets: the fewest
+    replicas that meet them. Clients of a closed loop or a burst wait for their turn, so that one replica does
+    for all but the targets.
+    """
+    scenario, metrics, curve = done.scenario, done.metrics, done.curve
+    per_replica = scenario.parallelism.gpus_per_replica
+    if metrics is None or curve is None or done.step_time is None:
+        return ()
+    rate, serving = offered_rps(done), serving_replicas(done)
+    # What was simulated and held is enough, whatever a mean says.
+    most = serving if done.slo_met or not scenario.is_open_loop else math.inf
+    served_s = metrics.e2e_s.mean - metrics.wait_s.mean
+    held = served_s * rate if math.isfinite(served_s) else 0.0  # NaN: nothing was finished
+    fit = fit_on_rank(done) * scenario.attention_data_parallel_size
+    by_kv = min(math.ceil(max(held / max(fit, 1e-9), 1e-9)), most)
+    links = [
+        ChainLink(
+            reason="Weights alone",
+            gpus=float(per_replica),
+            detail=f"one replica of {counted(per_replica, 'GPU')} holds the weights",
+        ),
+        ChainLink(
+            reason="KV cache",
+            gpus=by_kv * per_replica,
+            detail=f"{counted(held, 'sequence')} running (rate × time from admission to the last token), "
+            f"{format_number(fit)} fit on one replica",
+        ),
+        _throughput_link(done, rate, most),
+        _target_link(done),
+    ]
+    if scenario.spare_replicas and scenario.num_replicas is None:
+        links.append(
+            ChainLink(
+                reason="Failure reserve",
+                gpus=done.num_replicas * per_replica,
+                detail=f"{scenario.spare_replicas} more so that the targets hold when that many fail",
+            )
+        )
+    return tuple(links)
+
+
+def _throughput_link(done: Plan, rate: float, most: float) -> ChainLink:
+    curve, per_replica = done.curve, done.scenario.parallelism.gpus_per_replica
+    assert curve is not None
+    full = format_number(curve.capacity_rps)
+    if curve.capacity_rps <= 0:
+        return ChainLink(reason="Throughput", gpus=math.inf, detail="no request of this traffic fits on a replica")
+    if not done.scenario.is_open_loop:
+        reached = f"clients wait for their turn; {format_number(rate)} req/s are reached, one replica finishes {full}"
+        return ChainLink(reason="Throughput", gpus=float(per_replica), detail=f"{reached} with a full queue")
+    return ChainLink(
+        reason="Throughput",
+        gpus=min(math.ceil(rate / curve.capacity_rps), most) * per_replica,
+        detail=f"{format_number(rate)} req/s at the peak, one replica finishes {full} with a full queue",
+    )
+
+
+def _target_link(done: Plan) -> ChainLink:
+    curve, needed, per_replica = done.curve, done.replicas_for_slo, done.scenario.parallelism.gpus_per_replica
+    assert curve is not None
+    alone = f"one replica holds the targets up to {format_number(curve.slo_rate_rps)} req/s"
+    if needed is None:
+        return ChainLink(
+            reason="Latency target", gpus=math.inf, detail="no number of replicas that was tried holds the targets"
+        )
+    if not done.scenario.is_open_loop:
+        detail = (
+            f"{counted(needed, 'replica')} hold{'s' if needed == 1 else ''} the targets for {clients_in_words(done)}"
+        )
+    elif curve.slo_rate_rps * needed >= done.scenario.peak_rate_rps * (1 - 1e-9):
+        detail = alone
+    elif curve.slo_rate_rps:
+        together = f"{counted(needed, 'replica')} hold{'s' if needed == 1 else ''} them all"
+        detail = (
+            f"{together}; in the sweep one replica holds the targets up to {format_number(curve.slo_rate_rps)} req/s"
+        )
+    else:
+        detail = f"bursts overrun a single replica at any mean rate; {needed} share them"
+    return ChainLink(reason="Latency target", gpus=float(needed * per_replica), detail=detail)

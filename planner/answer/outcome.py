@@ -1,0 +1,105 @@
+"""The answer: the Plan with its chain of reasons, its headline and its sentences, all made from numbers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from planner.answer.advice import Finding
+from planner.answer.confidence import Band
+from planner.cost import CostPlan
+from planner.inputs import Batching, EngineSettings, Gpu, KvReservation
+from planner.memory import (
+    MemoryPlan,
+)
+from planner.model import ModelShape
+from planner.scenario import Scenario
+from planner.service import LoadCurve, PolicyOutcome, ServingMetrics
+from planner.simulation import SimulationResult
+from planner.step_time import StepTimeTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainLink:
+    """One reason for GPUs: how many this reason alone would need, and why."""
+
+    reason: str
+    gpus: float  # inf when no number would do
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Plan:
+    """The whole answer. Stages that could not run (the engine does not start) are None.
+
+    `num_replicas` is what the plan buys, `replicas_for_slo` what the targets ask for (None: no number
+    of replicas meets them). `slo_met` is judged by simulating the bought fleet at the peak rate.
+    `chain` explains the GPU count. `bands` hold our measured error for TTFT, TPOT, throughput and KV
+    pool; `slo_probability` is the chance, given that error, that both targets hold (NaN when unknown).
+    """
+
+    scenario: Scenario
+    model: ModelShape
+    gpu: Gpu
+    engine: EngineSettings
+    memory: MemoryPlan
+    step_time: StepTimeTable | None
+    num_replicas: int
+    num_gpus: int
+    replicas_for_slo: int | None
+    metrics: ServingMetrics | None
+    result: SimulationResult | None
+    curve: LoadCurve | None
+    policies: tuple[PolicyOutcome, ...]
+    cost: CostPlan | None
+    chain: tuple[ChainLink, ...]
+    findings: tuple[Finding, ...]
+    headline: str
+    reasons: tuple[str, ...]
+    fits: bool
+    slo_met: bool
+    mean_prompt_tokens: float
+    mean_output_tokens: float
+    bands: dict[str, Band]
+    slo_probability: float
+
+
+def offered_rps(done: Plan) -> float:
+    """Requests per second at the peak; of a closed loop or a burst, what its clients get done. [req/s]"""
+    if done.scenario.is_open_loop or done.metrics is None:
+        return done.scenario.peak_rate_rps
+    return done.metrics.requests_per_s
+
+
+def serving_replicas(done: Plan) -> int:
+    """Replicas that share the load: those bought, less the spare ones; where the user fixes the number, all serve."""
+    spare = done.scenario.spare_replicas if done.scenario.num_replicas is None else 0
+    return max(1, done.num_replicas - spare)
+
+
+def fit_on_rank(done: Plan) -> float:
+    """Sequences of this traffic that the KV pool of one attention rank holds, as this engine reserves it.
+
+    Paged: what a sequence has written on average. With the output limit reserved: prompt + limit, in whole
+    blocks. With the model's limit reserved, or in static batches: the maximum for each.
+    """
+    memory, engine = done.memory, done.engine
+    if engine.kv_reservation is KvReservation.MODEL_LIMIT:
+        return memory.typical_concurrency_reserved
+    if engine.kv_reservation is KvReservation.OUTPUT_LIMIT:
+        limit = done.scenario.output_limit_tokens or memory.max_model_len
+        tokens = min(done.mean_prompt_tokens + limit, memory.max_model_len)
+        return memory.num_kv_blocks / (math.ceil(tokens / memory.block_size) + memory.fixed_blocks_per_sequence)
+    return memory.typical_concurrency_paged
+
+
+def run_on_rank(done: Plan) -> float:
+    """Sequences of this traffic that one attention rank runs at once: what its pool holds, or the scheduler's limit."""
+    if done.engine.batching is Batching.SINGLE:
+        return min(1.0, fit_on_rank(done))
+    return min(fit_on_rank(done), float(done.memory.max_num_seqs))
+
+
+def run_at_once(done: Plan) -> float:
+    """Sequences of this traffic that one replica runs at once, over all its attention ranks."""
+    return run_on_rank(done) * done.scenario.attention_data_parallel_size

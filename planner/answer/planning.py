@@ -1,0 +1,190 @@
+"""The one door: `plan(scenario)` runs every stage and returns one frozen Plan.
+
+Pages, command line and notebooks all call it, so that they cannot disagree.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+
+from planner.answer.advice import findings
+from planner.answer.chain import chain
+from planner.answer.confidence import bands_of, slo_probability
+from planner.answer.outcome import Plan
+from planner.answer.wording import headline, reasons
+from planner.cost import gpu_price, price_plan, served
+from planner.errors import Infeasible
+from planner.memory import kv_cache_type, plan_memory
+from planner.scenario import Scenario
+from planner.service import (
+    Replica,
+    compare_policies,
+    deploy,
+    meets,
+    replicas_for_targets,
+    share_of_one,
+)
+from planner.step_time import step_time_table
+from planner.units import GIB
+from planner.workload import Requests, as_traced, draw, mean_lengths, shared_tokens, with_rate
+
+
+def plan(scenario: Scenario, *, requests: Requests | None = None) -> Plan:
+    """Run every stage for a scenario.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        All inputs.
+    requests : Requests, optional
+        A replayed trace in place of the drawn requests; its own times and lengths hold.
+
+    Returns
+    -------
+    Plan
+        Deterministic: the same scenario and seed give the same plan.
+    """
+    trace = requests
+    if trace is not None:
+        scenario = as_traced(scenario, trace)
+    requests = draw(scenario) if trace is None else trace
+    base = size(scenario, requests)
+    if not base.fits:
+        return base
+    replica = replica_of(base)
+    open_loop, level = scenario.is_open_loop, scenario.service_level
+    fleet = deploy(scenario, replica, requests, trace)
+    bought, metrics = fleet.num_replicas, fleet.metrics
+    price, _ = gpu_price(scenario)
+    policies = compare_policies(
+        replica,
+        with_rate(requests, scenario.peak_rate_rps / fleet.num_serving)
+        if open_loop
+        else share_of_one(requests, fleet.num_serving),
+        level,
+        usd_per_hour=price * scenario.parallelism.gpus_per_replica,
+        timeline=True,
+    )
+    work = served(scenario, fleet, base.mean_prompt_tokens, base.mean_output_tokens)
+    cost = price_plan(scenario, base.model.name, bought * scenario.parallelism.gpus_per_replica, work)
+    met = meets(metrics, level) and not (open_loop and fleet.overloaded(scenario.peak_rate_rps))
+    done = dataclasses.replace(
+        base,
+        num_replicas=bought,
+        num_gpus=bought * scenario.parallelism.gpus_per_replica,
+        replicas_for_slo=replicas_for_targets(scenario, replica, requests, fleet, trace, met=met),
+        metrics=metrics,
+        result=fleet.result,
+        curve=fleet.curve,
+        policies=policies,
+        cost=cost,
+        slo_met=met,
+        findings=findings(
+            scenario,
+            base.memory,
+            metrics,
+            cost,
+            base.mean_prompt_tokens,
+            base.mean_output_tokens,
+            replica.step_time.notes,
+        ),
+    )
+    done = dataclasses.replace(done, chain=chain(done), slo_probability=slo_probability(scenario, done.bands, metrics))
+    return dataclasses.replace(done, headline=headline(done), reasons=reasons(done))
+
+
+def size(scenario: Scenario, requests: Requests | None = None, *, explain: bool = True) -> Plan:
+    """Run the stages up to memory and step time: whether one replica starts at all.
+
+    Without `explain` the memory plan has neither formulas nor remedies, which a search can do without.
+    """
+    model, gpu = scenario.model_shape, scenario.gpu_spec
+    requests = draw(scenario) if requests is None else requests
+    prompt, output = mean_lengths(requests, scenario.max_model_len)
+    memory = plan_memory(
+        model,
+        gpu,
+        scenario.engine_settings,
+        scenario.parallelism,
+        max_model_len=scenario.max_model_len,
+        weight_dtype=scenario.weight_dtype,
+        kv_cache_dtype=scenario.kv_cache_dtype,
+        mean_sequence_tokens=prompt + output / 2,
+        shared_prefix_tokens=shared_tokens(requests, scenario.max_model_len),
+        num_shared_prefixes=max(scenario.num_prefix_groups, len(np.unique(requests.prefix_group))),
+        draft_model=scenario.draft_shape,
+        occupied_bytes=scenario.occupied_gib * GIB,
+        explain=explain,
+    )
+    ranks = scenario.attention_data_parallel_size  # the scheduler's limits are over all ranks, memory is of one
+    engine = dataclasses.replace(
+        scenario.engine_settings,
+        max_num_seqs=memory.max_num_seqs * ranks,
+        max_num_batched_tokens=memory.max_num_batched_tokens * ranks,
+        gpu_memory_utilization=memory.gpu_memory_utilization,
+        block_size=memory.block_size,
+    )
+    step_time = None
+    if memory.starts:
+        step_time = step_time_table(
+            model,
+            gpu,
+            engine,
+            scenario.parallelism,
+            weight_dtype=scenario.weight_dtype,
+            kv_cache_dtype=kv_cache_type(model, engine, scenario.weight_dtype, scenario.kv_cache_dtype),
+            max_tokens=ranks
+            * max(memory.max_num_batched_tokens, memory.max_num_seqs * (1 + engine.num_speculative_tokens)),
+            draft_model=scenario.draft_shape,
+        )
+    sized = Plan(
+        scenario=scenario,
+        model=model,
+        gpu=gpu,
+        engine=engine,
+        memory=memory,
+        step_time=step_time,
+        num_replicas=0,
+        num_gpus=0,
+        replicas_for_slo=None,
+        metrics=None,
+        result=None,
+        curve=None,
+        policies=(),
+        cost=None,
+        chain=(),
+        findings=findings(scenario, memory, None, None, prompt, output),
+        headline="",
+        reasons=memory.remedies,
+        fits=memory.starts,
+        slo_met=False,
+        mean_prompt_tokens=prompt,
+        mean_output_tokens=output,
+        bands=bands_of(model, engine),
+        slo_probability=math.nan,
+    )
+    return sized if memory.starts else dataclasses.replace(sized, headline=headline(sized))
+
+
+def replica_of(sized: Plan) -> Replica:
+    """What the simulator needs of one replica of a sized plan.
+
+    Raises
+    ------
+    Infeasible
+        When the engine does not start.
+    """
+    if sized.step_time is None:
+        raise Infeasible(sized.memory.refusal, sized.memory.remedies)
+    limits, ranks = sized.memory.limits(), sized.scenario.attention_data_parallel_size
+    if ranks > 1:  # memory is that of one attention rank; requests are dealt to all of them evenly
+        limits = dataclasses.replace(
+            limits,
+            max_num_seqs=limits.max_num_seqs * ranks,
+            max_num_batched_tokens=limits.max_num_batched_tokens * ranks,
+            num_kv_blocks=limits.num_kv_blocks * ranks,
+        )
+    return Replica(engine=sized.engine, limits=limits, step_time=sized.step_time)

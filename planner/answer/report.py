@@ -1,0 +1,130 @@
+"""A plan as text for the terminal and as a printable page that needs nothing else."""
+
+from __future__ import annotations
+
+from html import escape
+
+from planner.answer.outcome import Plan, offered_rps, serving_replicas
+from planner.scenario import to_query
+from planner.units import GIB, format_duration, format_number, format_percent, format_usd
+
+
+def figures(done: Plan) -> tuple[tuple[str, str, str], ...]:
+    """The headline figures: name, value and what it stands beside."""
+    scenario = done.scenario
+    if done.metrics is None or done.cost is None or done.curve is None:
+        return ()
+    m, q, serving = done.metrics, scenario.target_quantile, serving_replicas(done)
+    label, room = f"p{q * 100:g}", done.curve.slo_rate_rps * serving  # of one replica's curve: bursts may say otherwise
+    return (
+        ("GPUs", f"{done.num_gpus}", f"{done.num_replicas} × {scenario.parallelism.gpus_per_replica} per replica"),
+        (f"{label} TTFT", format_duration(m.ttft_s.at(q)), f"target {format_duration(scenario.ttft_target_s)}"),
+        (f"{label} TPOT", format_duration(m.tpot_s.at(q)), f"target {format_duration(scenario.tpot_target_s)}"),
+        ("Meet both targets", format_percent(m.slo_attainment), f"goodput {format_number(m.goodput_rps)} req/s"),
+        (
+            "Holds the targets up to",
+            f"{format_number(room)} req/s" if room and (done.slo_met or room < offered_rps(done)) else "—",
+            f"full throughput {format_number(done.curve.capacity_rps * serving)} req/s",
+        ),
+        ("Per million tokens", format_usd(done.cost.usd_per_million_tokens), "input and output alike"),
+        ("Per month", format_usd(done.cost.usd_per_month), f"{format_usd(done.cost.usd_per_gpu_hour)} per GPU-hour"),
+    )
+
+
+def memory_rows(done: Plan) -> tuple[tuple[str, str], ...]:
+    """Memory of one GPU by part, in GiB."""
+    memory = done.memory
+    parts = (
+        ("Weights", memory.weights_bytes),
+        ("KV cache", max(0.0, memory.kv_pool_bytes)),
+        ("States", memory.state_bytes),
+        ("Activations", memory.activation_bytes),
+        ("CUDA graphs", memory.cuda_graph_bytes),
+        ("Runtime", memory.non_torch_bytes),
+        ("Other processes", memory.occupied_bytes),
+        ("Short of a full step" if memory.is_short else "Free", abs(memory.free_bytes)),
+        ("Total", memory.total_bytes),
+    )
+    return tuple(
+        (name, f"{size / GIB:.2f} GiB") for name, size in parts if size or name not in ("States", "Other processes")
+    )
+
+
+def policy_rows(done: Plan) -> tuple[tuple[str, ...], ...]:
+    """The batching policies on identical requests, header first."""
+    rows: list[tuple[str, ...]] = [
+        (
+            "Policy",
+            "Full throughput",
+            "Slots busy",
+            "KV written / held",
+            "p50 wait",
+            "p95 wait",
+            "USD / M tokens at full load",
+        )
+    ]
+    for item in done.policies:
+        m = item.metrics
+        rows.append(
+            (
+                item.title,
+                f"{format_number(item.capacity_tokens_per_s)} tok/s",
+                f"{format_number(item.result.mean_running)} running",
+                f"{format_percent(item.result.mean_kv_written_fraction)} / "
+                f"{format_percent(item.result.mean_kv_used_fraction)}",
+                format_duration(m.e2e_s.p50),
+                format_duration(m.e2e_s.p95),
+                format_usd(item.usd_per_million_tokens_at_capacity),
+            )
+        )
+    return tuple(rows)
+
+
+def plan_text(done: Plan) -> str:
+    """Write a plan for the terminal."""
+    lines = [done.headline, ""]
+    lines += [f"  {name:26} {value:>14}   {beside}" for name, value, beside in figures(done)]
+    lines += ["", f"Memory per GPU ({done.gpu.name})"]
+    lines += [f"  {name:26} {value:>14}" for name, value in memory_rows(done)]
+    if done.chain:
+        lines += ["", "Why this many GPUs"]
+        lines += [f"  {link.reason:26} {format_number(link.gpus):>14}   {link.detail}" for link in done.chain]
+    if done.policies:
+        lines += ["", "The same requests under each policy"]
+        rows = policy_rows(done)
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+        lines += ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+    lines += [""] + [f"- {reason}" for reason in done.reasons]
+    lines += [f"! {finding.text}" for finding in done.findings]
+    lines += ["", f"Link: ?{to_query(done.scenario)}"]
+    return "\n".join(lines)
+
+
+def plan_html(done: Plan) -> str:
+    """Write a plan as one printable HTML page without outside resources; all text is escaped."""
+
+    def table(rows: tuple[tuple[str, ...], ...], header: bool = False) -> str:
+        out = []
+        for index, row in enumerate(rows):
+            tag = "th" if header and index == 0 else "td"
+            out.append("<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row) + "</tr>")
+        return "<table>" + "".join(out) + "</table>"
+
+    title = escape(done.scenario.title or "Capacity plan")
+    why = tuple((link.reason, format_number(link.gpus), link.detail) for link in done.chain)
+    notes = "".join(f"<li>{escape(text)}</li>" for text in (*done.reasons, *(f.text for f in done.findings)))
+    policies = f"<h2>The same requests under each policy</h2>{table(policy_rows(done), True)}" if done.policies else ""
+    return (
+        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
+        f"<title>{title}</title><style>{_STYLE}</style><h1>{title}</h1><p class=answer>{escape(done.headline)}</p>"
+        f"{table(figures(done))}<h2>Memory per GPU</h2>{table(memory_rows(done))}"
+        f"<h2>Why this many GPUs</h2>{table(why)}{policies}<h2>Reasons and warnings</h2><ul>{notes}</ul>"
+        f"<p class=link>?{escape(to_query(done.scenario))}</p></html>"
+    )
+
+
+_STYLE = (
+    "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1b1d22}"
+    "table{border-collapse:collapse;width:100%;margin:.5rem 0}td,th{border-bottom:1px solid #ddd;padding:.3rem .6rem;"
+    "text-align:left;vertical-align:top}.answer{font-size:1.3rem}.link{word-break:break-all;color:#666}"
+)

@@ -1,0 +1,136 @@
+"""Accelerators with their sources (gpus.csv), found by any of the names that people publish."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+
+from planner.errors import InvalidInput
+from planner.inputs import Gpu
+from planner.tables import read_table
+
+_OPTIONAL = (
+    "fp16_tflops",
+    "fp8_tflops",
+    "int8_tops",
+    "fp4_tflops",
+    "tdp_w",
+    "usd_per_hour_low",
+    "usd_per_hour_typical",
+    "usd_per_hour_high",
+)
+_NOISE = re.compile(
+    r"\b(nvidia|amd|intel|google|apple|huawei|tesla|geforce|instinct|arc|tensor|core|gpu|oam|hgx|dgx|edition|generation"
+    r"|hbm\d*e?|gddr\dx?|unified)\b"
+)
+_MEMORY = re.compile(r"\b(\d+(?:\.\d+)?) ?gi?b\b")
+# Boards of one chip differ by a few per cent in what vendors call their size (B200: 180, 186, 192 GB).
+_SAME_MEMORY = 0.12
+
+
+def gpu_names() -> tuple[str, ...]:
+    """Names of all accelerators of the catalog, in its order."""
+    return tuple(_gpus())
+
+
+@lru_cache(maxsize=1024)
+def get_gpu(name: str) -> Gpu:
+    """Find an accelerator by name or by a published spelling of it.
+
+    Vendor words, separators and case do not matter; a memory size in the name ("A100 40GB")
+    chooses between boards and must fit within 12 %.
+
+    Parameters
+    ----------
+    name : str
+        For example "H100 SXM", "H100-SXM-80GB", "NVIDIA A100-SXM4-80GB", "GB200-192GB(NVL72)".
+
+    Returns
+    -------
+    Gpu
+        The data-sheet facts with their sources.
+
+    Raises
+    ------
+    InvalidInput
+        When no accelerator goes by that name; names the closest ones.
+    """
+    if isinstance(name, str):
+        if name in _gpus():
+            return _gpus()[name]
+        stem, memory_gb = _normalised(name)
+        exact = _spellings().get((stem, memory_gb))
+        if exact is not None:
+            return exact
+        candidates = _stems().get(stem, ())
+        for gpu in candidates:
+            if memory_gb is None or abs(gpu.memory_gb / memory_gb - 1) <= _SAME_MEMORY:
+                return gpu
+    raise InvalidInput("gpu", name, "one of the catalog, such as " + ", ".join(_near(str(name))))
+
+
+@lru_cache(maxsize=1)
+def _gpus() -> dict[str, Gpu]:
+    return {gpu.name: gpu for gpu, _ in _rows()}
+
+
+@lru_cache(maxsize=1)
+def _rows() -> tuple[tuple[Gpu, tuple[str, ...]], ...]:
+    return tuple((_gpu(row), tuple(filter(None, row["aliases"].split(";")))) for row in read_table("catalog/gpus.csv"))
+
+
+def _gpu(row: Mapping[str, str]) -> Gpu:
+    return Gpu(
+        name=row["name"],
+        vendor=row["vendor"],
+        architecture=row["architecture"],
+        memory_gb=float(row["memory_gb"]),
+        memory_gib=float(row["memory_gib"]),
+        memory_bandwidth_gb_s=float(row["memory_bandwidth_gb_s"]),
+        bf16_tflops=float(row["bf16_tflops"]),
+        interconnect=row["interconnect"],
+        link_gb_s=float(row["link_gb_s"]),
+        gpus_per_node=int(row["gpus_per_node"]),
+        price_source=row["price_source"],
+        spec_source=row["spec_source"],
+        unified_memory=row["unified_memory"] == "yes",
+        estimated_fields=tuple(filter(None, row["estimated_fields"].split(";"))),
+        **{key: float(row[key]) if row[key] else None for key in _OPTIONAL},
+    )
+
+
+@lru_cache(maxsize=1)
+def _spellings() -> dict[tuple[str, float | None], Gpu]:
+    # An alias that names a memory size of its own (GH200 480GB counts the CPU's) holds exactly.
+    exact: dict[tuple[str, float | None], Gpu] = {}
+    for gpu, aliases in _rows():
+        for text in (gpu.name, *aliases):
+            exact.setdefault(_normalised(text), gpu)
+    return exact
+
+
+@lru_cache(maxsize=1)
+def _stems() -> dict[str, list[Gpu]]:
+    stems: dict[str, list[Gpu]] = {}
+    for gpu, aliases in _rows():
+        for stem in dict.fromkeys(_normalised(text)[0] for text in (gpu.name, *aliases)):
+            stems.setdefault(stem, []).append(gpu)
+    return stems
+
+
+def _normalised(name: str) -> tuple[str, float | None]:
+    # "NVIDIA A100-SXM4-80GB" -> ("a100sxm", 80.0)
+    text = re.sub(r"[^a-z0-9.]+", " ", name.lower().replace("\u2011", " "))
+    sizes = _MEMORY.findall(text)
+    text = _NOISE.sub(" ", _MEMORY.sub(" ", text))
+    text = re.sub(r"sxm\d?", "sxm", text)
+    return re.sub(r"[^a-z0-9]+", "", text), float(sizes[-1]) if sizes else None
+
+
+def _near(name: str) -> list[str]:
+    wanted = _normalised(name)[0]
+    spelled = {_normalised(gpu)[0] + str(i): gpu for i, gpu in enumerate(gpu_names())}
+    near = difflib.get_close_matches(wanted, spelled, n=3, cutoff=0.4)
+    return [spelled[key] for key in near] or ["H100 SXM", "A100 SXM 80GB", "L40S"]

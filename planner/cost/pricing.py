@@ -1,0 +1,87 @@
+"""Prices of a plan: the GPU-hour, what the service gets done for it, and the bill."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.cost.bill import CostPlan, cost_plan
+from planner.cost.hosted_apis import ApiPrices, api_prices
+from planner.scenario import Scenario
+from planner.service import Fleet
+
+DEFAULT_PRICE_USD_PER_HOUR = 2.0
+
+
+NEGLIGIBLE = 0.01  # share of the requests that may be lost before the lengths of the finished ones are told apart
+
+
+def gpu_price(scenario: Scenario) -> tuple[float, str]:
+    """Price of one GPU-hour and where it comes from. [USD/h]"""
+    if scenario.usd_per_gpu_hour is not None:
+        return scenario.usd_per_gpu_hour, "entered by hand"
+    price = scenario.gpu_spec.usd_per_hour_typical
+    if price is not None:
+        return price, scenario.gpu_spec.price_source
+    return DEFAULT_PRICE_USD_PER_HOUR, "no price known: 2 USD assumed, enter your own"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """What a service gets done: finished requests per second, over the month and at the peak, and their mean lengths.
+
+    An open loop offers its rate; what is turned away, left by its client or beyond the throughput is not
+    finished. Over the month those are lost whom even an all but idle replica loses, and no more is finished
+    than at the peak. Closed loops and bursts are taken at the rate that they reach.
+    """
+
+    mean_rps: float
+    peak_rps: float
+    mean_prompt_tokens: float
+    mean_output_tokens: float
+
+
+def served(scenario: Scenario, fleet: Fleet, prompt: float, output: float) -> Served:
+    """What a fleet finishes of requests of these mean lengths; where not all, those of the finished ones count."""
+    metrics = fleet.metrics
+    reached = metrics.requests_per_s
+    mean = peak = reached
+    complete = metrics.lost_fraction <= NEGLIGIBLE
+    if scenario.is_open_loop:
+        offered = scenario.peak_rate_rps
+        peak = offered * (1 - metrics.lost_fraction)
+        if metrics.verdict != "stable" or offered > fleet.num_serving * fleet.curve.capacity_rps:
+            peak = min(peak, reached)
+        idle = fleet.curve.points[0].metrics if fleet.curve.points else metrics
+        mean = min(scenario.mean_rate_rps * (1 - idle.lost_fraction), peak)
+        complete = peak >= offered * (1 - NEGLIGIBLE)
+    if not complete and reached > 0:
+        output = metrics.output_tokens_per_s / reached
+        prompt = metrics.total_tokens_per_s / reached - output
+    return Served(mean_rps=mean, peak_rps=peak, mean_prompt_tokens=prompt, mean_output_tokens=output)
+
+
+def price_plan(scenario: Scenario, model_name: str, num_gpus: int, work: Served) -> CostPlan:
+    """Work out the bill for the requests that are finished."""
+    price, source = gpu_price(scenario)
+    known = api_prices(model_name)
+    own_in, own_out = scenario.api_usd_per_mtok_input, scenario.api_usd_per_mtok_output
+    api = known
+    if own_in is not None or own_out is not None:
+        api = ApiPrices(
+            usd_per_mtok_input=own_in if own_in is not None else (known.usd_per_mtok_input if known else 0.0),
+            usd_per_mtok_output=own_out if own_out is not None else (known.usd_per_mtok_output if known else 0.0),
+            offers=known.offers if known else (),
+            source="entered by hand",
+        )
+    return cost_plan(
+        num_gpus=num_gpus,
+        usd_per_gpu_hour=price,
+        price_source=source,
+        hours_per_month=scenario.hours_per_month,
+        mean_rate_rps=work.mean_rps,
+        peak_rate_rps=work.peak_rps,
+        mean_prompt_tokens=work.mean_prompt_tokens,
+        mean_output_tokens=work.mean_output_tokens,
+        api=api,
+        offered_rate_rps=scenario.mean_rate_rps if scenario.is_open_loop else None,
+    )

@@ -1,0 +1,141 @@
+"""Published measurements beside the predictions: the rows and their errors."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+import planner.accuracy
+from planner.accuracy import find_gpu, find_model
+from planner.answer import Plan
+from planner.cost import normalised
+from planner.units import format_percent
+
+ROWS_FILE = Path(planner.accuracy.__file__).parent / "data" / "accuracy_rows.csv"
+COLUMNS = ("source", "kind", "model", "gpu", "engine", "class", "quantity", "measured", "predicted")
+
+
+@lru_cache(maxsize=1)
+def accuracy_rows() -> pd.DataFrame | None:
+    """Every compared measurement with its prediction; None when this copy ships without them."""
+    try:
+        rows = pd.read_csv(ROWS_FILE, comment="#")
+    except (OSError, ValueError):
+        return None
+    if not set(COLUMNS) <= set(rows.columns):
+        return None
+    rows = rows[(rows["measured"] > 0) & (rows["predicted"] > 0)].reset_index(drop=True)
+    rows = rows.rename(columns={"peer": "peer_predicted"})
+    if "peer_predicted" not in rows:
+        rows["peer_predicted"] = np.nan
+    for name in ("model", "gpu", "engine", "class", "source"):
+        rows[name] = rows[name].fillna("").astype(str)
+    return rows
+
+
+def rows_like(rows: pd.DataFrame, plan: Plan, scope: str) -> pd.DataFrame:
+    """The rows that resemble a plan in one respect."""
+    if scope == "this GPU":
+        return rows[rows["gpu"].map(_catalog_gpu) == plan.gpu.name]
+    if scope == "this engine":
+        return rows[rows["engine"].str.lower().str.startswith(plan.engine.family)]
+    if scope == "this model":
+        same = {name for name in rows["model"].unique() if _catalog_model(name) == normalised(plan.model.name)}
+        return rows[rows["model"].isin(same)]
+    if scope.startswith("this class"):
+        return rows[rows["class"].str.lower().str.contains("moe" if plan.model.is_moe else "dense")]
+    return rows
+
+
+@lru_cache(maxsize=512)
+def _catalog_gpu(published: str) -> str:
+    return find_gpu(published) or published
+
+
+@lru_cache(maxsize=512)
+def _catalog_model(published: str) -> str:
+    return normalised(find_model(published) or published)
+
+
+def error_table(rows: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Errors of ours, and of AIConfigurator on the rows that it predicts, per quantity and value of a column."""
+    frame = rows.assign(
+        signed=rows["predicted"] / rows["measured"] - 1,
+        peer=(rows["peer_predicted"] / rows["measured"] - 1).abs(),
+    )
+    frame["absolute"] = frame["signed"].abs()
+    frame["shared"] = frame["absolute"].where(frame["peer"].notna())
+    grouped = frame.groupby(["quantity", column], sort=False)
+    table = pd.DataFrame(
+        {
+            "rows": grouped.size(),
+            "median error": grouped["absolute"].median(),
+            "p90 error": grouped["absolute"].quantile(0.9),
+            "signed median": grouped["signed"].median(),
+            "shared rows": grouped["peer"].count(),
+            "ours, shared": grouped["shared"].median(),
+            "AIConfigurator": grouped["peer"].median(),
+        }
+    )
+    table = table.reset_index()
+    order = {name: place for place, name in enumerate(rows["quantity"].unique())}
+    table = table.sort_values(
+        ["quantity", "rows"], ascending=[True, False], key=lambda c: c.map(order) if c.name == "quantity" else c
+    )
+    return table.assign(quantity=table["quantity"].map(lambda name: TITLES.get(name, name)))
+
+
+TITLES = {
+    "tpot_ms_mean": "Time per output token, mean",
+    "ttft_ms_mean": "Time to first token, mean",
+    "output_tok_s_total": "Output tokens per second",
+    "total_tok_s": "Tokens per second, prompt and output",
+    "req_s": "Requests per second",
+    "e2e_s_mean": "End-to-end time, mean",
+    "ttft_ms_p50": "Time to first token, median",
+    "tpot_ms_p50": "Time per output token, median",
+    "step_ms": "Step time",
+    "weights_gib_per_gpu": "Weights per GPU",
+    "available_kv_gib": "Memory for the KV cache",
+    "kv_tokens": "KV cache in tokens",
+    "max_concurrency": "Sequences of full length at once",
+    "est_max_model_len": "Longest context that starts",
+}
+UNITS = {"_ms": "ms", "e2e_s": "s", "tok_s": "tokens/s", "req_s": "req/s", "_gib": "GiB", "_tokens": "tokens"}
+SCOPES = ("all", "this GPU", "this engine", "this model", "this class (dense or MoE)")
+
+
+def unit_of(quantity: str) -> str:
+    """Unit of a measured quantity, from its name."""
+    return next((unit for part, unit in UNITS.items() if part in quantity), "")
+
+
+def quantities(rows: pd.DataFrame) -> list[str]:
+    """Measured quantities, those with a title first and in its order."""
+    present = set(rows["quantity"])
+    return [name for name in TITLES if name in present] + sorted(present - set(TITLES))
+
+
+def sentence(rows: pd.DataFrame) -> str:
+    """How far the predictions are, over all, in one sentence."""
+    parts = []
+    for name, words in (("tpot_ms_mean", "time per token"), ("ttft_ms_mean", "first token"), ("kv_tokens", "KV cache")):
+        of_name = rows[rows["quantity"] == name]
+        if len(of_name):
+            median = (of_name["predicted"] / of_name["measured"] - 1).abs().median()
+            parts.append(f"{words} {format_percent(median)}")
+    return f"Half of {len(rows):,} published measurements lie within: " + ", ".join(parts)
+
+
+def against_peer(rows: pd.DataFrame) -> str:
+    """Our median error and AIConfigurator's on the rows that both predict."""
+    shared = rows[rows["peer_predicted"].notna()]
+    ours = (shared["predicted"] / shared["measured"] - 1).abs().median()
+    peer = (shared["peer_predicted"] / shared["measured"] - 1).abs().median()
+    return (
+        f"On the {len(shared):,} of these rows that AIConfigurator 0.12 predicts, its median error is "
+        f"{format_percent(peer)}, ours {format_percent(ours)}"
+    )

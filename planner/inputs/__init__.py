@@ -1,0 +1,34 @@
+"""The values that a plan is made of: GPU, engine settings, traffic and limits, each checked when it is made.
+
+In: figures from the catalog or a user. Out: frozen `Gpu`, `EngineSettings`, `Traffic`, `ServiceLevel`, `Limits`.
+"""
+
+from planner.inputs.engine import (
+    MAMBA_FULL_MEMORY_RATIO,
+    Batching,
+    EngineSettings,
+    KvReservation,
+    OnMemoryShortage,
+    StepOrder,
+)
+from planner.inputs.hardware import Gpu, Parallelism
+from planner.inputs.limits import Limits
+from planner.inputs.traffic import ArrivalKind, Arrivals, LengthKind, Lengths, ServiceLevel, Traffic
+
+__all__ = [
+    "MAMBA_FULL_MEMORY_RATIO",
+    "ArrivalKind",
+    "Arrivals",
+    "Batching",
+    "EngineSettings",
+    "Gpu",
+    "KvReservation",
+    "LengthKind",
+    "Lengths",
+    "Limits",
+    "OnMemoryShortage",
+    "Parallelism",
+    "ServiceLevel",
+    "StepOrder",
+    "Traffic",
+]

@@ -1,0 +1,21 @@
+"""What one replica's scheduler may use: the limits and the KV blocks that memory leaves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The replica's capacity as the scheduler sees it (all resolved, nothing None).
+
+    `num_kv_blocks` usable blocks of `block_size` tokens; `blocks_per_window_sequence` is the fixed
+    number of further blocks that windowed or state layers hold per running sequence (hybrids).
+    """
+
+    max_num_seqs: int
+    max_num_batched_tokens: int
+    max_model_len: int
+    num_kv_blocks: int
+    block_size: int
+    fixed_blocks_per_sequence: int = 0

@@ -1,0 +1,192 @@
+"""Engine limits that a user left open, resolved from the device as the engines do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.inputs import EngineSettings, Gpu, KvReservation, Parallelism
+from planner.memory.edition import (
+    HOPPER_BY_NAME,
+    IMAGE_IN_STEP,
+    KV_OF_CHECKPOINT,
+    LARGEST_BATCH,
+    TWO_BATCHES_IN_FLIGHT,
+    UTILIZATION_092,
+    Edition,
+    edition_of,
+)
+from planner.memory.sglang_limits import sglang_limits, sglang_sequences, sglang_share
+from planner.model import ModelShape
+
+V0_CHUNKED_PREFILL_FROM_TOKENS = 32_768  # V0 chunks prefill only for models longer than this
+SGLANG_SEQUENCES_WHEN_DRAFTING = 48  # server_args.py: where max_running_requests is left open
+LARGE_GPU_GIB = 70.0
+LARGEST_GPU_GIB = 160.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolved:
+    """Settings with nothing left open.
+
+    `in_flight_tokens` are those of all batches that overlap: windows keep them until they are settled.
+    """
+
+    edition: Edition
+    gpu_memory_utilization: float
+    max_num_seqs: int
+    max_num_batched_tokens: int
+    block_size: int
+    in_flight_tokens: int
+
+
+def resolve(
+    engine: EngineSettings,
+    gpu: Gpu,
+    parallelism: Parallelism,
+    max_model_len: int,
+    *,
+    vision_parameters: float = 0.0,
+    image_tokens: int = 0,
+) -> Resolved:
+    """Resolve the limits.
+
+    Parameters
+    ----------
+    engine : EngineSettings
+        None = as the engine decides.
+    gpu : Gpu
+        Its memory and name choose the defaults.
+    parallelism : Parallelism
+        SGLang's reserve depends on it.
+    max_model_len : int
+        Longest sequence [tokens]; without chunked prefill a whole prompt must fit into one step.
+    vision_parameters : float
+        V0 never chunks the prompts of models with images; SGLang leaves room for the tower.
+    image_tokens : int
+        Tokens that must enter in one step; vLLM from v0.22 on raises its default to them.
+
+    Returns
+    -------
+    Resolved
+        Nothing None.
+
+    Notes
+    -----
+    vLLM `EngineArgs.get_batch_defaults`: 8,192 tokens and 1,024 sequences on devices of 70 GiB and
+    more that are not A100, else 2,048 and 256; up to v0.8 only devices named H100 or H200 are large;
+    from v0.28 on 16,384 tokens on devices of 160 GiB and more. Its LLM class, without a server, takes
+    16,384 and 8,192 tokens. SGLang and llama.cpp as their server
+    arguments say.
+    """
+    edition = edition_of(engine)
+    seqs, tokens = _batch_defaults(edition, gpu, parallelism, offline=engine.offline)
+    if edition.family == "vllm" and edition.since(IMAGE_IN_STEP):
+        tokens = max(tokens, image_tokens)
+    tokens = engine.max_num_batched_tokens or tokens
+    if edition.family == "sglang" and engine.num_speculative_tokens:
+        seqs = max(1, SGLANG_SEQUENCES_WHEN_DRAFTING // parallelism.attention_data_parallel_size)
+    if engine.max_num_seqs is not None:
+        seqs = engine.max_num_seqs
+    chunked = engine.enable_chunked_prefill
+    if edition.is_v0 and engine.max_num_batched_tokens is None:
+        chunked = max_model_len > V0_CHUNKED_PREFILL_FROM_TOKENS and not vision_parameters
+        tokens = (512 if edition.number < (0, 7) else 2048) if chunked else max(2048, max_model_len)
+    elif not chunked:
+        tokens = max(tokens, max_model_len)
+    utilization = engine.gpu_memory_utilization
+    if utilization is None:
+        drafts = engine.num_speculative_tokens > 0
+        utilization = default_utilization(edition, gpu, parallelism, drafts=drafts, vision_parameters=vision_parameters)
+    if (
+        engine.kv_reservation is KvReservation.MODEL_LIMIT
+        and engine.max_num_seqs is None
+        and edition.family == "generic"
+    ):
+        seqs = min(seqs, 64)
+    return Resolved(
+        edition=edition,
+        gpu_memory_utilization=utilization,
+        max_num_seqs=min(seqs, tokens) if edition.family == "vllm" else seqs,
+        max_num_batched_tokens=tokens,
+        block_size=engine.block_size,
+        in_flight_tokens=tokens * _overlapping_batches(edition, engine, parallelism),
+    )
+
+
+def _overlapping_batches(edition: Edition, engine: EngineSettings, parallelism: Parallelism) -> int:
+    """Batches that a step may overlap: one per pipeline stage, two under async scheduling (max_concurrent_batches)."""
+    if edition.family != "vllm" or not edition.since(TWO_BATCHES_IN_FLIGHT):
+        return 1
+    stages = parallelism.pipeline_parallel_size
+    return 2 if stages == 1 and engine.async_scheduling else stages
+
+
+def kv_cache_type(model: ModelShape, engine: EngineSettings, weight_dtype: str, kv_cache_dtype: str) -> str:
+    """Type of the KV cache with "auto" resolved where the published checkpoint asks for one.
+
+    Parameters
+    ----------
+    model : ModelShape
+        Its checkpoint may be calibrated for a type.
+    engine : EngineSettings
+        vLLM from v0.14 on and SGLang follow the checkpoint.
+    weight_dtype : str
+        Another scheme than the checkpoint's own brings no calibration.
+    kv_cache_dtype : str
+        Anything but "auto" stands.
+
+    Returns
+    -------
+    str
+        A name that `kv_bits` knows.
+    """
+    edition = edition_of(engine)
+    follows = edition.family == "sglang" or (edition.family == "vllm" and edition.since(KV_OF_CHECKPOINT))
+    if kv_cache_dtype == "auto" and follows and weight_dtype in ("auto", model.quantization):
+        return model.kv_cache_quantization or "auto"
+    return kv_cache_dtype
+
+
+def is_large(gpu: Gpu) -> bool:
+    """Whether vLLM counts a GPU as large: 70 GiB and more, the A100 excepted."""
+    return gpu.memory_gib >= LARGE_GPU_GIB and "a100" not in gpu.name.lower()
+
+
+def _batch_defaults(edition: Edition, gpu: Gpu, parallelism: Parallelism, *, offline: bool) -> tuple[int, int]:
+    if edition.family == "vllm":
+        if edition.is_v0:
+            return 256, 2048
+        large = is_large(gpu)
+        if edition.number <= HOPPER_BY_NAME:
+            large = any(name in gpu.name.lower() for name in ("h100", "h200"))
+        if large and edition.since(LARGEST_BATCH) and gpu.memory_gib >= LARGEST_GPU_GIB:
+            return 1024, 16_384
+        if large:
+            return 1024, 16_384 if offline else 8192
+        return 256, 8192 if offline else 2048
+    if edition.family == "sglang":
+        return sglang_sequences(gpu, parallelism), sglang_limits(edition, gpu, parallelism)[0]
+    return {"trtllm": (256, 8192), "tgi": (128, 4096), "llamacpp": (1, 2048)}.get(edition.family, (256, 2048))
+
+
+def default_utilization(
+    edition: Edition, gpu: Gpu, parallelism: Parallelism, *, drafts: bool = False, vision_parameters: float = 0.0
+) -> float:
+    """Share of device memory that the engine takes when the user says nothing.
+
+    vLLM 0.9, from v0.22 on 0.92. SGLang as `sglang_share` says. TensorRT-LLM takes 0.9 of what is free after
+    loading; TGI 0.95.
+    """
+    if edition.family == "vllm":
+        return 0.92 if edition.since(UTILIZATION_092) else 0.9
+    if edition.family == "sglang":
+        return sglang_share(edition, gpu, parallelism, drafts=drafts, vision_parameters=vision_parameters)
+    return {"trtllm": 0.9, "tgi": 0.95, "llamacpp": 1.0}.get(edition.family, 0.9)
+
+
+def ollama_context_tokens(gpu: Gpu, limit: int) -> int:
+    """Context that Ollama chooses by total video memory: 4,096, from 23 GiB 32,768, from 47 GiB 262,144 tokens."""
+    for least_gib, tokens in ((47, 262_144), (23, 32_768)):
+        if gpu.memory_gib >= least_gib:
+            return min(limit, tokens)
+    return min(limit, 4096)

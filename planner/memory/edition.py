@@ -1,0 +1,87 @@
+"""Which edition of an engine: the arithmetic of memory changed with versions."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from planner.inputs import EngineSettings
+
+NEWEST = (0, 30)
+NEWEST_PATCH = 99
+COMMITS_PER_RELEASE = 500  # vLLM's release notes of v0.14 to v0.21 name 335 to 752 commits each
+
+# vLLM: first version with the behaviour
+LATENT_CACHE = (0, 7)  # latent attention caches the latent; before, keys and values of every head
+V1_DEFAULT = (0, 8)  # V1 engine by default
+HYBRID_POOL = (0, 9)  # windows share a pool of block groups; before, every layer was kept in full
+FREE_MEMORY_CHECK = (0, 9)  # refuses when other processes hold what it wants; before, theirs counted as its own
+TRITON_EXPERTS = (0, 10, 2)  # 4-bit experts by Triton on Hopper: with PyTorch 2.8; before, by Marlin
+AVAILABLE_MEMORY = (0, 12)  # on unified memory: what the system calls available, no longer what CUDA calls free
+KV_OF_CHECKPOINT = (0, 14)  # kv_cache_dtype auto follows what the checkpoint asks for (#29980)
+PIPELINE_CHECK_OF_WHOLE_MODEL = (0, 14)  # only there: compares the whole model's cache with one stage's memory
+LEAN_SAMPLER = (0, 17)  # sampler of the profile run needs 15 instead of 38 bytes per logit
+SYMMETRIC_MEMORY = (0, 18)  # larger communication buffers
+SIZE_IN_LOG = (0, 20, 2)  # the log's KV size is concurrency × length (#40694)
+GRAPHS_IN_BUDGET = (0, 21)  # CUDA-graph estimate is subtracted
+IMAGE_IN_STEP = (0, 22)  # the default step holds the largest image where prompts are not cut in one (#43051)
+UTILIZATION_092 = (0, 22)  # gpu_memory_utilization 0.9 -> 0.92
+PACKED_POOL = (0, 23)  # DeepSeek-V4: a block holds no empty pages of layers that a group lacks (kv_cache_utils.py)
+TWO_BATCHES_IN_FLIGHT = (0, 26)  # windows keep the tokens of every batch that async scheduling overlaps (#47728)
+BLOCKS_PER_GROUP = (0, 27)  # concurrency counts whole blocks of each group; before, bytes over group 0's page (#48317)
+STATE_PREFIXES = (0, 28)  # prefix caching of states by default: one more page per sequence (#50991)
+LARGEST_BATCH = (0, 28)  # 16,384 tokens per step on devices of 160 GiB and more (#51726)
+GRAPHS_TO_1024 = (0, 28)  # Blackwell captures batches up to 1,024 (#49390)
+HOPPER_BY_NAME = (0, 8)  # up to here only devices named H100 or H200 took the large batch (#12369, #17073)
+
+
+@dataclass(frozen=True, slots=True)
+class Edition:
+    """Family and version; `is_v0` marks vLLM's first engine.
+
+    `caches_latent` is False where latent attention caches the keys and values of every head: vLLM before
+    v0.7, Ollama (0.14 still did), llama.cpp when told so ("no MLA" in the version).
+    """
+
+    family: str
+    number: tuple[int, int]
+    is_v0: bool = False
+    caches_latent: bool = True
+    patch: int = NEWEST_PATCH
+
+    @property
+    def release(self) -> tuple[int, int, int]:
+        """Number with its patch; none stated means the last one."""
+        return (*self.number, self.patch)
+
+    def since(self, number: tuple[int, int]) -> bool:
+        """Whether the behaviour that came with `number` is there."""
+        return self.number >= number
+
+
+@lru_cache(maxsize=256)
+def edition_of(engine: EngineSettings) -> Edition:
+    """Read the edition from the engine's settings; no version means the newest.
+
+    A build between releases ("0.26.1rc1.dev608") counts as the release whose changes it mostly holds: one on for
+    every `COMMITS_PER_RELEASE` commits since the one that it is named after, rounded.
+    """
+    text = engine.version
+    found = re.search(r"(\d+)\.(\d+)(?:\.([1-9]\d*)(?:rc\d+)?\.dev(\d+))?", text)
+    number = (int(found[1]), int(found[2])) if found and "0.1.dev" not in text else NEWEST  # a build without tags
+    if found and found[4]:
+        number = (number[0], number[1] + round(int(found[4]) / COMMITS_PER_RELEASE))
+    is_v0 = engine.family == "vllm" and ("V0" in text or (number < V1_DEFAULT and "V1" not in text))
+    patch = re.search(r"\d+\.\d+\.(\d+)", text)
+    return Edition(
+        engine.family, number, is_v0, _caches_latent(engine, number), int(patch[1]) if patch else NEWEST_PATCH
+    )
+
+
+def _caches_latent(engine: EngineSettings, number: tuple[int, int]) -> bool:
+    if engine.family == "vllm":
+        return number >= LATENT_CACHE
+    if engine.family == "llamacpp":
+        return "ollama" not in engine.name.lower() and not re.search(r"\bno mla\b", engine.version, re.IGNORECASE)
+    return True

@@ -1,0 +1,322 @@
+"""How a KV pool is cut into blocks: one group, or groups of equal pages for hybrid models.
+
+An engine that knows windows and states gives every kind of layer its own groups of equal size (padded
+with unused layers), and all groups draw blocks from one pool; a block is one page of every layer of a group.
+Source: vLLM kv_cache_interface.py and kv_cache_utils.py as described in engine_semantics section 1.2;
+reproduced to the printed digit on published logs (tests/test_sizing.py).
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+from planner.memory.compressed import compressed_layout, entry_width, indexer_width
+from planner.memory.edition import HYBRID_POOL, Edition
+from planner.memory.kv_groups import KvGroup, KvLayout
+from planner.memory.packed import PackedEntries, packed_layout
+from planner.memory.shards import kv_heads_per_rank
+from planner.model import Layer, Mixer, MixerKind, ModelShape, kv_bits
+
+DS_MLA_ENTRY_BYTES = 656  # 512 fp8 latent + 16 scales + 128 bf16 rope
+NVFP4_DS_MLA_ENTRY_BYTES = 432  # 256 latent + 32 scales + 128 bf16 rope + 16: what two logs of GLM-5.2 hold per layer
+GROUPED = (MixerKind.STATE, MixerKind.SLIDING, MixerKind.CHUNKED)  # beside full attention they share its pool
+MAX_HEADS = 4096
+UNCOMPRESSED_HEAD_DIM = 256  # keys of 192 padded, when heads were cached in full
+V0_MLA_MULTIPLE = 128  # V0 pads the latent of 576 elements to 640
+GROUP_SLACK = 1.25  # groups take the larger size when sizes differ by less than this
+BLOCK_ALIGNMENT = 16
+INDEX_KEY_BYTES = 2  # MiniMax-M3: bf16 whatever the cache's type (vLLM AttentionConfig.indexer_kv_dtype, SGLang on all
+# GPUs but Hopper with fp8)
+INDEX_BLOCK_TOKENS = 128  # MiniMax-M3: a page is a block that the indexer chooses (vLLM models/minimax_m3)
+LATENT_BLOCK_ALIGNMENT = 128  # beside states: kernels of latent attention want whole 128s (_align_hybrid_block_size)
+SGLANG_WINDOW_SHARE = 0.8  # tokens of the windows' pool per token of the full layers'
+
+
+def entry_bytes(mixer: Mixer, tensor_parallel_size: int, bits: float, edition: Edition, dtype: str) -> float:
+    """Bytes that one token adds to one layer's cache on one GPU."""
+    if mixer.reuses_kv_of_another_layer or mixer.kind is MixerKind.NONE or mixer.is_state:
+        return 0.0
+    if mixer.kind is MixerKind.MLA:
+        return _latent_bytes(mixer, tensor_parallel_size, bits, edition, dtype)
+    heads = kv_heads_per_rank(mixer.num_kv_heads, tensor_parallel_size)
+    return heads * (mixer.head_dim + mixer.value_head_dim) * bits / 8 + index_bytes(mixer, bits, edition)
+
+
+def index_bytes(mixer: Mixer, bits: float, edition: Edition) -> float:
+    """Bytes that one token adds to an indexer's cache beside keys and values: one key for all heads, on every rank.
+
+    llama.cpp keeps the key of every token beside the pooled one, in the cache's type (llama-memory-hybrid-idx.cpp).
+    """
+    if edition.family == "llamacpp" and mixer.indexer_compression > 1:
+        return 2 * mixer.indexer_head_dim * bits / 8
+    return INDEX_KEY_BYTES * mixer.indexer_head_dim / mixer.indexer_compression
+
+
+def _latent_bytes(mixer: Mixer, tensor_parallel_size: int, bits: float, edition: Edition, dtype: str) -> float:
+    if not edition.caches_latent:
+        padded = edition.family == "vllm"
+        width = 2 * UNCOMPRESSED_HEAD_DIM if padded else mixer.head_dim + mixer.value_head_dim
+        return mixer.num_heads / tensor_parallel_size * width * bits / 8
+    elements = mixer.kv_lora_rank + mixer.qk_rope_head_dim
+    if edition.family == "vllm" and edition.is_v0:
+        elements = -(-elements // V0_MLA_MULTIPLE) * V0_MLA_MULTIPLE
+    size = elements * bits / 8
+    if (mixer.indexer_top_k and bits == 8) or dtype == "fp8_ds_mla":
+        size = DS_MLA_ENTRY_BYTES
+    elif mixer.indexer_top_k and dtype == "nvfp4":
+        size = NVFP4_DS_MLA_ENTRY_BYTES
+    if mixer.kv_compression > 1:
+        size = entry_width(mixer)
+    if mixer.indexer_head_dim:
+        size += indexer_width(mixer)
+    return size / mixer.kv_compression
+
+
+def state_bytes(mixer: Mixer, tensor_parallel_size: int, num_speculative_tokens: int = 0) -> float:
+    """Bytes of one sequence's state in one layer on one GPU: recurrent state and convolution tail.
+
+    The tail of a kernel of 4 holds 3 columns, and one more for every drafted token.
+    """
+    tail = mixer.conv_elements * (1 + num_speculative_tokens / 3)
+    return (mixer.state_elements * mixer.state_element_bytes + tail * 2) / tensor_parallel_size
+
+
+def side_state_bytes(mixer: Mixer, num_speculative_tokens: int = 0) -> float:
+    """Bytes of one sequence's state of the n-gram layer beside a layer, the same on every rank."""
+    return 2.0 * mixer.side_channels * (mixer.side_taps + num_speculative_tokens) if mixer.side_channels else 0.0
+
+
+def _key(mixer: Mixer, pools_windows: bool, ranks: int) -> tuple[MixerKind, int, int]:
+    """Group of a mixer: kind, window and, where groups share a pool (`ranks` > 0), heads of full attention.
+
+    vLLM joins layers of equal specifications only (KVCacheSpec): a draft model with other heads is a group.
+    """
+    if mixer.kind in (MixerKind.SLIDING, MixerKind.CHUNKED):
+        return (mixer.kind, mixer.window_tokens or 0, 0) if pools_windows else (MixerKind.FULL, 0, 0)
+    if mixer.kind is MixerKind.STATE:
+        return mixer.kind, mixer.window_tokens or 0, 0
+    if not ranks or mixer.kind is not MixerKind.FULL:
+        return MixerKind.FULL, 0, 0
+    heads = kv_heads_per_rank(mixer.num_kv_heads, ranks)
+    return MixerKind.FULL, 0, heads + MAX_HEADS * (mixer.head_dim + MAX_HEADS * mixer.value_head_dim)
+
+
+def build_layout(
+    layers: tuple[tuple[Layer, int], ...],
+    *,
+    tensor_parallel_size: int,
+    context_parallel: int,
+    kv_cache_dtype: str,
+    fp32: bool,
+    edition: Edition,
+    block_size: int,
+    num_speculative_tokens: int,
+    state_checkpoints: int = 0,
+    draft_mixer: Mixer | None = None,
+    splits_windows: bool = False,
+) -> KvLayout:
+    """Cut the cache of a stage into groups and blocks.
+
+    Parameters
+    ----------
+    layers : tuple of (Layer, int)
+        Distinct layers of the stage with their numbers.
+    tensor_parallel_size, context_parallel : int
+        Division of heads, and of tokens.
+    kv_cache_dtype, fp32
+        Element type of the cache; "auto" is fp32 when the model runs in it.
+    edition : Edition
+        Decides whether windows share a pool.
+    block_size : int
+        Tokens per block before hybrids enlarge it.
+    num_speculative_tokens, state_checkpoints : int
+        Each adds a state page per sequence: drafted tokens, and states kept for reuse.
+    draft_mixer : Mixer, optional
+        One more layer when drafting with multi-token prediction.
+    splits_windows : bool
+        SGLang has a pool of its own for the windows of this model.
+
+    Returns
+    -------
+    KvLayout
+        Groups, bytes of a block, marginal bytes per token.
+    """
+    bits = kv_bits(kv_cache_dtype, None, "fp32" if fp32 else "auto")
+    pools = edition.family != "vllm" or (edition.since(HYBRID_POOL) and not edition.is_v0)
+    entries = [(layer.mixer, count) for layer, count in layers]
+    if draft_mixer is not None:
+        entries.append((draft_mixer, 1))
+    shares = edition.family == "vllm" and pools and any(mixer.kind in GROUPED for mixer, _ in entries)
+    counts: dict[tuple[MixerKind, int, int], list[float]] = {}  # layers, bytes per token of one, of all
+    for mixer, count in entries:
+        per_token = entry_bytes(mixer, tensor_parallel_size, bits, edition, kv_cache_dtype)
+        if per_token or mixer.is_state:
+            entry = counts.setdefault(_key(mixer, pools, tensor_parallel_size if shares else 0), [0, 0.0, 0.0])
+            entry[0] += count
+            entry[2] += count * per_token
+            entry[1] = entry[2] / entry[0]
+    states = max(
+        (state_bytes(x, tensor_parallel_size, num_speculative_tokens) for x, _ in entries if x.is_state), default=0.0
+    )
+    if any(mixer.kv_compression > 1 for mixer, _ in entries):
+        growing = counts[(MixerKind.FULL, 0, 0)][2]
+        return compressed_layout(entries, growing, edition, block_size, num_speculative_tokens > 0)
+    if shares and any(x.indexer_compression > 1 for x, _ in entries):
+        packed = _packed_entries(entries, tensor_parallel_size, bits, edition, num_speculative_tokens)
+        return packed_layout(packed, block_size, 1 + num_speculative_tokens + state_checkpoints, context_parallel)
+    if edition.family == "vllm" and any(x.indexer_head_dim and x.kind is MixerKind.FULL for x, _ in entries):
+        block_size = max(block_size, INDEX_BLOCK_TOKENS)
+    if edition.family == "sglang":
+        return _sglang_layout(counts, block_size, context_parallel, splits_windows)
+    growing = sum(total for (kind, _, _), (_, _, total) in counts.items() if kind is not MixerKind.STATE)
+    if len(counts) == 1 and not states:
+        (kind, size, _), (_, _, total) = next(iter(counts.items()))
+        group = KvGroup(kind=kind, num_groups=1, block_tokens=block_size, window_tokens=size)
+        return KvLayout(
+            groups=(group,), block_bytes=total * block_size, bytes_per_token=growing, context_parallel=context_parallel
+        )
+    pages = 1 + num_speculative_tokens + state_checkpoints
+    latent = any(mixer.kind is MixerKind.MLA for mixer, _ in entries)
+    alignment = LATENT_BLOCK_ALIGNMENT if latent else BLOCK_ALIGNMENT
+    return _hybrid_layout(counts, states, growing, block_size, alignment, pages, context_parallel)
+
+
+def _packed_entries(
+    entries: list[tuple[Mixer, int]], tp: int, bits: float, edition: Edition, speculative: int
+) -> PackedEntries:
+    """Sum up layers with an indexer, states and n-gram layers for a pool of packed pages."""
+    full = [(mixer, count) for mixer, count in entries if mixer.kind is MixerKind.FULL]
+    states = [(mixer, count) for mixer, count in entries if mixer.is_state]
+    index = max((index_bytes(mixer, bits, edition) for mixer, _ in full), default=0.0)
+    widest = max((entry_bytes(mixer, tp, bits, edition, "auto") for mixer, _ in full), default=0.0)
+    return PackedEntries(
+        attention_layers=sum(count for _, count in full),
+        token_bytes=widest - index,
+        index_bytes=index,
+        state_layers=sum(count for _, count in states),
+        state_bytes=max((state_bytes(mixer, tp, speculative) for mixer, _ in states), default=0.0),
+        side_layers=sum(count for mixer, count in entries if mixer.side_channels),
+        side_bytes=max((side_state_bytes(mixer, speculative) for mixer, _ in entries), default=0.0),
+    )
+
+
+def _sglang_layout(
+    counts: dict[tuple[MixerKind, int, int], list[float]],
+    block_size: int,
+    context_parallel: int,
+    splits_windows: bool,
+) -> KvLayout:
+    """SGLang: one slot per token for every layer; windows have a pool in a fixed proportion to it, states one apart.
+
+    swa_full_tokens_ratio 0.8 for the models that it splits (server arguments).
+    """
+    windowed = (MixerKind.SLIDING, MixerKind.CHUNKED)
+    total = sum(
+        size * (SGLANG_WINDOW_SHARE if splits_windows and kind in windowed else 1.0)
+        for (kind, _, _), (_, _, size) in counts.items()
+    )
+    growing = sum(size for (kind, _, _), (_, _, size) in counts.items() if kind not in (*windowed, MixerKind.STATE))
+    group = KvGroup(kind=MixerKind.FULL, num_groups=1, block_tokens=block_size)
+    return KvLayout(
+        groups=(group,),
+        block_bytes=max(1.0, total * block_size),
+        bytes_per_token=growing if splits_windows else total,
+        context_parallel=context_parallel,
+    )
+
+
+def _hybrid_layout(
+    counts: dict[tuple[MixerKind, int, int], list[float]],
+    states: float,
+    growing: float,
+    block_size: int,
+    alignment: int,
+    state_pages: int,
+    context_parallel: int,
+) -> KvLayout:
+    if not counts:
+        group = KvGroup(kind=MixerKind.FULL, num_groups=1, block_tokens=block_size)
+        return KvLayout(groups=(group,), block_bytes=1.0, bytes_per_token=0.0)
+    widest = max(per_token for _, per_token, _ in counts.values())
+    block = block_size
+    if states and widest:
+        needed = math.ceil(states / widest / alignment) * alignment
+        block = max(block_size, needed)
+    page = max(block * widest, states)
+    sizes = [int(number) for number, _, _ in counts.values()]
+    group_size = max(sizes) if max(sizes) < GROUP_SLACK * min(sizes) else min(sizes)
+    groups = tuple(
+        KvGroup(
+            kind=kind,
+            num_groups=math.ceil(number / group_size),
+            block_tokens=block if not per_token else max(1, int(page // per_token)) // block_size * block_size or block,
+            window_tokens=window,
+            pages_per_sequence=_pages(kind, window, block, state_pages),
+        )
+        for (kind, window, _), (number, per_token, _) in counts.items()
+    )
+    return KvLayout(
+        groups=groups,
+        block_bytes=page * group_size,
+        bytes_per_token=growing,
+        context_parallel=context_parallel,
+    )
+
+
+def _pages(kind: MixerKind, source_tokens: int, block: int, state_pages: int) -> int:
+    """Pages that a sequence holds whatever its length: states, or the whole source of cross-attention."""
+    if kind is not MixerKind.STATE:
+        return 0
+    return -(-source_tokens // block) if source_tokens else state_pages
+
+
+@lru_cache(maxsize=4096)
+def _entries(model: ModelShape, bits: float, tp: int, dtype: str) -> tuple[tuple[float, int, float, int], ...]:
+    edition = Edition("generic", (0, 30))
+    rows = []
+    for layer, count in model.layer_counts():
+        mixer = layer.mixer
+        per_token = entry_bytes(mixer, tp, bits, edition, dtype)
+        fixed = state_bytes(mixer, tp) + side_state_bytes(mixer) if mixer.kind is MixerKind.STATE else 0.0
+        if mixer.kind is MixerKind.STATE and mixer.window_tokens:  # cross-attention: the whole source, once
+            fixed, per_token = per_token * mixer.window_tokens, 0.0
+        window = mixer.window_tokens or 0 if mixer.kind in (MixerKind.SLIDING, MixerKind.CHUNKED) else 0
+        rows.append((per_token, window, fixed, count))
+    return tuple(rows)
+
+
+def kv_bytes_for(
+    model: ModelShape,
+    length_tokens: float,
+    *,
+    kv_cache_dtype: str = "auto",
+    tensor_parallel_size: int = 1,
+    weight_dtype: str = "auto",
+) -> float:
+    """Cache that one sequence needs, without rounding to blocks: windows stop growing, states do not grow.
+
+    Parameters
+    ----------
+    model : ModelShape
+        The model.
+    length_tokens : float
+        Tokens of the sequence.
+    kv_cache_dtype : str
+        Element type.
+    tensor_parallel_size : int
+        Bytes are per GPU: KV heads divided, replicated beyond their number; latents not divided.
+    weight_dtype : str
+        fp32 makes "auto" fp32.
+
+    Returns
+    -------
+    float
+        Bytes per GPU.
+    """
+    bits = kv_bits(kv_cache_dtype, model, weight_dtype)
+    total = 0.0
+    for per_token, window, fixed, count in _entries(model, bits, tensor_parallel_size, kv_cache_dtype):
+        tokens = min(length_tokens, window) if window else length_tokens
+        total += count * (per_token * tokens + fixed)
+    return total

@@ -1,0 +1,433 @@
+"""Memory of every kind of rank of a replica, and the rank that binds."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+
+from planner.inputs import EngineSettings, Gpu, Parallelism
+from planner.memory.defaults import Resolved, resolve
+from planner.memory.edition import FREE_MEMORY_CHECK, GRAPHS_IN_BUDGET, STATE_PREFIXES, V1_DEFAULT, edition_of
+from planner.memory.expert_padding import expert_padding
+from planner.memory.kv_groups import KvLayout
+from planner.memory.kv_layout import build_layout
+from planner.memory.reserved import PHYSICAL_BATCH_TOKENS, reserved_bytes, reserved_layout
+from planner.memory.runtime import (
+    BEFORE_HOPPER,
+    ActivationTerms,
+    activation_terms,
+    cuda_graph_bytes,
+    non_torch_bytes,
+    sparse_workspace_bytes,
+    visible_memory_bytes,
+)
+from planner.memory.sglang_states import StatePool, state_pool
+from planner.memory.shards import Stage, absorbed_bytes, pipeline_stages
+from planner.model import Layer, Mixer, MixerKind, ModelShape, Shard, TensorGroup, resolve_scheme, weight_bits
+from planner.units import GIB
+
+SGLANG_CONTEXT_BYTES = 0.5 * GIB  # taken before SGLang looks at free memory
+LLAMACPP_HEADROOM_BYTES = 0.5 * GIB  # CUDA context and the estimator's reserve
+TRTLLM_RESERVED_SHARE = 0.015
+ONE_SHARED_EXPERT = (0, 5)  # SGLang: the shared expert is divided as the others are
+WINDOWED_DRAFTS = ("step3p5",)
+#: engines that keep hashed n-gram tables in host memory by default: vLLM's EngramConfig.cpu_offload, SGLang's
+#: ple_offload_embedding (on CUDA), llama.cpp as a tensor of the input layer, read from the file row by row
+NGRAMS_ON_HOST = {"vllm": ("qwen4_exp_text",), "sglang": ("qwen4_exp_text",), "llamacpp": ("qwen4_exp_text",)}
+SGLANG_SPLITS_WINDOWS = (
+    "gpt_oss",
+    "llama4",
+    "llama4_text",
+    "mimo_v2",
+    "step3p5",
+)  # model_config.py is_hybrid_swa_model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """What is asked of the deployment: everything that the memory depends on."""
+
+    model: ModelShape
+    gpu: Gpu
+    engine: EngineSettings
+    parallelism: Parallelism
+    max_model_len: int
+    weight_dtype: str = "auto"
+    kv_cache_dtype: str = "auto"
+    draft_weights_bytes: float = 0.0
+    draft_model: ModelShape | None = None
+    draft_weight_dtype: str = "auto"
+    occupied_bytes: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rank:
+    """One GPU of one stage. All in bytes."""
+
+    stage: Stage
+    layout: KvLayout
+    weights_bytes: float
+    activation_bytes: float
+    non_torch_bytes: float
+    cuda_graph_bytes: float
+    graphs_in_budget: bool
+    budget_bytes: float
+    pool_bytes: float
+    states: StatePool | None = None  # SGLang: beside the pool
+
+    @property
+    def spare_bytes(self) -> float:
+        """What the budget leaves beside weights, activations, runtime and pool."""
+        used = self.weights_bytes + self.activation_bytes + self.non_torch_bytes + self.pool_bytes
+        return self.budget_bytes - used
+
+    @property
+    def num_blocks(self) -> int:
+        """Whole blocks that the pool holds, as the engine prints."""
+        return max(0, math.floor(self.pool_bytes / self.layout.block_bytes))
+
+
+def limits_of(demand: Demand) -> Resolved:
+    """Engine limits for this demand, nothing left open."""
+    return resolve(
+        demand.engine,
+        demand.gpu,
+        demand.parallelism,
+        demand.max_model_len,
+        vision_parameters=demand.model.vision_parameters,
+        image_tokens=demand.model.image_tokens,
+    )
+
+
+def drafts_with_own_layers(demand: Demand) -> bool:
+    """Whether multi-token-prediction layers are loaded: the model has them, and drafts without another model."""
+    own = demand.draft_model is None and demand.model.mtp_parameters > 0
+    return own and demand.engine.num_speculative_tokens > 0
+
+
+def lora_bytes(layers: tuple[tuple[Layer, int], ...], engine: EngineSettings, tensor_parallel_size: int) -> float:
+    """LoRA slots on one GPU, allocated in full and in 16 bits.
+
+    Each slot holds rank × (in + out) of every dense matrix; the half on the matrix's divided side is divided
+    too, the other one replicated (vLLM without fully sharded LoRA). Gate and up have a factor A each.
+    """
+    if not engine.max_loras:
+        return 0.0
+    total = 0.0
+    for layer, count in layers:
+        for linear in layer.linears:
+            if linear.count > 1 or not linear.quantizable:
+                continue
+            inputs: float = linear.in_features * (2 if linear.name.startswith("gate_up") else 1)
+            outputs: float = linear.out_features
+            if linear.shard is Shard.ROW:
+                inputs /= tensor_parallel_size
+            elif linear.shard is not Shard.REPLICATED:
+                outputs /= tensor_parallel_size
+            total += count * (inputs + outputs)
+    return 2.0 * engine.max_loras * engine.max_lora_rank * total
+
+
+def widens_latent_attention(demand: Demand, resolved: Resolved) -> bool:
+    """Whether latent attention is held in 16 bits whatever the checkpoint's scheme.
+
+    SGLang does so with data-parallel attention (two DeepSeek logs, within 1 %). DeepSeek-V4's grouped fp8
+    projections have no kernels before Hopper (a start-up log on Ada lacks 4.0 GiB; this makes 4.7).
+    """
+    if resolved.edition.family == "sglang" and demand.parallelism.attention_data_parallel_size > 1:
+        return True
+    return demand.model.model_type == "deepseek_v4" and demand.gpu.architecture in BEFORE_HOPPER
+
+
+def divides_experts_only(demand: Demand, resolved: Resolved) -> bool:
+    """Whether DeepSeek-V4's attention and shared experts stand in full on every rank.
+
+    SGLang serves it so (a log on eight H200: 125.65 GiB; this makes 125.3), and a vLLM fork for Ada; vLLM
+    divides the query and output projections (models/deepseek_v4: ColumnParallelLinear, RowParallelLinear).
+    """
+    if demand.model.model_type != "deepseek_v4":
+        return False
+    return resolved.edition.family == "sglang" or demand.gpu.architecture in BEFORE_HOPPER
+
+
+def draft_bytes_per_gpu(demand: Demand) -> float:
+    """Weights of a separate draft model on one GPU; it is divided as the model is."""
+    size = demand.draft_weights_bytes
+    if demand.draft_model is not None:
+        alone = Parallelism(tensor_parallel_size=demand.parallelism.tensor_parallel_size)
+        size += pipeline_stages(demand.draft_model, demand.draft_weight_dtype, alone, False)[0].weights_bytes
+    return size
+
+
+def copies_of_sglang(demand: Demand, stage: Stage) -> tuple[tuple[str, float], ...]:
+    """What SGLang holds of DeepSeek-V4 beside its divided share.
+
+    The vocabulary in full, and on Hopper the grouped output projection (wo_a) in 16 bits instead of 8.
+    """
+    if demand.engine.family != "sglang" or demand.model.model_type != "deepseek_v4":
+        return ()
+    sizes = dict(stage.weights_by_group)
+    others = demand.parallelism.tensor_parallel_size - 1
+    vocabulary = others * (sizes.get(TensorGroup.EMBEDDING.value, 0.0) + sizes.get(TensorGroup.LM_HEAD.value, 0.0))
+    wide = 0.0
+    if demand.gpu.architecture == "Hopper":  # earlier ones hold all of attention in 16 bits
+        for layer, count in stage.layers:
+            wide += count * sum(linear.num_parameters for linear in layer.linears if linear.name == "o_a_proj")
+    return tuple(row for row in (("vocabulary_copies", vocabulary), ("wide_projection", wide)) if row[1])
+
+
+def divided_by_sglang(demand: Demand, sizes: tuple[tuple[str, float], ...]) -> tuple[tuple[str, float], ...]:
+    """SGLang's data-parallel attention divides dense blocks, head and shared experts over all ranks nevertheless.
+
+    Shared experts not with expert parallelism, nor in 0.4, where every rank held a copy (n_share_experts_fusion).
+    Source: srt/models/deepseek_v2.py; vLLM's data-parallel ranks hold all three in full.
+    """
+    ranks = demand.parallelism.attention_data_parallel_size
+    divided = {TensorGroup.MLP.value, TensorGroup.LM_HEAD.value}
+    if not demand.parallelism.expert_parallel and edition_of(demand.engine).since(ONE_SHARED_EXPERT):
+        divided.add(TensorGroup.SHARED_EXPERT.value)
+    return tuple((group, size / ranks if group in divided else size) for group, size in sizes)
+
+
+def absorbed_products(demand: Demand, stage: Stage) -> tuple[tuple[str, float], ...]:
+    """Products of matrices that vLLM 0.7 kept for latent attention: W_Q·W_UK, the rotary part of W_Q, W_UV·W_O.
+
+    In fp8 where attention is (attention/backends/mla/utils.py, absorbed_bytes are not there then); v0.8 dropped
+    them (#14770).
+    """
+    edition = edition_of(demand.engine)
+    if edition.family != "vllm" or edition.since(V1_DEFAULT) or not edition.caches_latent:
+        return ()
+    bits = weight_bits(demand.model, demand.weight_dtype, TensorGroup.ATTENTION)
+    width = bits / 8 if 8 <= bits < 9 else 2.0
+    total = 0.0
+    for layer, count in stage.layers:
+        mixer = layer.mixer
+        if mixer.kind is MixerKind.MLA and mixer.kv_compression == 1:
+            queries = (mixer.q_lora_rank or demand.model.hidden_size) * (mixer.kv_lora_rank + mixer.qk_rope_head_dim)
+            outputs = mixer.kv_lora_rank * demand.model.hidden_size
+            total += count * (width * mixer.num_heads * (queries + outputs) - absorbed_bytes(mixer))
+    return (("absorbed_products", total / demand.parallelism.tensor_parallel_size),) if total else ()
+
+
+def holds_ngrams(demand: Demand) -> bool:
+    """Whether hashed n-gram tables take the GPU's memory: as set, or as the engine does by default.
+
+    Pinned host memory is the GPU's own where both share one; a file that llama.cpp maps can be dropped again.
+    """
+    if demand.engine.ngram_on_gpu is not None:
+        return demand.engine.ngram_on_gpu
+    on_host = demand.model.model_type in NGRAMS_ON_HOST.get(demand.engine.family, ())
+    return not on_host or (demand.gpu.unified_memory and demand.engine.family != "llamacpp")
+
+
+def held_by_engine(demand: Demand, stage: Stage) -> Stage:
+    """The stage with what the engine adds to the checkpoint's tensors, or leaves on the CPU.
+
+    LoRA slots and the draft model are added. llama.cpp keeps an untied input embedding on the CPU (its
+    log's "CPU_Mapped model buffer") and has no rotary tables.
+    """
+    sizes = stage.weights_by_group
+    if not holds_ngrams(demand):
+        sizes = tuple(row for row in sizes if row[0] != TensorGroup.NGRAM.value)
+    if demand.engine.family == "llamacpp":
+        absent = {"rope_cache"} | (set() if demand.model.tie_word_embeddings else {TensorGroup.EMBEDDING.value})
+        sizes = tuple(row for row in sizes if row[0] not in absent)
+    elif demand.engine.family == "sglang":
+        sizes = divided_by_sglang(demand, sizes)
+    slots = lora_bytes(stage.layers, demand.engine, demand.parallelism.tensor_parallel_size)
+    draft = draft_bytes_per_gpu(demand) if stage.is_last else 0.0
+    added = tuple(row for row in (("lora", slots), ("draft", draft)) if row[1])
+    added += copies_of_sglang(demand, stage) + absorbed_products(demand, stage)
+    return dataclasses.replace(stage, weights_by_group=sizes + added)
+
+
+def caches_state_prefixes(engine: EngineSettings, resolved: Resolved) -> bool:
+    """Whether a state checkpoint per sequence is kept for prefix reuse: when asked for, or by the version's default."""
+    by_default = resolved.edition.family == "vllm" and resolved.edition.since(STATE_PREFIXES)
+    return engine.cache_state_prefixes or (by_default and engine.enable_prefix_caching)
+
+
+def draft_mixer(model: ModelShape) -> Mixer | None:
+    """Mixer of a draft layer: that of the last layer with attention over the whole sequence.
+
+    DeepSeek-V4's draft layer does not compress: it keeps a window only, as do those of Step-3.5.
+    """
+    if model.model_type in WINDOWED_DRAFTS:
+        return next((x.mixer for x in model.layer_kinds if x.mixer.kind is MixerKind.SLIDING), None)
+    for layer in reversed(model.layer_kinds):
+        mixer = layer.mixer
+        if mixer.kv_compression > 1:
+            return dataclasses.replace(mixer, kind=MixerKind.SLIDING, kv_compression=1, indexer_head_dim=0)
+        if mixer.kind in (MixerKind.FULL, MixerKind.MLA):
+            return mixer
+    return None
+
+
+def all_ranks(demand: Demand, resolved: Resolved | None = None) -> tuple[Rank, ...]:
+    """Memory of each distinct stage's GPU.
+
+    Parameters
+    ----------
+    demand : Demand
+        Model, GPU, engine, parallelism and lengths.
+    resolved : Resolved, optional
+        Engine limits, when the caller has them.
+
+    Returns
+    -------
+    tuple of Rank
+        One per distinct stage.
+    """
+    model, engine, parallelism = demand.model, demand.engine, demand.parallelism
+    resolved = resolved or limits_of(demand)
+    drafting = drafts_with_own_layers(demand)
+    scheme = resolve_scheme(model, demand.weight_dtype)
+    fp32 = scheme.name == "fp32"
+    ranks = []
+    wide, experts_only = widens_latent_attention(demand, resolved), divides_experts_only(demand, resolved)
+    padding = expert_padding(demand.gpu, resolved.edition, engine.max_loras > 0)
+    for stage in pipeline_stages(model, demand.weight_dtype, parallelism, drafting, wide, experts_only, padding):
+        stage = held_by_engine(demand, stage)
+        layout = build_layout(
+            _cached_layers(demand, stage),
+            tensor_parallel_size=parallelism.tensor_parallel_size,
+            context_parallel=parallelism.decode_context_parallel_size,
+            kv_cache_dtype=demand.kv_cache_dtype,
+            fp32=fp32,
+            edition=resolved.edition,
+            block_size=resolved.block_size,
+            num_speculative_tokens=engine.num_speculative_tokens,
+            state_checkpoints=int(caches_state_prefixes(engine, resolved)),
+            draft_mixer=draft_mixer(model) if drafting and stage.is_last else None,
+            splits_windows=model.model_type in SGLANG_SPLITS_WINDOWS,
+        )
+        activation = activation_of(demand, resolved, stage).total
+        activation += sparse_workspace_bytes(stage.layers, demand.gpu, resolved, demand.max_model_len)
+        graphs = cuda_graph_bytes(
+            model,
+            stage.layers,
+            demand.gpu,
+            enabled=engine.cuda_graphs,
+            resolved=resolved,
+        )
+        ranks.append(_rank(demand, resolved, stage, layout, activation, graphs))
+    return tuple(ranks)
+
+
+def activation_of(demand: Demand, resolved: Resolved, stage: Stage) -> ActivationTerms:
+    """Activation peak of a stage's profile run on one GPU, without the workspace of sparse attention. [bytes]."""
+    scheme = resolve_scheme(demand.model, demand.weight_dtype).name
+    return activation_terms(
+        demand.model,
+        stage.layers,
+        resolved,
+        demand.parallelism,
+        max_model_len=demand.max_model_len,
+        is_first=stage.is_first,
+        is_last=stage.is_last,
+        fp32=scheme == "fp32",
+        expert_scheme=scheme,
+    )
+
+
+def _cached_layers(demand: Demand, stage: Stage) -> tuple[tuple[Layer, int], ...]:
+    """Layers whose keys and values a stage caches, those of a separate draft model included."""
+    drafts = demand.draft_model.layer_counts() if demand.draft_model is not None and stage.is_last else ()
+    return stage.layers + drafts
+
+
+def _rank(
+    demand: Demand,
+    resolved: Resolved,
+    stage: Stage,
+    layout: KvLayout,
+    activation: float,
+    graphs: float,
+) -> Rank:
+    """Apply the budget rule of the engine's family.
+
+    What other processes hold counts as used where an engine looks at free memory: vLLM before v0.9, and all others.
+    """
+    weights = stage.weights_bytes
+    total, share, family = visible_memory_bytes(demand.gpu), resolved.gpu_memory_utilization, resolved.edition.family
+    other = non_torch_bytes(resolved, demand.parallelism, demand.gpu)
+    budget, in_budget, taken, states = share * total, False, demand.occupied_bytes, None
+    if family == "vllm":
+        in_budget = not resolved.edition.is_v0 and resolved.edition.since(GRAPHS_IN_BUDGET)
+        other += 0.0 if resolved.edition.since(FREE_MEMORY_CHECK) else taken
+        pool = budget - weights - activation - other - (graphs if in_budget else 0.0)
+    elif family == "sglang":  # weights and pool share the static fraction, the rest runs in what remains
+        budget = share * max(0.0, total - SGLANG_CONTEXT_BYTES - taken)
+        pool = budget - weights
+        states = state_pool(
+            _cached_layers(demand, stage),
+            demand.engine,
+            max_num_seqs=resolved.max_num_seqs,
+            parallelism=demand.parallelism,
+            available_bytes=pool,
+        )
+        pool -= states.total_bytes if states else 0.0
+    elif family in ("trtllm", "tgi"):  # a share of what is free after loading
+        free = total - taken - weights - activation - other
+        pool = share * free * (1 - (TRTLLM_RESERVED_SHARE if family == "trtllm" else 0.0))
+        budget = total
+    elif family == "llamacpp":  # every slot's context is reserved at once
+        activation, other, budget = (
+            _llamacpp_buffers(demand.model, resolved),
+            LLAMACPP_HEADROOM_BYTES,
+            max(0.0, total - taken),
+        )
+        pool = reserved_pool(demand, resolved, stage, demand.max_model_len)
+        layout = reserved_layout(
+            layout,
+            pool,
+            demand.max_model_len,
+            reserved_contexts(demand.engine, resolved),
+            min(resolved.block_size, demand.max_model_len),
+        )
+    else:
+        pool = budget - weights - activation - other - taken
+    return Rank(
+        stage=stage,
+        layout=layout,
+        weights_bytes=weights,
+        activation_bytes=activation,
+        non_torch_bytes=other,
+        cuda_graph_bytes=graphs,
+        graphs_in_budget=in_budget,
+        budget_bytes=budget,
+        pool_bytes=pool,
+        states=states,
+    )
+
+
+def reserved_contexts(engine: EngineSettings, resolved: Resolved) -> int:
+    """Contexts that llama.cpp reserves: one for each slot, or one for all."""
+    return 1 if engine.kv_unified else resolved.max_num_seqs
+
+
+def reserved_pool(demand: Demand, resolved: Resolved, stage: Stage, length: int) -> float:
+    """Cache that llama.cpp reserves for all slots of this context, on one GPU. [bytes]."""
+    return reserved_bytes(
+        _cached_layers(demand, stage),
+        length,
+        resolved.max_num_seqs,
+        tensor_parallel_size=demand.parallelism.tensor_parallel_size,
+        kv_cache_dtype=demand.kv_cache_dtype,
+        edition=resolved.edition,
+        unified=demand.engine.kv_unified,
+        num_speculative_tokens=demand.engine.num_speculative_tokens,
+    )
+
+
+def _llamacpp_buffers(model: ModelShape, resolved: Resolved) -> float:
+    """Compute buffers of llama.cpp with flash attention: logits and activations of one physical batch of 512."""
+    batch = min(PHYSICAL_BATCH_TOKENS, resolved.max_num_batched_tokens)
+    return batch * (4.0 * model.vocab_size + 4.0 * 6 * model.hidden_size)
+
+
+def binding_rank(ranks: tuple[Rank, ...]) -> Rank:
+    """Return the rank that decides: whose pool holds the fewest blocks; where all hold as many, the fullest."""
+    return min(ranks, key=lambda rank: (round(rank.pool_bytes / rank.layout.block_bytes, 6), rank.spare_bytes))

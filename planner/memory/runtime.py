@@ -1,0 +1,348 @@
+"""Memory that is neither weights nor cache: activation peak, communication buffers, CUDA graphs.
+
+Each figure is a formula with few constants. They were fitted to published vLLM start-up logs (H100,
+vLLM 0.11 to 0.19, one laboratory) and RTX 3090/4090, T4 and A100 logs of issue threads; the scatter
+is given beside each constant. Other engines use the same forward pass, so the same formula.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.inputs import Gpu, Parallelism
+from planner.memory.defaults import Resolved, is_large
+from planner.memory.edition import AVAILABLE_MEMORY, GRAPHS_TO_1024, LEAN_SAMPLER, SYMMETRIC_MEMORY, Edition
+from planner.memory.expert_padding import is_data_centre_blackwell
+from planner.model import Layer, MixerKind, ModelShape, TensorGroup, VisionTower
+from planner.units import GIB, MIB
+
+#: bytes per logit at the peak of the sampler: bf16 and fp32 logits, two sorted or normalised fp32
+#: copies and a mask (15); with sort indices in 64 bits before v0.17 (38.4). Scatter ± 1 %.
+SAMPLER_BYTES_LEAN = 15.0
+SAMPLER_BYTES_SORT = 38.4
+#: forward pass: gate, up and their product (3 × I / TP) and two hidden vectors per token, 16-bit,
+#: plus attention workspace. Scatter ± 5 %.
+FORWARD_WORKSPACE_BYTES = 0.14 * GIB
+V0_HIDDEN_VECTORS = 2.9
+#: from here 14 frames at most, the prompt's image not counted off (logs of v0.23); before, 16 and counted off (v0.8.5).
+#: Where between them it changed is not known: an assumption
+SEVEN_FRAME_PAIRS = (0, 11)
+#: communication and library buffers per GPU: CUDA context and cuBLAS; symmetric memory over NVLink from v0.18.
+#: Scatter ± 0.03 GiB on H100; other GPUs ± 0.1 GiB.
+BASE_BYTES = 0.13 * GIB
+BASE_BYTES_LATER = 0.25 * GIB
+BEFORE_HOPPER = ("Turing", "Volta", "Ampere", "Ada")  # no symmetric memory between GPUs
+NCCL_BYTES = {1: 0.0, 2: 0.41 * GIB}
+NCCL_BYTES_LATER = {1: 0.0, 2: 1.83 * GIB}
+PIPELINE_RANK_BYTES = 0.07 * GIB
+#: memory shared with the CPU: what the engine's processes, its compilers and the page cache take of it while it
+#: profiles counts as its own (vLLM reads the system's available memory there). 0 to 13 GiB in published starts.
+UNIFIED_HOST_BYTES = 6.0 * GIB
+#: captured graphs: 0.2 GiB + 20 MiB per layer with 51 sizes (Hopper, v0.19, scatter ± 20 %). On smaller GPUs
+#: 0.53 GiB whatever the depth: 0.53 with 28 and 0.52 with 36 layers (RTX 4090 and another of 24 GB), and logs of
+#: 64 layers agree. Experts add 0.4 GiB. All but 0.08 GiB in proportion to the number of sizes (few: 0.08 to 0.11 GiB).
+GRAPH_BASE_BYTES = 0.08 * GIB
+GRAPH_ALL_SIZES_BYTES = 0.12 * GIB
+GRAPH_SIZES = 51
+GRAPH_LARGEST = 512
+GRAPH_LARGEST_BLACKWELL = 1024  # data-centre Blackwell, from v0.28 on
+GRAPH_LAYER_BYTES = 20 * MIB
+GRAPH_SMALL_GPU_BYTES = 0.45 * GIB
+GRAPH_EXPERT_BYTES = 0.4 * GIB
+
+
+#: kernels of DeepSeek-V4 on Hopper and data-centre Blackwell: what three logs (B200 TP 8 and DP 8, GH200) hold
+#: beside weights, forward pass, buffers and graphs. Scatter ± 2 GiB.
+V4_WORKSPACE_BYTES = 5.5 * GIB
+#: experts are computed in pieces of this many tokens (VLLM_FUSED_MOE_CHUNK_SIZE)
+EXPERT_CHUNK_TOKENS = 65_536
+#: what the NVIDIA driver lists but does not give: 0.3 GiB + 0.25 % (RTX 3090 24.0 -> 23.69, H100 79.65 -> 79.2,
+#: H200 140.4 -> 139.8, B200 179.06 -> 178.35 in "total capacity" messages; scatter ± 0.2 GiB)
+DRIVER_RESERVE_BYTES = 0.3 * GIB
+DRIVER_RESERVE_SHARE = 0.0025
+
+
+def visible_memory_bytes(gpu: Gpu) -> float:
+    """Memory that a program sees: the driver's figure less what NVIDIA drivers keep. [bytes]."""
+    if gpu.vendor.upper() != "NVIDIA" or gpu.unified_memory:
+        return gpu.memory_bytes
+    return gpu.memory_bytes * (1 - DRIVER_RESERVE_SHARE) - DRIVER_RESERVE_BYTES
+
+
+def widest_mlp(layers: tuple[tuple[Layer, int], ...], tensor_parallel_size: int) -> float:
+    """Widest dense feed-forward block on one GPU, as gate + up + product columns. [elements per token]."""
+    widest = 0.0
+    for layer, _ in layers:
+        for linear in layer.linears:
+            if linear.group in (TensorGroup.MLP, TensorGroup.SHARED_EXPERT) and linear.name.endswith("up_proj"):
+                gated = linear.name.startswith("gate")
+                widest = max(widest, linear.out_features * (1.5 if gated else 2) / tensor_parallel_size)
+    return widest
+
+
+def expert_workspace_bytes(
+    layers: tuple[tuple[Layer, int], ...], tokens: int, parallelism: Parallelism, scheme: str
+) -> float:
+    """Workspace of the fused expert kernel on one GPU.
+
+    Gate and up, and outputs, of every routed token in 16 bits. Block-quantised fp8 experts pad the tokens
+    of each expert to 128 and hold two 16-bit and one fp8 copy of the wider side. MXFP4 kernels need none.
+    """
+    if scheme == "mxfp4":
+        return 0.0
+    tp = parallelism.tensor_parallel_size if not parallelism.expert_parallel else 1
+    largest = 0.0
+    for layer, _ in layers:
+        if layer.experts is not None:
+            expert = next((x for x in layer.linears if x.group is TensorGroup.EXPERT), None)
+            if expert is not None:
+                routed = min(tokens, EXPERT_CHUNK_TOKENS) * layer.experts.experts_per_token
+                columns = 2.0 * (expert.out_features / tp + expert.in_features)
+                if scheme == "fp8_block":
+                    routed += 128 * layer.experts.num_experts
+                    columns = 4.0 * max(expert.out_features / tp, expert.in_features) + expert.in_features
+                largest = max(largest, routed * columns)
+    return largest
+
+
+def sparse_workspace_bytes(
+    layers: tuple[tuple[Layer, int], ...], gpu: Gpu, resolved: Resolved, max_model_len: int
+) -> float:
+    """Workspace of sparse latent attention in vLLM's profile run on one GPU.
+
+    On AMD the indexer scores every token of the batch against max_model_len in fp32
+    (rocm_aiter_mla_sparse.py); elsewhere its logits are bounded. DeepSeek-V4's kernels for Hopper and
+    data-centre Blackwell keep a constant.
+    """
+    mixers = [layer.mixer for layer, _ in layers if layer.mixer.kind is MixerKind.MLA]
+    if resolved.edition.family != "vllm" or not any(mixer.indexer_head_dim for mixer in mixers):
+        return 0.0
+    if gpu.vendor.upper() == "AMD":
+        return 4.0 * resolved.max_num_batched_tokens * max_model_len
+    kernels = _is_linked_hopper_or_later(gpu)
+    return V4_WORKSPACE_BYTES if kernels and any(mixer.kv_compression > 1 for mixer in mixers) else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActivationTerms:
+    """Activation peak of the profile run on one GPU: the encoder's, which runs first, or the language model's. [bytes].
+
+    The encoder's has its outputs in it; `kept` stands beside forward pass and sampler.
+    """
+
+    forward: float
+    sampler: float
+    encoder: float
+    kept: float
+    bytes_per_logit: float
+
+    @property
+    def total(self) -> float:
+        """The peak."""
+        return max(max(self.forward, self.sampler) + self.kept, self.encoder)
+
+
+def encoder_bytes(tower: VisionTower, tensor_parallel_size: int) -> float:
+    """Peak of the profile run's largest image in the encoder on one GPU. [bytes]
+
+    In 16 bits: the block's input, its norm and its output, learned positions, and the block's feed-forward columns
+    before and after the activation, which tensor parallelism divides; the pixels of all patches stay in fp32.
+    """
+    columns = (3 if tower.gated else 2) * tower.intermediate_size / (tensor_parallel_size if tower.divided else 1)
+    widths = (4 if tower.learned_positions else 3) * tower.width
+    return tower.most_patches * (2.0 * (columns + widths) + 4.0 * tower.patch_elements)
+
+
+def activation_terms(
+    model: ModelShape,
+    layers: tuple[tuple[Layer, int], ...],
+    resolved: Resolved,
+    parallelism: Parallelism,
+    *,
+    max_model_len: int,
+    is_first: bool,
+    is_last: bool,
+    fp32: bool,
+    expert_scheme: str,
+) -> ActivationTerms:
+    """Activation peak of the engine's profile run on one GPU.
+
+    The larger of the forward pass over max_num_batched_tokens tokens and the sampler over
+    max_num_seqs rows of the vocabulary (gathered on every tensor-parallel rank). Multimodal models
+    keep one batch of encoder outputs beside it; fused expert kernels keep their workspace.
+
+    Parameters
+    ----------
+    model : ModelShape
+        Widths and vocabulary.
+    layers : tuple of (Layer, int)
+        Layers of the stage.
+    resolved : Resolved
+        Batch limits and edition.
+    parallelism : Parallelism
+        Division of the widths.
+    max_model_len : int
+        Bounds the images and the video of the profile run.
+    is_first : bool
+        Whether this stage holds the encoder.
+    is_last : bool
+        Whether this stage samples.
+    fp32 : bool
+        Model in fp32.
+    expert_scheme : str
+        mxfp4 experts use kernels without that workspace.
+
+    Returns
+    -------
+    ActivationTerms
+        Bytes.
+    """
+    tokens, edition = resolved.max_num_batched_tokens, resolved.edition
+    width = 4 if fp32 else 2
+    hidden = model.hidden_size
+    columns = widest_mlp(layers, parallelism.tensor_parallel_size)
+    v0 = edition.family == "vllm" and edition.is_v0
+    forward = tokens * width * (columns + (V0_HIDDEN_VECTORS if v0 else 2) * hidden)
+    forward += 0.03 * GIB if v0 else FORWARD_WORKSPACE_BYTES
+    lean = edition.family != "vllm" or (edition.since(LEAN_SAMPLER) and not v0)
+    per_logit = (SAMPLER_BYTES_LEAN if lean else SAMPLER_BYTES_SORT) + width - 2
+    sampler = 0.0
+    if is_last:
+        sampler = resolved.max_num_seqs * model.vocab_size * per_logit + tokens * hidden * width
+    kept = expert_workspace_bytes(layers, tokens, parallelism, expert_scheme)
+    encoder = 0.0
+    if model.vision_parameters and is_first:
+        kept += tokens * hidden * width
+        if model.vision_tower is not None and edition.family == "vllm":
+            images = profiled_images(model, resolved, max_model_len)
+            outputs = images * model.vision_tower.item_tokens * hidden * width
+            kept += outputs
+            encoder = images * encoder_bytes(model.vision_tower, parallelism.tensor_parallel_size)
+            encoder += kept if v0 else outputs  # V0 encodes within the language model's forward pass
+    if parallelism.pipeline_parallel_size > 1 and not is_last:
+        forward += 2 * tokens * hidden * width
+    return ActivationTerms(
+        forward=forward, sampler=sampler, encoder=encoder, kept=kept, bytes_per_logit=per_logit if is_last else 0.0
+    )
+
+
+def profiled_images(model: ModelShape, resolved: Resolved, max_model_len: int) -> int:
+    """Images of the largest size that vLLM's profile run puts through the encoder at once.
+
+    V1 takes the kind of item with the most tokens, as many as max_num_batched_tokens hold and max_num_seqs requests
+    of max_model_len bring, at least one. V0 takes an image and a video. A video of Qwen2-VL and 2.5-VL has pairs of
+    frames each as large as an image.
+
+    Parameters
+    ----------
+    model : ModelShape
+        With a vision tower that keeps the resolution of images.
+    resolved : Resolved
+        Batch limits and edition.
+    max_model_len : int
+        Longest sequence [tokens].
+
+    Returns
+    -------
+    int
+        Source: vLLM multimodal/encoder_budget.py (`max_items_per_batch`) and Qwen2VLProcessingInfo; logs of 98,304
+        (v0.8.1 and v0.8.5) and 114,688 (v0.23) tokens of video at 128,000, of 2 and 4 images in 32,768 and 65,536.
+    """
+    tower, edition = model.vision_tower, resolved.edition
+    if tower is None:
+        return 0
+    video = _frame_pairs(tower, resolved, max_model_len) if tower.videos_as_images else 0
+    if edition.is_v0:
+        return 1 + video
+    pairs = max(1, video)
+    item = pairs * tower.item_tokens
+    most = resolved.max_num_seqs * max(1, max_model_len // item)
+    return pairs * max(1, min(resolved.max_num_batched_tokens // item, most))
+
+
+def _frame_pairs(tower: VisionTower, resolved: Resolved, max_model_len: int) -> int:
+    """Pairs of frames of the profile run's video, each as large as an image; before v0.11 beside one image."""
+    largest = tower.item_tokens
+    if resolved.edition.is_v0:
+        return max(1, min(8, -(-(resolved.max_num_batched_tokens - largest) // largest)))
+    if resolved.edition.since(SEVEN_FRAME_PAIRS):
+        return max(1, min(7, max_model_len // largest))
+    return max(1, min(8, (max_model_len - largest) // largest))
+
+
+def _is_linked_hopper_or_later(gpu: Gpu) -> bool:
+    return "nvlink" in gpu.interconnect.lower() and gpu.architecture not in BEFORE_HOPPER
+
+
+def _reads_available_memory(edition: Edition) -> bool:
+    return edition.family == "vllm" and edition.since(AVAILABLE_MEMORY) and not edition.is_v0
+
+
+def non_torch_terms(resolved: Resolved, parallelism: Parallelism, gpu: Gpu) -> tuple[float, float]:
+    """Context and libraries, and collective buffers, outside the framework's allocator of one GPU. [bytes]."""
+    edition, tp = resolved.edition, parallelism.tensor_parallel_size
+    later = edition.family != "vllm" or edition.since(SYMMETRIC_MEMORY)
+    host = UNIFIED_HOST_BYTES if gpu.unified_memory and _reads_available_memory(edition) else 0.0
+    linked = _is_linked_hopper_or_later(gpu)
+    if parallelism.pipeline_parallel_size > 1 and tp == 1:
+        return PIPELINE_RANK_BYTES + host, 0.0
+    base = (BASE_BYTES_LATER if later else BASE_BYTES) + host
+    collectives = NCCL_BYTES_LATER if later and linked else NCCL_BYTES
+    return base, collectives.get(tp, collectives[2] * (1 + 0.04 * (tp / 2 - 1)))
+
+
+def non_torch_bytes(resolved: Resolved, parallelism: Parallelism, gpu: Gpu) -> float:
+    """Memory outside the framework's allocator: context, cuBLAS, collective buffers of one GPU."""
+    return sum(non_torch_terms(resolved, parallelism, gpu))
+
+
+def captured_sizes(resolved: Resolved, gpu: Gpu) -> int:
+    """Batch sizes that vLLM captures: 1, 2, 4, then by 8 to 256 and by 16 to twice max_num_seqs or the GPU's limit."""
+    centre = is_data_centre_blackwell(gpu)
+    limit = GRAPH_LARGEST_BLACKWELL if centre and resolved.edition.since(GRAPHS_TO_1024) else GRAPH_LARGEST
+    largest = min(2 * resolved.max_num_seqs, limit)
+    small = sum(size <= largest for size in (1, 2, 4))
+    return small + min(largest, 256) // 8 + max(0, largest - 256) // 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphTerms:
+    """CUDA graphs of one GPU: a base, and a pool in proportion to the captured sizes. [bytes]."""
+
+    base: float
+    common: float
+    per_layer: float
+    num_layers: int
+    experts: float
+    sizes: int
+
+    @property
+    def total(self) -> float:
+        """All of it."""
+        pool = self.common + self.per_layer * self.num_layers + self.experts
+        return self.base + pool * self.sizes / GRAPH_SIZES
+
+
+def graph_terms(
+    model: ModelShape, layers: tuple[tuple[Layer, int], ...], gpu: Gpu, *, enabled: bool, resolved: Resolved
+) -> GraphTerms | None:
+    """Pool of the captured CUDA graphs on one GPU, an estimate as the engine's own; None where none are captured."""
+    if not enabled or resolved.edition.family in ("llamacpp", "generic"):
+        return None
+    wide = is_large(gpu)
+    return GraphTerms(
+        base=GRAPH_BASE_BYTES,
+        common=GRAPH_ALL_SIZES_BYTES if wide else GRAPH_SMALL_GPU_BYTES,
+        per_layer=GRAPH_LAYER_BYTES if wide else 0.0,
+        num_layers=sum(count for layer, count in layers if layer.mixer.kind is not MixerKind.NONE),
+        experts=GRAPH_EXPERT_BYTES if model.is_moe else 0.0,
+        sizes=captured_sizes(resolved, gpu),
+    )
+
+
+def cuda_graph_bytes(
+    model: ModelShape, layers: tuple[tuple[Layer, int], ...], gpu: Gpu, *, enabled: bool, resolved: Resolved
+) -> float:
+    """Sum of `graph_terms`."""
+    terms = graph_terms(model, layers, gpu, enabled=enabled, resolved=resolved)
+    return terms.total if terms is not None else 0.0

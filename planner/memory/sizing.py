@@ -1,0 +1,271 @@
+"""The memory of one GPU once the engine has started, as its log would print it."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from planner.errors import InvalidInput, require_int, require_number
+from planner.inputs import EngineSettings, Gpu, Parallelism
+from planner.memory.concurrency import TypicalUse
+from planner.memory.defaults import kv_cache_type
+from planner.memory.edition import FREE_MEMORY_CHECK, Edition
+from planner.memory.explain import formulas, remedies
+from planner.memory.memory_plan import MemoryPlan
+from planner.memory.ranks import Demand, Rank, holds_ngrams
+from planner.memory.runtime import profiled_images, visible_memory_bytes
+from planner.memory.sglang_states import StatePool
+from planner.memory.verdict import REFUSED_DIVISION, Verdict, logged_kv_tokens, start_verdict
+from planner.model import ModelShape, TensorGroup, kv_dtype_names, resolve_scheme, weight_bits
+from planner.units import GIB, MIB, counted
+
+#: half-widths of the bands, on start-up logs of vLLM: one command's activation peak alone differs by up to 1 GiB
+#: between a warm and a cold compile cache
+WEIGHTS_ERROR = 0.02
+KV_POOL_ERROR = 0.1
+KV_POOL_LEAST_ERROR_BYTES = 1.0 * GIB
+
+
+def plan_memory(
+    model: ModelShape,
+    gpu: Gpu,
+    engine: EngineSettings,
+    parallelism: Parallelism,
+    *,
+    max_model_len: int,
+    weight_dtype: str = "auto",
+    kv_cache_dtype: str = "auto",
+    mean_sequence_tokens: float | None = None,
+    shared_prefix_tokens: int = 0,
+    num_shared_prefixes: int = 1,
+    draft_weights_bytes: float = 0.0,
+    draft_model: ModelShape | None = None,
+    draft_weight_dtype: str = "auto",
+    occupied_bytes: float = 0.0,
+    explain: bool = True,
+) -> MemoryPlan:
+    """Size the memory of one replica's binding GPU.
+
+    Parameters
+    ----------
+    model, gpu, engine, parallelism
+        What serves, on what, how set and how spread; None among the settings = as the engine decides.
+    max_model_len : int
+        Longest sequence to be served. [tokens]
+    weight_dtype, kv_cache_dtype, draft_weight_dtype : str
+        "auto" (as published; 16-bit cache) or a name of planner.model.quantization.
+    mean_sequence_tokens : float, optional
+        Mean tokens of a running sequence, for the concurrency at the traffic's lengths; None = max_model_len.
+    shared_prefix_tokens, num_shared_prefixes : int
+        Leading tokens that sequences have in common, held once with prefix caching, and how many such prompts.
+    draft_model, draft_weights_bytes
+        Separate draft model, divided as the model is; or its weights on each GPU, when its shape is not known.
+    occupied_bytes : float
+        What other processes hold of each GPU before the engine starts.
+    explain : bool
+        Whether to make formulas and, if it does not start, remedies. A search can do without.
+
+    Returns
+    -------
+    MemoryPlan
+        Of the GPU that holds the fewest blocks.
+
+    Raises
+    ------
+    InvalidInput
+        When a length or a type is not valid.
+    """
+    demand = Demand(
+        model=model,
+        gpu=gpu,
+        engine=engine,
+        parallelism=parallelism,
+        max_model_len=max_model_len,
+        weight_dtype=weight_dtype,
+        kv_cache_dtype=kv_cache_type(model, engine, weight_dtype, kv_cache_dtype),
+        draft_weights_bytes=draft_weights_bytes,
+        draft_model=draft_model,
+        draft_weight_dtype=draft_weight_dtype,
+        occupied_bytes=occupied_bytes,
+    )
+    _check(demand, mean_sequence_tokens, shared_prefix_tokens, num_shared_prefixes)
+    shared = shared_prefix_tokens if engine.enable_prefix_caching else 0
+    return _planned(demand, mean_sequence_tokens or float(max_model_len), shared, num_shared_prefixes, explain)
+
+
+def _check(demand: Demand, mean_tokens: float | None, shared_tokens: int, num_shared_prefixes: int) -> None:
+    """Refuse what is no length, no size or no type, by the name of its field."""
+    require_int("max_model_len", demand.max_model_len, at_most=10**9)
+    require_int("shared_prefix_tokens", shared_tokens, at_least=0)
+    require_int("num_shared_prefixes", num_shared_prefixes)
+    require_number("draft_weights_bytes", demand.draft_weights_bytes, at_least=0)
+    require_number("occupied_bytes", demand.occupied_bytes, at_least=0)
+    if mean_tokens is not None:
+        require_number("mean_sequence_tokens", mean_tokens, above=0)
+    if demand.kv_cache_dtype not in kv_dtype_names():
+        raise InvalidInput("kv_cache_dtype", demand.kv_cache_dtype, "one of " + ", ".join(kv_dtype_names()))
+    resolve_scheme(demand.model, demand.weight_dtype)  # refuses an unknown name
+    if demand.draft_model is not None:
+        resolve_scheme(demand.draft_model, demand.draft_weight_dtype)
+
+
+@lru_cache(maxsize=8192)
+def _planned(
+    demand: Demand, mean_tokens: float, shared_tokens: int, num_shared_prefixes: int, explain: bool
+) -> MemoryPlan:
+    verdict = start_verdict(demand)
+    rank, resolved, layout = verdict.rank, verdict.resolved, verdict.rank.layout
+    blocks = verdict.num_blocks if verdict.outcome != REFUSED_DIVISION else 0
+    usable = max(0, blocks - 1) if resolved.edition.family == "vllm" else blocks  # one is the null block
+    tokens = logged_kv_tokens(verdict, demand.max_model_len, demand.engine)
+    full = max(1, layout.blocks_in_decode(demand.max_model_len))
+    ahead = demand.engine.num_speculative_tokens  # slots for drafted tokens beyond the sequence's own
+    typical = max(1, layout.blocks_in_decode(min(mean_tokens + ahead, demand.max_model_len)))
+    shared = min(typical - 1, int(min(shared_tokens, mean_tokens)) // layout.main.block_tokens)  # whole blocks only
+    use = TypicalUse(
+        usable_blocks=usable,
+        typical_blocks=typical,
+        shared_blocks=shared,
+        full_blocks=full,
+        typical_tokens=min(mean_tokens, demand.max_model_len),
+        max_model_len=demand.max_model_len,
+        num_prompts=num_shared_prefixes,
+    )
+    return MemoryPlan(
+        total_bytes=visible_memory_bytes(demand.gpu),
+        budget_bytes=rank.budget_bytes,
+        weights_bytes=rank.weights_bytes,
+        weights_by_group=rank.stage.weights_by_group,
+        activation_bytes=rank.activation_bytes,
+        non_torch_bytes=rank.non_torch_bytes,
+        cuda_graph_bytes=rank.cuda_graph_bytes,
+        cuda_graphs_in_budget=rank.graphs_in_budget,
+        kv_pool_bytes=rank.pool_bytes,
+        kv_bytes_per_token=layout.bytes_per_token / layout.context_parallel,
+        num_kv_blocks=usable,
+        block_size=layout.main.block_tokens * layout.context_parallel,
+        fixed_blocks_per_sequence=layout.fixed_blocks(min(mean_tokens, demand.max_model_len)),
+        kv_tokens=tokens,
+        max_model_len=served_length(demand, verdict),
+        max_num_seqs=sequences_at_once(verdict),
+        max_num_batched_tokens=resolved.max_num_batched_tokens,
+        gpu_memory_utilization=resolved.gpu_memory_utilization,
+        max_concurrency=verdict.max_concurrency,
+        typical_concurrency_paged=use.paged,
+        typical_concurrency_reserved=use.reserved,
+        longest_context_tokens=verdict.longest_context_tokens,
+        held_length_tokens=verdict.held_length_tokens,
+        starts=verdict.starts,
+        refusal=verdict.refusal,
+        outcome=verdict.outcome,
+        remedies=remedies(demand, verdict) if explain else (),
+        formulas=(*formulas(demand, verdict, tokens), *use.formulas()) if explain else (),
+        notes=_notes(demand, verdict),
+        weights_error=WEIGHTS_ERROR,
+        kv_pool_error=_pool_error(rank, resolved.edition.family),
+        block_bytes=layout.block_bytes,
+        logged_kv_blocks=blocks,
+        blocks_per_sequence=verdict.blocks_per_sequence,
+        occupied_bytes=0.0 if counts_others_as_own(resolved.edition) else demand.occupied_bytes,
+        activations_in_budget=resolved.edition.family != "sglang",
+        state_bytes=rank.states.total_bytes if rank.states else 0.0,
+        offloaded_kv_tokens=offloaded_tokens(demand, verdict),
+    )
+
+
+def _pool_error(rank: Rank, family: str) -> float:
+    """Relative half-width of the band on the pool: that of what is left over, none of what is reserved by a sum."""
+    if family == "llamacpp":
+        return 0.0
+    least = KV_POOL_LEAST_ERROR_BYTES / rank.pool_bytes if rank.pool_bytes > 0 else 1.0
+    return min(1.0, max(KV_POOL_ERROR, least))
+
+
+def sequences_at_once(verdict: Verdict) -> int:
+    """Sequences that the scheduler may run on one rank: its limit, or what the states let run (SGLang)."""
+    limit, states = verdict.resolved.max_num_seqs, verdict.rank.states
+    return min(limit, states.max_sequences) if states is not None and verdict.starts else limit
+
+
+def counts_others_as_own(edition: Edition) -> bool:
+    """Whether what other processes hold stands in the engine's own runtime memory: vLLM before v0.9."""
+    return edition.family == "vllm" and not edition.since(FREE_MEMORY_CHECK)
+
+
+def offloaded_tokens(demand: Demand, verdict: Verdict) -> int:
+    """Tokens whose cache CPU offload keeps: its bytes are shared by the ranks (vLLM kv_offloading_size)."""
+    layout = verdict.rank.layout
+    share = demand.engine.kv_offload_gib * GIB / demand.parallelism.gpus_per_replica
+    return int(share / layout.bytes_per_token) * layout.context_parallel if layout.bytes_per_token else 0
+
+
+def served_length(demand: Demand, verdict: Verdict) -> int:
+    """Longest sequence that is served: SGLang starts with a pool that is too small and rejects longer ones."""
+    if verdict.starts and verdict.blocks_per_sequence > verdict.num_blocks:
+        return max(1, verdict.longest_context_tokens)
+    return demand.max_model_len
+
+
+def _state_note(states: StatePool) -> str:
+    """What SGLang keeps of a hybrid's states, and how many requests they let run."""
+    drafting = f" and {states.drafting_bytes / GIB:,.2f} GiB for drafted tokens" if states.drafting_bytes else ""
+    return (
+        f"Beside the cache there are {states.slots:,} states of {states.slot_bytes / MIB:,.1f} MiB{drafting}; "
+        f"they let {counted(states.max_sequences, 'request')} run at once."
+    )
+
+
+def _ngram_note(demand: Demand) -> str:
+    """Where the n-gram tables stand, how large they are, and what says otherwise."""
+    bits = weight_bits(demand.model, demand.weight_dtype, TensorGroup.NGRAM)
+    size = f"The n-gram tables take {demand.model.ngram_parameters * bits / 8 / GIB:,.1f} GiB"
+    if not holds_ngrams(demand) and demand.gpu.unified_memory:
+        return f"{size} of a file that is mapped; what of it stays loaded takes of the memory that CPU and GPU share."
+    if not holds_ngrams(demand):
+        return f"{size} of host memory and none of the GPU's; the setting N-gram tables moves them to the GPUs."
+    tp = demand.parallelism.tensor_parallel_size
+    divided = f", divided over {tp} GPUs" if tp > 1 else ""
+    shared = " shared with the CPU" if demand.gpu.unified_memory else ""
+    return f"{size} of GPU memory{shared}{divided}; the setting N-gram tables leaves them on the host."
+
+
+def _notes(demand: Demand, verdict: Verdict) -> tuple[str, ...]:
+    notes = [f"Estimated: {field}." for field in demand.model.estimated_fields]
+    native = demand.model.max_position_embeddings
+    if demand.max_model_len > native and demand.model.extended_context:
+        notes.append(f"More than {native:,} tokens need RoPE scaling (YaRN), as the model card tells.")
+    if demand.model.ngram_parameters:
+        notes.append(_ngram_note(demand))
+    tower, family = demand.model.vision_tower, verdict.resolved.edition.family
+    if tower is not None and tower.videos_as_images and family == "vllm":
+        images = profiled_images(demand.model, verdict.resolved, demand.max_model_len)
+        if images > 1:
+            notes.append(
+                f"The engine keeps memory for a video as large as {images} images; shorter contexts need less, and the "
+                "setting Images and video leaves it out."
+            )
+    layout = verdict.rank.layout
+    if layout.num_groups > 1:
+        notes.append(
+            f"The cache is cut into {layout.num_groups} groups of layers; "
+            f"a block is {layout.block_bytes / 2**20:,.2f} MiB of one group."
+        )
+    if verdict.rank.states is not None:
+        notes.append(_state_note(verdict.rank.states))
+    if demand.model.kv_cache_quantization and demand.kv_cache_dtype == demand.model.kv_cache_quantization:
+        notes.append(f"The KV cache is {demand.kv_cache_dtype}, for which the checkpoint is calibrated.")
+    if demand.parallelism.pipeline_parallel_size > 1:
+        notes.append("Pipeline stages differ; the figures are those of the stage that holds the fewest blocks.")
+    served = served_length(demand, verdict)
+    if served < demand.max_model_len:
+        notes.append(
+            f"The pool holds {served:,} tokens, less than the {demand.max_model_len:,} asked for: "
+            "the engine starts and rejects longer requests."
+        )
+    if demand.engine.kv_offload_gib:
+        notes.append(
+            f"CPU memory keeps {offloaded_tokens(demand, verdict):,} more tokens for reuse; "
+            "running sequences need theirs on the GPU."
+        )
+    if demand.parallelism.attention_data_parallel_size > 1:
+        notes.append("Each data-parallel rank has a pool of its own; figures are per rank.")
+    return tuple(notes)

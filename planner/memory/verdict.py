@@ -1,0 +1,288 @@
+"""Whether an engine starts, the longest context with which it would, and what the log says."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from planner.inputs import EngineSettings
+from planner.memory.checks import division_error
+from planner.memory.defaults import V0_CHUNKED_PREFILL_FROM_TOKENS, Resolved
+from planner.memory.edition import FREE_MEMORY_CHECK, PIPELINE_CHECK_OF_WHOLE_MODEL, SIZE_IN_LOG
+from planner.memory.ranks import Demand, Rank, all_ranks, binding_rank, limits_of, reserved_contexts, reserved_pool
+from planner.memory.runtime import visible_memory_bytes
+from planner.units import GIB
+
+STARTED = "started"
+REFUSED_LENGTH = "refused_max_len_exceeds_kv"
+REFUSED_NO_BLOCKS = "refused_no_cache_blocks"
+REFUSED_STATES = "refused_mamba_blocks"
+REFUSED_STATE_CACHE = "refused_state_cache"
+REFUSED_STEP = "refused_step_smaller_than_image"
+REFUSED_DIVISION = "refused_parallelism"
+REFUSED_FREE_MEMORY = "refused_free_memory"
+OOM = "oom_at_startup"
+OOM_CAPTURE = "oom_at_graph_capture"
+PARTLY_ON_CPU = "started_partly_on_cpu"
+RAISES_AT_CAPTURE = ("vllm", "sglang")  # the others log it, or profile again, and serve without the graphs
+STATE_CHECK_SINCE = (0, 19)  # vLLM refuses when max_num_seqs exceeds the state blocks
+FRAMEWORK_FREE_BYTES = 0.35 * GIB  # driver and context: never available to the engine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """Outcome for the binding rank."""
+
+    rank: Rank
+    resolved: Resolved
+    num_blocks: int
+    blocks_per_sequence: int  # as the printed concurrency counts them
+    longest_context_tokens: int
+    held_length_tokens: int  # what the pool as it stands holds: the engine names it when it refuses the length
+    outcome: str
+    refusal: str
+
+    @property
+    def starts(self) -> bool:
+        """Whether the engine serves."""
+        return self.outcome == STARTED
+
+    @property
+    def max_concurrency(self) -> float:
+        """Sequences of the full length that fit at once."""
+        return self.num_blocks / self.blocks_per_sequence if self.blocks_per_sequence else 0.0
+
+
+def start_verdict(demand: Demand, *, find_longest: bool = True) -> Verdict:
+    """Decide whether the engine starts.
+
+    Parameters
+    ----------
+    demand : Demand
+        Model, GPU, engine, parallelism and lengths.
+    find_longest : bool
+        Whether to search the longest contexts too (0 when not).
+
+    Returns
+    -------
+    Verdict
+        Of the rank that holds the fewest blocks.
+    """
+    resolved = limits_of(demand)
+    rank = binding_rank(all_ranks(demand, resolved))
+    counted = rank.layout.counted_blocks(demand.max_model_len, resolved.in_flight_tokens)
+    blocks = rank.num_blocks
+    held = held_length(demand, resolved, rank) if find_longest else 0
+    longest = longest_context(demand, resolved, rank, held) if find_longest else 0
+    outcome, refusal = _outcome(demand, resolved, rank, blocks, held)
+    return Verdict(
+        rank=rank,
+        resolved=resolved,
+        num_blocks=blocks,
+        blocks_per_sequence=counted,
+        longest_context_tokens=longest,
+        held_length_tokens=held,
+        outcome=outcome,
+        refusal=refusal,
+    )
+
+
+def checked_blocks(demand: Demand, resolved: Resolved, rank: Rank, length: int) -> int:
+    """Blocks that the start-up check asks for; vLLM 0.14 asked a pipeline stage for those of all stages."""
+    needed = rank.layout.blocks_at_peak(length, resolved.in_flight_tokens)
+    edition = resolved.edition
+    if edition.family == "vllm" and edition.number == PIPELINE_CHECK_OF_WHOLE_MODEL:
+        own = sum(count for _, count in rank.stage.layers)
+        return math.ceil(needed * demand.model.num_layers / own)
+    return needed
+
+
+def layers_on_gpu(demand: Demand, rank: Rank, total: float) -> int:
+    """Layers that fit on the GPU when not all do; each brings its weights and its cache (llama.cpp)."""
+    free = total - rank.activation_bytes - rank.non_torch_bytes
+    per_layer = (rank.weights_bytes + rank.pool_bytes) / (demand.model.num_layers + 1)  # the head counts as one
+    return max(0, min(demand.model.num_layers, math.floor(free / per_layer)))
+
+
+def _before_loading(demand: Demand, resolved: Resolved, rank: Rank, total: float) -> tuple[str, str]:
+    """What an engine refuses before it loads weights: divisions, steps, and memory that others hold."""
+    edition = resolved.edition
+    error = division_error(demand.model, demand.parallelism, demand.weight_dtype, edition.family)
+    if error:
+        return REFUSED_DIVISION, error
+    image, tokens = demand.model.image_tokens, resolved.max_num_batched_tokens
+    if edition.family == "vllm" and not edition.is_v0 and image > tokens:
+        return REFUSED_STEP, (
+            f"Chunked MM input disabled but max_tokens_per_mm_item ({image}) is larger than max_num_batched_tokens "
+            f"({tokens}). Please increase max_num_batched_tokens."
+        )
+    free, wanted = total - demand.occupied_bytes, rank.budget_bytes
+    checks = edition.family == "vllm" and edition.since(FREE_MEMORY_CHECK) and not edition.is_v0
+    if checks and demand.occupied_bytes and free < wanted:
+        return REFUSED_FREE_MEMORY, (
+            f"Free memory on device ({free / GIB:.2f}/{total / GIB:.2f} GiB) on startup is less than desired GPU "
+            f"memory utilization ({resolved.gpu_memory_utilization:g}, {wanted / GIB:.2f} GiB)."
+        )
+    return STARTED, ""
+
+
+def _outcome(demand: Demand, resolved: Resolved, rank: Rank, blocks: int, held: int) -> tuple[str, str]:
+    family = resolved.edition.family
+    total = visible_memory_bytes(demand.gpu)
+    outcome, reason = _before_loading(demand, resolved, rank, total)
+    if reason:
+        return outcome, reason
+    needed = checked_blocks(demand, resolved, rank, demand.max_model_len)
+    total = max(0.0, total - demand.occupied_bytes)
+    if family == "llamacpp":
+        used = rank.weights_bytes + rank.pool_bytes + rank.activation_bytes + rank.non_torch_bytes
+        if used > total:
+            return PARTLY_ON_CPU, (
+                f"{used / GIB:.1f} GiB are needed and {total / GIB:.1f} GiB are there: "
+                f"{layers_on_gpu(demand, rank, total)} of {demand.model.num_layers} layers run on the GPU, "
+                "the others on the CPU."
+            )
+        return STARTED, ""
+    if rank.weights_bytes > total - FRAMEWORK_FREE_BYTES:
+        return OOM, (
+            f"torch.OutOfMemoryError: CUDA out of memory: {rank.weights_bytes / GIB:.1f} GiB of weights "
+            f"for {total / GIB:.1f} GiB."
+        )
+    if blocks <= 0:
+        return REFUSED_NO_BLOCKS, (
+            "No available memory for the cache blocks: "
+            f"{rank.pool_bytes / GIB:.2f} GiB remain of {rank.budget_bytes / GIB:.2f} GiB after "
+            f"{_before_the_cache(rank, family, demand.occupied_bytes)}. Try increasing `gpu_memory_utilization`."
+        )
+    fits = needed <= rank.layout.fitting_blocks(rank.pool_bytes)
+    if not fits and family != "sglang":  # SGLang starts, and rejects the requests that do not fit
+        return REFUSED_LENGTH, _too_long(demand, resolved, rank, needed, held)
+    if rank.states is not None and not rank.states.max_sequences:
+        return REFUSED_STATE_CACHE, "Hybrid (mamba/linear-attention) state cache is too small to serve any requests."
+    states = rank.layout.has_states and family == "vllm" and resolved.edition.since(STATE_CHECK_SINCE)
+    if states and resolved.max_num_seqs > blocks:
+        return REFUSED_STATES, (
+            f"max_num_seqs ({resolved.max_num_seqs}) exceeds available Mamba cache blocks ({blocks})."
+        )
+    return _at_capture(rank, family, total)
+
+
+def _too_long(demand: Demand, resolved: Resolved, rank: Rank, needed: int, held: int) -> str:
+    """In the words of vLLM (worker.py raise_if_cache_size_invalid of V0, kv_cache_utils.py of V1)."""
+    advice = "Try increasing `gpu_memory_utilization` or decreasing `max_model_len` when initializing the engine."
+    if resolved.edition.is_v0:
+        return (
+            f"The model's max seq len ({demand.max_model_len}) is larger than the maximum number of tokens that can be "
+            f"stored in KV cache ({held}). {advice}"
+        )
+    need = needed * (rank.layout.checked_block_bytes or rank.layout.block_bytes) / GIB
+    estimate = f"Based on the available memory, the estimated maximum model length is {held}. " if held else ""
+    return (
+        f"To serve at least one request with the model's max seq len ({demand.max_model_len}), "
+        f"{need:.2f} GiB KV cache is needed, which is larger than the available KV cache memory "
+        f"({rank.pool_bytes / GIB:.2f} GiB). {estimate}{advice}"
+    )
+
+
+def _before_the_cache(rank: Rank, family: str, occupied_bytes: float) -> str:
+    """What the budget holds before the cache, in GiB: the sum and what remains are the budget."""
+    parts = [(rank.weights_bytes, "weights")]
+    if rank.states:
+        parts.append((rank.states.total_bytes, "states"))
+    if family in ("vllm", "generic"):
+        other = rank.non_torch_bytes + (rank.cuda_graph_bytes if rank.graphs_in_budget else 0.0)
+        named = "runtime and CUDA graphs" if rank.graphs_in_budget else "runtime"
+        parts += [(rank.activation_bytes, "activations"), (other, named)]
+    if family == "generic" and occupied_bytes:
+        parts.append((occupied_bytes, "other processes"))
+    *first, last = [f"{size / GIB:.2f} GiB of {name}" for size, name in parts]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _at_capture(rank: Rank, family: str, free: float) -> tuple[str, str]:
+    """Whether the CUDA graphs find room beside weights, cache and runtime; activations of the profile run are free."""
+    room = free - rank.weights_bytes - rank.pool_bytes - rank.non_torch_bytes
+    if family not in RAISES_AT_CAPTURE or not rank.cuda_graph_bytes or rank.cuda_graph_bytes <= room:
+        return STARTED, ""
+    return OOM_CAPTURE, (
+        "torch.OutOfMemoryError: CUDA out of memory while capturing CUDA graphs: "
+        f"{rank.cuda_graph_bytes / GIB:.2f} GiB are needed, {max(0.0, room) / GIB:.2f} of {free / GIB:.2f} GiB are "
+        "free."
+    )
+
+
+def held_length(demand: Demand, resolved: Resolved, rank: Rank) -> int:
+    """Longest sequence for which the pool as it stands holds the blocks, by bisection. [tokens].
+
+    Source: vLLM kv_cache_utils.py estimate_max_model_len.
+    """
+    if resolved.edition.family == "llamacpp":
+        free = rank.budget_bytes - rank.weights_bytes - rank.activation_bytes - rank.non_torch_bytes
+        return _longest(demand, lambda length: reserved_pool(demand, resolved, rank.stage, length) <= free)
+    blocks = rank.layout.fitting_blocks(rank.pool_bytes)
+    return _longest(demand, lambda length: checked_blocks(demand, resolved, rank, length) <= blocks)
+
+
+def longest_context(demand: Demand, resolved: Resolved, rank: Rank, held: int) -> int:
+    """Longest max_model_len with which the engine starts. [tokens].
+
+    What the pool holds; where the activation peak depends on the length (prompts in one step, videos), the pool
+    shrinks with it, so that each length is judged with its own.
+    """
+    if resolved.edition.family == "llamacpp":
+        return held
+    if resolved.edition.is_v0:  # longer contexts enter in chunks and may start where shorter ones do not
+        return _longest(demand, lambda length: _fits_at(demand, length), above=V0_CHUNKED_PREFILL_FROM_TOKENS)
+    tower = demand.model.vision_tower
+    longer_videos = tower is not None and tower.videos_as_images
+    if not demand.engine.enable_chunked_prefill or longer_videos:
+        return _longest(demand, lambda length: _fits_at(demand, length))
+    return held
+
+
+def shorter_context(demand: Demand, verdict: Verdict) -> int:
+    """Longest max_model_len below a refused one with which the engine starts. [tokens]."""
+    longest, asked = verdict.longest_context_tokens, demand.max_model_len
+    if longest < asked or verdict.outcome != REFUSED_LENGTH:
+        return longest
+    return _bisected(lambda length: _fits_at(demand, length), 0, asked)
+
+
+def _longest(demand: Demand, fits: Callable[[int], bool], above: int = 0) -> int:
+    """Bisect for the longest length that fits: among those above a bound where any of them does, else below it."""
+    low, high = 0, max(demand.model.longest_context, demand.max_model_len)
+    if above and high > above:
+        low, high = (above, high) if fits(above + 1) else (0, above)
+    return high if fits(high) else _bisected(fits, low, high)
+
+
+def _bisected(fits: Callable[[int], bool], low: int, high: int) -> int:
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def _fits_at(demand: Demand, length: int) -> bool:
+    other = dataclasses.replace(demand, max_model_len=length)
+    resolved = limits_of(other)
+    rank = binding_rank(all_ranks(other, resolved))
+    return checked_blocks(other, resolved, rank, length) <= rank.layout.fitting_blocks(rank.pool_bytes)
+
+
+def logged_kv_tokens(verdict: Verdict, max_model_len: int, engine: EngineSettings) -> int:
+    """Tokens that the engine prints as its KV cache size.
+
+    vLLM since v0.20.2 prints concurrency × max_model_len; before, blocks ÷ groups × block size, which
+    undercounts hybrids. Decode context parallelism multiplies both. llama.cpp: slots × context, or the one that
+    they share.
+    """
+    layout, edition = verdict.rank.layout, verdict.resolved.edition
+    if edition.family == "llamacpp":
+        return reserved_contexts(engine, verdict.resolved) * max_model_len
+    if edition.family == "vllm" and edition.release >= SIZE_IN_LOG and not edition.is_v0:
+        return int(verdict.max_concurrency * max_model_len)
+    smallest = min(group.block_tokens for group in layout.groups)
+    return verdict.num_blocks // layout.num_groups * smallest * layout.context_parallel

@@ -1,0 +1,266 @@
+"""Parameters of the vision tower or audio encoder and of the projector beside the language model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from planner.model.config.fields import Fields
+from planner.model.shape import VisionTower
+
+#: towers whose size the published totals give exactly: constant + parameters per unit of hidden size
+#: (hub totals less the language model, the same constants for every size of the family)
+KNOWN_TOWERS: dict[str, tuple[int, int]] = {
+    "gemma3": (416_867_184, 1152),
+    "gemma4": (569_550_384, 1152),
+    "gemma4 with sound": (472_189_216, 2304),
+    "llama4": (871_932_416, 0),
+    "kimi_k25": (471_143_920, 0),
+    "glm4v_moe": (858_681_856, 0),
+    "mllama": (863_567_379, 7681),
+    "gemma3n": (983_281_504, 0),
+}
+
+ESTIMATED_TOWER = "vision tower: estimated"
+#: image processors of Qwen-VL: at most 16,384 merged tokens of 2 × 2 patches (max_pixels, longest_edge)
+QWEN_PATCHES = 65_536
+QWEN3_5 = ("qwen3_5", "qwen3_5_moe", "qwen4_exp", "qwen3_8_flash_next")  # one tower
+QWEN_VL = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl")
+OWN_RESOLUTION = (*QWEN_VL, "qwen3_omni", *QWEN3_5)
+GEMMA4_IMAGE_TOKENS = 2496
+GEMMA4_SMALL_WIDTH = 768  # of the tower in the sizes that hear, too
+
+
+def vision_parameters(fields: Fields) -> int:
+    """Count the parameters of a multimodal model that are not its language model's.
+
+    Parameters
+    ----------
+    fields : Fields
+        The config; the tower is known by the outer model_type or sized from vision_config.
+
+    Returns
+    -------
+    int
+        Zero for a text-only model.
+    """
+    outer = fields.outer_type
+    hidden = fields.integer("hidden_size")
+    section = fields.root.get("vision_config")
+    if outer == "gemma4" and isinstance(section, dict) and section.get("hidden_size") == GEMMA4_SMALL_WIDTH:
+        outer = "gemma4 with sound"
+    if outer in KNOWN_TOWERS and (fields.text is not fields.root or section is not None):
+        constant, per_hidden = KNOWN_TOWERS[outer]
+        return constant + per_hidden * hidden
+    if outer == "qwen3_asr":
+        sound = fields.root.get("audio_config")
+        return _qwen3_asr_encoder(Fields(sound if isinstance(sound, dict) else {}), hidden)
+    if not isinstance(section, dict):
+        if outer not in QWEN3_5 or fields.text is fields.root:
+            return 0
+        section = {}
+    vision = Fields(section)
+    if outer in TOWERS:
+        return TOWERS[outer](vision, hidden)
+    if outer.startswith("qwen3_vl") or outer.startswith("qwen3_omni"):
+        return _qwen3_tower(vision, hidden)
+    if outer == "minimax_m3_vl":
+        return _minimax_m3_tower(vision, hidden, fields.integer("projector_hidden_size", hidden))
+    if outer == "step3p7":
+        return _step_tower(vision, hidden) + (hidden if fields.flag("projector_bias", False) else 0)
+    fields.estimated.append(f"{ESTIMATED_TOWER} from vision_config")
+    return _generic_tower(vision, hidden)
+
+
+def vision_tower(fields: Fields) -> VisionTower | None:
+    """Shape of an encoder whose largest item is known; None for other towers and text-only models.
+
+    Parameters
+    ----------
+    fields : Fields
+        The config; what vision_config leaves out has the family's value.
+
+    Returns
+    -------
+    VisionTower or None
+        Source: the image processors and vision modules of Qwen2-VL to Qwen3.5 and Gemma 4 in Hugging Face
+        transformers; vLLM gemma4_mm.py (videos of 32 frames of 70 tokens, nine patches each, in 2,496 tokens).
+    """
+    outer = fields.outer_type
+    section = fields.root.get("vision_config")
+    if outer in QWEN3_5 and fields.text is not fields.root:
+        section = section if isinstance(section, dict) else {}
+    if outer == "gemma4":
+        return _gemma4_tower(Fields(section if isinstance(section, dict) else {}))
+    if not isinstance(section, dict) or not outer.startswith(OWN_RESOLUTION):
+        return None
+    vision = Fields(section)
+    if outer == "qwen2_vl":
+        width = vision.integer("embed_dim", 1280, at_most=10**5)
+        inner, gated, patch = 4 * width, False, 14
+    elif outer == "qwen2_5_vl":
+        width, gated, patch = _depth_width(vision)[1], True, 14
+        inner = vision.integer("intermediate_size", 3420)
+    else:
+        width, gated, patch = vision.integer("hidden_size", 1152, at_most=10**5), False, 16
+        inner = vision.integer("intermediate_size", 4304)
+    side = vision.integer("patch_size", patch, at_most=1000)
+    return VisionTower(
+        width=width,
+        intermediate_size=inner,
+        gated=gated,
+        patch_elements=3 * 2 * side**2,
+        most_patches=QWEN_PATCHES,
+        item_tokens=QWEN_PATCHES // 4,
+        learned_positions=not outer.startswith("qwen2"),
+        videos_as_images=outer.startswith("qwen2"),
+    )
+
+
+def _gemma4_tower(vision: Fields) -> VisionTower:
+    side = vision.integer("patch_size", 16, at_most=1000)
+    return VisionTower(
+        width=vision.integer("hidden_size", 1152, at_most=10**5),
+        intermediate_size=vision.integer("intermediate_size", 4304),
+        gated=True,
+        patch_elements=3 * side**2,
+        most_patches=32 * 70 * 9,
+        item_tokens=GEMMA4_IMAGE_TOKENS,
+        divided=False,
+    )
+
+
+def image_tokens(fields: Fields) -> int:
+    """Tokens of the largest image whose tokens attend to each other, so that all of them must enter in one step.
+
+    Parameters
+    ----------
+    fields : Fields
+        The config; `use_bidirectional_attention` of the language model.
+
+    Returns
+    -------
+    int
+        Zero where prompts may be cut anywhere. Source: vLLM issue 42687 (a video of Gemma 4 has the most tokens).
+    """
+    bidirectional = fields.text.get("use_bidirectional_attention") == "vision"
+    return GEMMA4_IMAGE_TOKENS if bidirectional and fields.text.get("model_type") == "gemma4_text" else 0
+
+
+def _depth_width(vision: Fields) -> tuple[int, int]:
+    depth = vision.integer("depth", vision.integer("num_hidden_layers", 24, at_most=1000), at_most=1000)
+    return depth, vision.integer("hidden_size", vision.integer("embed_dim", 1024, at_most=10**5), at_most=10**5)
+
+
+def _qwen2_tower(vision: Fields, hidden: int) -> int:
+    """Qwen2-VL: plain MLP with biases, LayerNorm, 2 × 2 merger; exact for the 2B and 7B sizes."""
+    depth, width = vision.integer("depth", 32, at_most=1000), vision.integer("embed_dim", 1280, at_most=10**5)
+    inner = 4 * width
+    layer = 4 * width * width + 4 * width + 2 * width * inner + inner + width + 4 * width
+    patches = 3 * 2 * vision.integer("patch_size", 14) ** 2 * width
+    merged = 4 * width
+    return depth * layer + patches + 2 * width + merged * merged + merged + merged * hidden + hidden
+
+
+def _qwen2_5_tower(vision: Fields, hidden: int) -> int:
+    """Gated MLP with biases, RMSNorm, 2 × 2 merger; exact for the 3B, 7B and 72B sizes."""
+    depth, width = _depth_width(vision)
+    inner = vision.integer("intermediate_size", 3420)
+    layer = 4 * width * width + 4 * width + 3 * width * inner + 2 * inner + width + 2 * width
+    merged = 4 * width
+    patches = 3 * 2 * vision.integer("patch_size", 14) ** 2 * width
+    return depth * layer + patches + width + merged * merged + merged + merged * hidden + hidden
+
+
+def _qwen3_5_tower(vision: Fields, hidden: int) -> int:
+    """Qwen3.5: LayerNorm, learned positions, one merger; exact for the 0.8B, 2B, 4B, 9B and 27B sizes."""
+    depth, width = vision.integer("depth", 27, at_most=1000), vision.integer("hidden_size", 1152, at_most=10**5)
+    inner = vision.integer("intermediate_size", 4304)
+    layer = 4 * width * width + 4 * width + 2 * width * inner + inner + width + 4 * width
+    merged = 4 * width
+    patches = 3 * 2 * vision.integer("patch_size", 16) ** 2 * width + width
+    return depth * layer + patches + 2304 * width + merged * merged + merged + 2 * width + merged * hidden + hidden
+
+
+def _qwen3_tower(vision: Fields, hidden: int) -> int:
+    """Qwen3-VL: LayerNorm, learned positions, one merger and three more for deep features."""
+    depth, width = _depth_width(vision)
+    inner = vision.integer("intermediate_size", 4304)
+    layer = 4 * width * width + 4 * width + 2 * width * inner + inner + width + 4 * width
+    merged = 4 * width
+    merger = merged * merged + merged + merged * hidden + hidden
+    patches = 3 * 2 * vision.integer("patch_size", 16) ** 2 * width + width
+    return depth * layer + patches + 2304 * width + merger + 2 * width + 3 * (merger + 2 * merged)
+
+
+def _pixtral_tower(vision: Fields, hidden: int) -> int:
+    """Pixtral in Mistral Small 3.1: gated MLP without biases, 2 × 2 patch merger, two-layer projector."""
+    depth, width = _depth_width(vision)
+    inner = vision.integer("intermediate_size", 4096)
+    layer = 4 * width * width + 3 * width * inner + 2 * width
+    patches = 3 * vision.integer("patch_size", 14) ** 2 * width + width
+    projector = width + 4 * width * width + width * hidden + hidden * hidden
+    return depth * layer + patches + projector
+
+
+def _kimi_k3_tower(vision: Fields, hidden: int) -> int:
+    """Kimi-K3: RMSNorm, no biases, attention wider than the tower, learned positions, 2 × 2 patch merger."""
+    depth, width = vision.integer("vt_num_hidden_layers", 27, at_most=1000), vision.integer("vt_hidden_size", 1024)
+    inner, heads = vision.integer("vt_intermediate_size", 4096), vision.integer("qkv_hidden_size", 1536)
+    layer = 4 * width * heads + 2 * width * inner + 2 * width
+    positions = vision.integer("init_pos_emb_height", 64) * vision.integer("init_pos_emb_width", 64) * width
+    patches = 3 * vision.integer("patch_size", 14) ** 2 * width
+    merged = 4 * width
+    return depth * layer + positions + patches + width + merged * merged + merged * hidden + hidden
+
+
+def _minimax_m3_tower(vision: Fields, hidden: int, projector: int) -> int:
+    """MiniMax-M3: CLIP blocks with biases, two-frame patches, a projector and a 2 × 2 merger behind it."""
+    depth, width = _depth_width(vision)
+    inner = vision.integer("intermediate_size", 4 * width)
+    layer = 4 * width * width + 4 * width + 2 * width * inner + inner + width + 4 * width
+    patches = 3 * 2 * vision.integer("patch_size", 14) ** 2 * width
+    out = projector + projector * hidden + hidden  # both end alike
+    return depth * layer + patches + 2 * width + width * projector + 4 * hidden * projector + 2 * out
+
+
+def _step_tower(vision: Fields, hidden: int) -> int:
+    """Step-3.7: LayerNorm with biases, layer scales, learned positions, two convolutions that halve and double."""
+    depth, width = vision.integer("layers", 47, at_most=1000), vision.integer("width", 1536, at_most=10**5)
+    ratio, patch = vision.raw("mlp_ratio"), vision.integer("patch_size", 14)
+    inner = int(width * (ratio if isinstance(ratio, (int, float)) and 0 < ratio < 100 else 8960 / 1536))
+    layer = 4 * width * width + 4 * width + 2 * width * inner + inner + width + 6 * width
+    start = (vision.integer("image_size", 728) // patch) ** 2 * width + 3 * patch**2 * width + 2 * width
+    halving = 9 * width * 2 * width + 2 * width + 9 * 2 * width * 4 * width + 4 * width
+    return depth * layer + start + halving + 4 * width * hidden
+
+
+def _qwen3_asr_encoder(sound: Fields, hidden: int) -> int:
+    """Qwen3-ASR: three convolutions that halve, LayerNorm and biases, a two-layer projector; both sizes exact."""
+    depth, width = sound.integer("encoder_layers", 24, at_most=1000), sound.integer("d_model", 1024, at_most=10**5)
+    inner, channels = sound.integer("encoder_ffn_dim", 4096), sound.integer("downsample_hidden_size", 480)
+    layer = 4 * width * width + 4 * width + 2 * width * inner + inner + width + 4 * width
+    bands = sound.integer("num_mel_bins", 128)
+    for _ in range(3):
+        bands = -(-bands // 2)
+    convolutions = 9 * channels + channels + 2 * (9 * channels * channels + channels) + channels * bands * width
+    out = sound.integer("output_dim", hidden)
+    return depth * layer + convolutions + 2 * width + width * width + width + width * out + out
+
+
+def _generic_tower(vision: Fields, hidden: int) -> int:
+    depth, width = _depth_width(vision)
+    inner = vision.integer("intermediate_size", 4 * width)
+    return depth * (4 * width * width + 2 * width * inner) + width * hidden + hidden * hidden
+
+
+#: outer model_type -> parameters from vision_config and the language model's width
+TOWERS: dict[str, Callable[[Fields, int], int]] = {
+    "qwen2_vl": _qwen2_tower,
+    "qwen2_5_vl": _qwen2_5_tower,
+    "qwen3_5": _qwen3_5_tower,
+    "qwen3_5_moe": _qwen3_5_tower,
+    "qwen4_exp": _qwen3_5_tower,
+    "qwen3_8_flash_next": _qwen3_5_tower,
+    "kimi_k3": _kimi_k3_tower,
+    "mistral3": _pixtral_tower,
+}

@@ -1,0 +1,285 @@
+"""Weight and KV-cache quantisation: bits per element and what stays 16-bit.
+
+A scheme applies to the large matrices. Embedding, head, norms, router and vision tower stay in the
+model's 16-bit type unless the scheme covers the whole file (GGUF) or the checkpoint says otherwise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from planner.errors import InvalidInput
+from planner.model.shape import Linear, ModelShape, TensorGroup
+from planner.tables import read_table
+
+#: bits per cached element; q8_0 and q4_0 with the scales of GGML blocks, nvfp4 with one e4m3 scale per 16
+KV_BITS: dict[str, float] = {
+    "bf16": 16.0,
+    "fp16": 16.0,
+    "fp32": 32.0,
+    "fp8": 8.0,
+    "fp8_e4m3": 8.0,
+    "fp8_e5m2": 8.0,
+    "fp8_ds_mla": 8.0,
+    "int8": 8.0,
+    "nvfp4": 4.5,
+    "q8_0": 8.5,
+    "q4_0": 4.5,
+}
+NATIVE_BITS = {"bf16": 16.0, "fp16": 16.0, "fp32": 32.0}
+#: other names under which engines and model cards write a scheme
+ALIASES = {
+    "bfloat16": "bf16",
+    "float16": "fp16",
+    "half": "fp16",
+    "float32": "fp32",
+    "w8a8": "int8",
+    "w4a16": "int4_g128",
+    "int4": "int4_g128",
+    "awq": "awq_int4",
+    "gptq": "gptq_int4",
+    "fp4": "nvfp4",
+}
+
+
+#: Qwen4's checkpoints: what they do not quantise, a table with one scale, a draft layer with fp8 experts
+QWEN4_KEPT = {"attention": 16.0, "state": 16.0, "shared_expert": 16.0, "ngram": 8.0}
+QWEN4_FP8_DRAFT = (2_516_582_400 * 8.001 + 90_568_448 * 16) / 2_607_150_848  # its experts alone
+
+#: bits of the groups that published checkpoints of a family treat differently from the scheme's rule:
+#: {scheme: {model_type: {group: bits}}} (exclude_modules and quantized_layers of NVIDIA ModelOpt checkpoints,
+#: expert_dtype of DeepSeek-V4; latent attention keeps all but its output projection in 16 bits). Kimi-K3's groups
+#: follow from its file size, 1,609.9 GB; Step's checkpoints quantise routed experts only, as the scales' number tells;
+#: llm-compressor's recipes for NVFP4 ignore linear_attn. Those of Qwen3.8-Flash-Next quantise routed experts only, and
+#: its n-gram table is fp8 with one scale (135.25 GB in NVFP4, 185.5 GB in FP8, where the draft layer's experts,
+#: 2,516,582,400 of its 2,607,150,848 parameters, are fp8 too).
+GROUP_BITS: dict[str, dict[str, dict[str, float]]] = {
+    "nvfp4": {
+        "qwen3_5_text": {"attention": 8.0, "state": 8.0, "lm_head": 4.5},
+        "qwen3_5_moe_text": {"attention": 16.0, "state": 16.0, "shared_expert": 16.0},
+        "qwen3_next": {"attention": 16.0, "state": 16.0, "shared_expert": 16.0},
+        "gemma4_text": {"attention": 16.0},
+        "deepseek_v3": {"attention": 8.8},
+        "deepseek_v32": {"attention": 8.8},
+        "glm_moe_dsa": {"attention": 16.0},
+        "kimi_k2": {"attention": 16.0},
+        "kimi_linear": {"attention": 8.0, "state": 8.0, "shared_expert": 16.0, "mlp": 16.0},
+        "minimax_m2": {"attention": 16.0},
+        "minimax_m3": {"attention": 8.25, "shared_expert": 8.25, "mlp": 8.25},
+        "deepseek_v4": {"attention": 8.0, "shared_expert": 8.0},
+        "step3p5": {"attention": 16.0, "shared_expert": 16.0, "mlp": 16.0},
+        "qwen4_exp_text": QWEN4_KEPT | {"mtp": 16.0},
+    },
+    "fp8": {"qwen4_exp_text": QWEN4_KEPT | {"mtp": QWEN4_FP8_DRAFT}},
+    "fp8_block": {
+        "step3p5": {"attention": 16.0, "shared_expert": 16.0, "mlp": 16.0, "mtp": 16.0},
+        "qwen4_exp_text": QWEN4_KEPT | {"mtp": QWEN4_FP8_DRAFT},
+    },
+    "nvfp4_linear": {
+        "qwen3_5_text": {"state": 16.0},
+        "qwen3_5_moe_text": {"state": 16.0},
+        "qwen3_next": {"state": 16.0},
+    },
+    "fp8_fp4_experts": {"deepseek_v4": {"expert": 4.25}},
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuantizationScheme:
+    """One way to store weights. `bits_per_weight` includes scales and zeros."""
+
+    name: str
+    label: str
+    bits_per_weight: float
+    kept_groups: frozenset[str]
+    covers_all: bool  # embedding and head too, as GGUF files do
+    source: str
+
+    @property
+    def is_native(self) -> bool:
+        """Whether nothing is quantised."""
+        return self.name in NATIVE_BITS
+
+
+@lru_cache(maxsize=1)
+def _schemes() -> dict[str, QuantizationScheme]:
+    return {
+        row["name"]: QuantizationScheme(
+            name=row["name"],
+            label=row["label"],
+            bits_per_weight=float(row["bits_per_weight"]),
+            kept_groups=frozenset(filter(None, row["kept_groups"].split("|"))),
+            covers_all=row["covers_all"] == "yes",
+            source=row["source"],
+        )
+        for row in read_table("catalog/quantization.csv")
+    }
+
+
+def weight_dtype_names() -> tuple[str, ...]:
+    """Names that `weight_dtype` takes: "auto" (as the checkpoint is published) and every scheme."""
+    return ("auto", *_schemes())
+
+
+def kv_dtype_names() -> tuple[str, ...]:
+    """Names that `kv_cache_dtype` takes."""
+    return ("auto", *KV_BITS)
+
+
+def scheme(name: str) -> QuantizationScheme:
+    """Look up a scheme.
+
+    Parameters
+    ----------
+    name : str
+        As in catalog/quantization.csv, or an alias such as w4a16.
+
+    Returns
+    -------
+    QuantizationScheme
+        Bits per weight, what it leaves alone.
+
+    Raises
+    ------
+    InvalidInput
+        When there is no such scheme.
+    """
+    key = name.lower() if isinstance(name, str) else ""
+    found = _schemes().get(ALIASES.get(key, key))
+    if found is None:
+        raise InvalidInput("weight_dtype", name, "one of " + ", ".join(weight_dtype_names()))
+    return found
+
+
+def resolve_scheme(model: ModelShape, weight_dtype: str) -> QuantizationScheme:
+    """Scheme that the weights are held in: "auto" is the checkpoint's own, else 16-bit.
+
+    A checkpoint in fp32 is loaded in bf16 by "auto", as engines do.
+    """
+    if weight_dtype != "auto":
+        return scheme(weight_dtype)
+    return scheme(model.quantization or ("fp16" if model.native_dtype == "fp16" else "bf16"))
+
+
+def kept_groups(model: ModelShape, weight_dtype: str) -> frozenset[str]:
+    """TensorGroup values that stay in the 16-bit type."""
+    chosen = resolve_scheme(model, weight_dtype)
+    own = frozenset(model.unquantized_groups) if chosen.name == model.quantization else frozenset()
+    return chosen.kept_groups | own
+
+
+def weight_bits(model: ModelShape, weight_dtype: str, group: TensorGroup, quantizable: bool = True) -> float:
+    """Bits per weight of a matrix of this group.
+
+    Parameters
+    ----------
+    model : ModelShape
+        Decides what "auto" is and which groups its checkpoint leaves alone.
+    weight_dtype : str
+        "auto" or a scheme.
+    group : TensorGroup
+        What the matrix belongs to.
+    quantizable : bool
+        False for matrices that schemes skip (router, small projections).
+
+    Returns
+    -------
+    float
+        Bits, scales included.
+    """
+    chosen = resolve_scheme(model, weight_dtype)
+    if chosen.is_native:
+        return chosen.bits_per_weight
+    special = GROUP_BITS.get(chosen.name, {}).get(model.model_type, {})
+    own = dict(model.group_bits) if chosen.name == model.quantization else {}
+    if group.value in own:
+        return own[group.value]
+    said = chosen.name == model.quantization and group.value in model.unquantized_groups  # by the checkpoint itself
+    if group.value in special and not said:
+        return special[group.value]
+    if group is TensorGroup.NGRAM:  # where nothing else is said, a table is an embedding
+        group = TensorGroup.EMBEDDING
+    if not quantizable or group.value in kept_groups(model, weight_dtype):
+        return 16.0
+    return chosen.bits_per_weight
+
+
+def linear_bytes(model: ModelShape, weight_dtype: str, linear: Linear) -> float:
+    """Bytes of all `count` matrices, biases in 16 bits. [bytes]"""
+    bits = weight_bits(model, weight_dtype, linear.group, linear.quantizable)
+    biases = linear.count * linear.out_features if linear.bias else 0
+    return (linear.num_parameters - biases) * bits / 8 + biases * max(2.0, bits / 8 if bits > 16 else 2.0)
+
+
+@lru_cache(maxsize=4096)
+def _bytes_by_group(model: ModelShape, weight_dtype: str) -> dict[TensorGroup, float]:
+    chosen = resolve_scheme(model, weight_dtype)
+    native = chosen.bits_per_weight / 8 if chosen.is_native else 2.0
+    sizes = dict.fromkeys(TensorGroup, 0.0)
+    for layer, count in model.layer_counts():
+        for linear in layer.linears:
+            sizes[linear.group] += count * linear_bytes(model, weight_dtype, linear)
+        sizes[TensorGroup.NORM] += count * layer.norm_parameters * native
+    sizes[TensorGroup.NORM] += model.final_norm_parameters * native
+    for group, parameters in (
+        (TensorGroup.EMBEDDING, model.embedding_parameters - model.ngram_parameters),
+        (TensorGroup.NGRAM, model.ngram_parameters),
+        (TensorGroup.LM_HEAD, model.lm_head_parameters),
+        (TensorGroup.VISION, model.vision_parameters),
+    ):
+        sizes[group] += parameters * weight_bits(model, weight_dtype, group) / 8
+    return sizes
+
+
+def weight_bytes_by_group(model: ModelShape, weight_dtype: str = "auto") -> dict[TensorGroup, float]:
+    """Bytes of the whole model's weights by tensor group, without draft (MTP) layers.
+
+    Parameters
+    ----------
+    model : ModelShape
+        The model.
+    weight_dtype : str
+        "auto" (the checkpoint's own scheme, or its 16-bit type) or a scheme name.
+
+    Returns
+    -------
+    dict of TensorGroup to float
+        Every group, zero where the model has none. [bytes]
+
+    Raises
+    ------
+    InvalidInput
+        When there is no such scheme.
+    """
+    return dict(_bytes_by_group(model, weight_dtype))
+
+
+def kv_bits(kv_cache_dtype: str, model: ModelShape | None = None, weight_dtype: str = "auto") -> float:
+    """Bits per cached element.
+
+    Parameters
+    ----------
+    kv_cache_dtype : str
+        "auto" is the 16-bit type, or fp32 when the whole model runs in fp32.
+    model : ModelShape, optional
+        Not needed today: "auto" is 16-bit for every checkpoint.
+    weight_dtype : str
+        fp32 makes "auto" fp32.
+
+    Returns
+    -------
+    float
+        Bits, scales included.
+
+    Raises
+    ------
+    InvalidInput
+        When the name is not known.
+    """
+    if kv_cache_dtype == "auto":
+        return 32.0 if weight_dtype == "fp32" else 16.0
+    name = {"bfloat16": "bf16", "float16": "fp16", "f16": "fp16", "float32": "fp32"}.get(kv_cache_dtype, kv_cache_dtype)
+    if name not in KV_BITS:
+        raise InvalidInput("kv_cache_dtype", kv_cache_dtype, "one of " + ", ".join(kv_dtype_names()))
+    return KV_BITS[name]

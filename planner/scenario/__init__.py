@@ -1,0 +1,45 @@
+"""Everything that a user can set, in one frozen `Scenario`, and its link and JSON form.
+
+In: what a form, a link or a notebook gives. Out: a valid `Scenario` that knows its model, GPU, engine and traffic.
+"""
+
+from planner.scenario.fields import CONFIG, CUSTOM, OPEN_LOOP_KINDS, fields_by_name
+from planner.scenario.link import (
+    COMPARED,
+    Decoded,
+    from_json,
+    from_params,
+    from_query,
+    is_address,
+    is_compared,
+    longest_context,
+    to_json,
+    to_params,
+    to_query,
+)
+from planner.scenario.presets import capacity_fraction, preset, preset_names
+from planner.scenario.scenario import Scenario
+from planner.scenario.settings import MAX_CONFIG_TEXT
+
+__all__ = [
+    "COMPARED",
+    "CONFIG",
+    "CUSTOM",
+    "MAX_CONFIG_TEXT",
+    "OPEN_LOOP_KINDS",
+    "Decoded",
+    "Scenario",
+    "capacity_fraction",
+    "fields_by_name",
+    "from_json",
+    "from_params",
+    "from_query",
+    "is_address",
+    "is_compared",
+    "longest_context",
+    "preset",
+    "preset_names",
+    "to_json",
+    "to_params",
+    "to_query",
+]

@@ -1,0 +1,216 @@
+"""What the inputs amount to: the model, GPU, engine and traffic that they name."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from planner.catalog import (
+    get_engine,
+    get_gpu,
+    get_model,
+    length_quantiles,
+)
+from planner.errors import InvalidInput
+from planner.inputs import (
+    ArrivalKind,
+    Arrivals,
+    EngineSettings,
+    Gpu,
+    KvReservation,
+    LengthKind,
+    Lengths,
+    OnMemoryShortage,
+    Parallelism,
+    ServiceLevel,
+    Traffic,
+)
+from planner.model import (
+    ModelShape,
+    custom_shape,
+    shape_from_config,
+    with_media,
+    with_state_dtype,
+)
+from planner.scenario.advanced import ROUTERS as ROUTERS
+from planner.scenario.fields import CONFIG, CUSTOM, MAX_LORAS, OPEN_LOOP_KINDS, TAKEN_OVER, Inputs
+from planner.scenario.settings import MAX_CONFIG_TEXT as MAX_CONFIG_TEXT
+from planner.units import SECONDS_PER_DAY
+
+MOST_RPS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DerivedInputs(Inputs):
+    """The inputs with the value objects that they describe. Each is made on demand, so that a Scenario stays small."""
+
+    @property
+    def model_shape(self) -> ModelShape:
+        """The model as sizing and step time see it."""
+        return with_media(with_state_dtype(self.published_shape, self.state_dtype), self.media)
+
+    @property
+    def published_shape(self) -> ModelShape:
+        """The model as it is published, whatever the engine is told."""
+        if self.model == CONFIG:
+            return shape_from_config(self.model_config)
+        if self.model == CUSTOM:
+            return custom_shape(
+                self.num_layers,
+                self.hidden_size,
+                self.num_attention_heads,
+                self.num_kv_heads,
+                self.head_dim,
+                self.intermediate_size,
+                self.vocab_size,
+                self.num_experts,
+                self.experts_per_token,
+                self.moe_intermediate_size,
+            )
+        return get_model(self.model)
+
+    @property
+    def draft_shape(self) -> ModelShape | None:
+        """The separate draft model, None without one or without speculation."""
+        if not (self.draft_model and self.num_speculative_tokens):
+            return None
+        return with_state_dtype(get_model(self.draft_model), self.state_dtype)
+
+    @property
+    def gpu_spec(self) -> Gpu:
+        """The accelerator, from the catalog or entered by hand."""
+        if self.gpu != CUSTOM:
+            return get_gpu(self.gpu)
+        return Gpu(
+            name=CUSTOM,
+            memory_gb=self.gpu_memory_gib * 2**30 / 1e9,
+            memory_gib=self.gpu_memory_gib,
+            memory_bandwidth_gb_s=self.gpu_bandwidth_gb_s,
+            bf16_tflops=self.gpu_bf16_tflops,
+            fp16_tflops=self.gpu_bf16_tflops,
+            fp8_tflops=self.gpu_fp8_tflops or None,
+            link_gb_s=self.gpu_link_gb_s,
+            gpus_per_node=self.gpus_per_node,
+            usd_per_hour_typical=self.usd_per_gpu_hour,
+            spec_source="entered by hand",
+        )
+
+    @property
+    def engine_settings(self) -> EngineSettings:
+        """The engine preset with the user's own settings on top."""
+        preset = get_engine(self.engine)
+        own: dict[str, Any] = {}
+        for name in TAKEN_OVER:
+            if getattr(self, name) is not None:
+                own[name] = getattr(self, name)
+        for name in ("long_prefill_token_threshold", "kv_offload_gib"):
+            if getattr(self, name):
+                own[name] = getattr(self, name)
+        if self.chunked_prefill != "auto":
+            own["enable_chunked_prefill"] = self.chunked_prefill == "on"
+        if self.async_scheduling != "auto":
+            own["async_scheduling"] = False
+        if self.ngram_tables != "auto":
+            own["ngram_on_gpu"] = self.ngram_tables == "gpu"
+        if not self.enable_prefix_caching:
+            own["enable_prefix_caching"] = False
+        if preset.kv_unified and self.max_num_seqs is not None:  # llama-server's -np: a context for each slot
+            own |= {"kv_unified": False, "kv_reservation": KvReservation.MODEL_LIMIT}
+            own["on_memory_shortage"] = OnMemoryShortage.NEVER
+        if self.num_speculative_tokens:
+            own["num_speculative_tokens"] = self.num_speculative_tokens
+            own["speculative_acceptance"] = self.speculative_acceptance
+        if self.num_lora_adapters:
+            own["max_loras"] = self.max_loras or MAX_LORAS.get(preset.family, 1)
+            own["max_lora_rank"] = self.max_lora_rank
+        return dataclasses.replace(preset, **own) if own else preset
+
+    @property
+    def parallelism(self) -> Parallelism:
+        """How one replica is spread over GPUs."""
+        return Parallelism(
+            tensor_parallel_size=self.tensor_parallel_size,
+            pipeline_parallel_size=self.pipeline_parallel_size,
+            expert_parallel=self.expert_parallel,
+            attention_data_parallel_size=self.attention_data_parallel_size,
+        )
+
+    @property
+    def is_open_loop(self) -> bool:
+        """Whether requests arrive at a rate of their own, so that there is a rate to plan for."""
+        return self.arrivals in OPEN_LOOP_KINDS
+
+    @property
+    def peak_rate_rps(self) -> float:
+        """Requests per second at the peak, as the user stated the demand. [req/s]"""
+        if self.demand == "users":
+            return self.users * self.requests_per_user_hour * self.peak_factor / 3600
+        if self.demand == "daily":
+            return self.requests_per_day * self.peak_factor / SECONDS_PER_DAY
+        return self.rate_rps
+
+    @property
+    def mean_rate_rps(self) -> float:
+        """Requests per second averaged over the month: the peak divided by the peak factor. [req/s]"""
+        return self.peak_rate_rps / self.peak_factor
+
+    @property
+    def traffic(self) -> Traffic:
+        """The peak traffic offered to the whole service."""
+        _check_rate(self)
+        arrivals = Arrivals(
+            kind=ArrivalKind(self.arrivals),
+            rate_rps=min(self.peak_rate_rps, MOST_RPS),  # beyond it only where arrivals have no rate
+            cv=self.burst_cv if self.arrivals == "bursty" else 1.0,
+            users=self.concurrent_users,
+            think_time_s=self.think_time_s,
+        )
+        return Traffic(
+            arrivals=arrivals,
+            prompt_tokens=self._lengths("prompt"),
+            output_tokens=self._lengths("output"),
+            shared_prefix_tokens=self.shared_prefix_tokens,
+            num_prefix_groups=self.num_prefix_groups,
+            output_limit_tokens=self.output_limit_tokens,
+            num_lora_adapters=self.num_lora_adapters,
+            lora_popularity=self.lora_popularity,
+        )
+
+    def _lengths(self, side: str) -> Lengths:
+        if self.lengths == "trace":
+            column = "in" if side == "prompt" else "out"
+            values = length_quantiles(f"{self.length_trace}_{column}")
+            return Lengths(kind=LengthKind.QUANTILES, mean=math.fsum(values) / len(values), quantiles=values)
+        return Lengths(
+            kind=LengthKind(self.lengths),
+            mean=getattr(self, f"{side}_mean_tokens"),
+            spread=getattr(self, f"{side}_spread"),
+        )
+
+    @property
+    def service_level(self) -> ServiceLevel:
+        """The targets at their quantile."""
+        return ServiceLevel(ttft_s=self.ttft_target_s, tpot_s=self.tpot_target_s, quantile=self.target_quantile)
+
+    @property
+    def gpu_price_usd_per_hour(self) -> float | None:
+        """Price of one GPU-hour: the user's own, else the catalog's typical price, else None. [USD]"""
+        return self.usd_per_gpu_hour if self.usd_per_gpu_hour is not None else self.gpu_spec.usd_per_hour_typical
+
+
+def _check_rate(scenario: DerivedInputs) -> None:
+    """Refuse a rate beyond all services, in the words of the input that makes it.
+
+    Raises
+    ------
+    InvalidInput
+        Names users, requests per day or the rate.
+    """
+    if scenario.is_open_loop and scenario.peak_rate_rps > MOST_RPS:
+        field = {"users": "users", "daily": "requests_per_day", "rate": "rate_rps"}[scenario.demand]
+        rate = scenario.peak_rate_rps
+        raise InvalidInput(
+            field, getattr(scenario, field), f"at most {MOST_RPS:,.0f} req/s at the peak, not {rate:,.0f}"
+        )

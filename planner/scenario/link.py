@@ -1,0 +1,292 @@
+"""Scenario ↔ link and JSON: readable, versioned, loss-free, and never raised by a hostile link.
+
+A link carries only what differs from the defaults, under short names that never change meaning:
+a name that is retired stays in `RENAMED`, and `v` tells which defaults the link was written
+against (`PAST_DEFAULTS`), so that a link keeps opening the plan that its author saw.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from planner.errors import InvalidInput
+from planner.scenario.fields import fields_by_name
+from planner.scenario.scenario import Scenario
+
+VERSION = 1
+COMPARED = "vs"  # link name of another plan's whole query, on the page that compares
+RENAMED: dict[str, str] = {COMPARED: "voc"}  # retired link name -> today's link name
+PAST_DEFAULTS: dict[int, dict[str, Any]] = {}  # version -> field -> default of that version, where it changed
+MAX_LINK_CHARACTERS = 40_000
+MAX_SHOWN = 60
+#: the shortest context, and none of the settings that a context bounds
+SHORTEST_CONTEXT: dict[str, Any] = {
+    "max_model_len": 16,
+    "shared_prefix_tokens": 0,
+    "long_prefill_token_threshold": 0,
+    "max_num_batched_tokens": None,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decoded:
+    """A scenario read from outside, and what could not be used of it.
+
+    `problems` are sentences for the reader; the rest of the scenario was loaded. `errors` are those of them
+    that a caller who must not guess raises: values that cannot be used. `unknown` are names that are no
+    setting, empty where a newer version wrote them.
+    """
+
+    scenario: Scenario
+    problems: tuple[str, ...] = ()
+    errors: tuple[InvalidInput, ...] = ()
+    unknown: tuple[InvalidInput, ...] = ()
+
+
+@dataclass(slots=True)
+class _Notes:
+    """What could not be used, collected while reading."""
+
+    version: int = VERSION
+    problems: list[str] = field(default_factory=list)
+    errors: list[InvalidInput] = field(default_factory=list)
+    unknown: list[InvalidInput] = field(default_factory=list)
+
+    def refuse(self, error: InvalidInput, kept: str = "The default was kept.") -> None:
+        self.errors.append(error)
+        self.problems.append(f"{error} {kept}")
+
+    def ignore(self, name: str) -> None:
+        self.unknown.append(InvalidInput("setting", _shown(name), "the name of a setting"))
+        self.problems.append(f"'{_shown(name)}' is not a setting of this version and was ignored.")
+
+    def read_version(self, text: str | None) -> dict[str, Any]:
+        """Take note of the version that wrote this; returns the defaults that have changed since."""
+        if text is not None and (not text.isdecimal() or len(text) > 6 or int(text) < 1):
+            self.errors.append(InvalidInput("version", _shown(text), f"a whole number, {VERSION} today"))
+            self.problems.append(
+                f"The link's version '{_shown(text)}' is not a number; it was read as version {VERSION}."
+            )
+        elif text is not None:
+            self.version = int(text)
+            if self.version > VERSION:
+                self.problems.append(f"The link was written by a newer version ({text}); this is version {VERSION}.")
+        return dict(PAST_DEFAULTS.get(self.version, {}))
+
+    def decoded(self, scenario: Scenario) -> Decoded:
+        unknown = () if self.version > VERSION else tuple(self.unknown)
+        return Decoded(scenario=scenario, problems=tuple(self.problems), errors=tuple(self.errors), unknown=unknown)
+
+
+def to_params(scenario: Scenario) -> dict[str, str]:
+    """Write a scenario as link parameters: the version, and each field that differs from its default.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        What to write.
+
+    Returns
+    -------
+    dict of str to str
+        Short name → text, in the order of the fields.
+    """
+    params = {"v": str(VERSION)}
+    for name, item in fields_by_name().items():
+        value = getattr(scenario, name)
+        if value != item.default:
+            params[item.metadata["key"]] = _write(value)
+    return params
+
+
+def to_query(scenario: Scenario) -> str:
+    """Write a scenario as a query string without the question mark."""
+    return urlencode(to_params(scenario))
+
+
+def to_json(scenario: Scenario) -> str:
+    """Write every field of a scenario as JSON, defaults included."""
+    body = {"version": VERSION, **{name: getattr(scenario, name) for name in fields_by_name()}}
+    return json.dumps(body, indent=2)
+
+
+def from_params(params: Mapping[str, str], base: Scenario | None = None) -> Decoded:
+    """Read link parameters; what cannot be used is left at its default and named. Never raises.
+
+    Parameters
+    ----------
+    params : mapping of str to str
+        Short name → text, as in the address bar. Long field names are accepted too.
+    base : Scenario, optional
+        Where fields that the link does not name come from; the defaults when None.
+
+    Returns
+    -------
+    Decoded
+        The scenario and one sentence per part that was ignored.
+    """
+    known = {item.metadata["key"]: name for name, item in fields_by_name().items()}
+    known |= {name: name for name in fields_by_name()}
+    notes = _Notes()
+    values = notes.read_version(params.get("v"))
+    for key, text in list(params.items())[:200]:
+        if key == "v" or is_compared(key, text):
+            continue
+        name = known.get(RENAMED.get(key, key))
+        if name is None:
+            notes.ignore(key)
+            continue
+        try:
+            values[name] = _read(name, text)
+        except InvalidInput as error:
+            notes.refuse(error)
+    return _build(base or Scenario(), values, notes)
+
+
+def is_compared(key: str, text: str) -> bool:
+    """Tell the plan that a link compares with (`vs=v%3D1…`) from the vocabulary that had its name once (`vs=32000`)."""
+    return key == COMPARED and not text.strip().isdecimal()
+
+
+def is_address(text: str) -> bool:
+    """Whether a text is a whole web address, rather than a query string alone."""
+    return text.strip().lower().startswith(("http://", "https://"))
+
+
+def from_query(text: str, base: Scenario | None = None) -> Decoded:
+    """Read a whole link, or its query string alone. Never raises."""
+    if len(text) > MAX_LINK_CHARACTERS:
+        kept = text[:MAX_LINK_CHARACTERS]
+        cut = kept[: kept.rfind("&")] if "&" in kept else ""
+        decoded = from_query(cut, base)
+        note = f"The link has {len(text):,} characters; what follows the first {MAX_LINK_CHARACTERS:,} was ignored."
+        cut_off = InvalidInput("SCENARIO", f"{len(text):,} characters", f"at most {MAX_LINK_CHARACTERS:,} characters")
+        return dataclasses.replace(decoded, problems=(note, *decoded.problems), errors=(cut_off, *decoded.errors))
+    try:
+        parts = urlsplit(text.strip())
+        query = parts.query if "?" in text or is_address(text) else text.strip()
+    except ValueError:
+        unread = InvalidInput("SCENARIO", _shown(text), "a link that can be read")
+        note = "The link could not be read; the defaults are shown."
+        return Decoded(scenario=base or Scenario(), problems=(note,), errors=(unread,))
+    return from_params(dict(parse_qsl(query, keep_blank_values=True)), base)
+
+
+def from_json(text: str, base: Scenario | None = None) -> Decoded:
+    """Read the JSON of `to_json`, whole or in part, or a plan as `plan --json` writes it.
+
+    Raises
+    ------
+    InvalidInput
+        When the text is not a JSON object. Single fields that cannot be used are named in `problems`.
+    """
+    text = text.lstrip("\ufeff")
+    try:
+        body = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput("scenario", text[:MAX_SHOWN], "a JSON object, as `plan --json` writes it") from error
+    if not isinstance(body, dict):
+        raise InvalidInput("scenario", text[:MAX_SHOWN], "a JSON object, as `plan --json` writes it")
+    if isinstance(body.get("scenario"), dict):
+        body = body["scenario"]  # a whole plan: what it answered
+    notes = _Notes()
+    values = notes.read_version(str(body["version"]) if "version" in body else None)
+    fields = fields_by_name()
+    for name, value in body.items():
+        if name in fields:
+            values[name] = _as_number(value) if fields[name].metadata["kind"] == "number" else value
+        elif name != "version":
+            notes.ignore(name)
+    return _build(base or Scenario(), values, notes)
+
+
+def _as_number(value: Any) -> Any:
+    """Whole numbers of JSON as the fractions that a field holds; what is no number is left for the field to refuse."""
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return float(value) if whole and abs(value) < 1e300 else value
+
+
+def _build(base: Scenario, values: dict[str, Any], notes: _Notes) -> Decoded:
+    # Fields can be wrong alone or together: drop the one that the error names until the rest stands.
+    remaining = dict(values)
+    while remaining:
+        try:
+            return notes.decoded(base.replace(**remaining))
+        except InvalidInput as error:
+            if error.field == "max_model_len" and "max_model_len" not in remaining:
+                # The default context is longer than this model's: take the model's own, and say so.
+                longest = longest_context(base, remaining)
+                if longest is not None:
+                    remaining["max_model_len"] = longest
+                    notes.problems.append(f"{error} The model's longest was taken.")
+                    continue
+            if error.field == "shared_prefix_tokens" and "shared_prefix_tokens" not in remaining:
+                # The starting point's system prompt does not go with the link's shorter context, which goes first.
+                remaining["shared_prefix_tokens"] = 0
+                notes.problems.append(f"{error} Planned without.")
+                continue
+            notes.refuse(error)
+            for name in _culprit(error, remaining):
+                remaining.pop(name)
+    return notes.decoded(base)
+
+
+def longest_context(base: Scenario, values: dict[str, Any]) -> int | None:
+    """Longest context of the model that `values` make of `base`, None where they are not valid otherwise. [tokens]"""
+    try:
+        return base.replace(**{**values, **SHORTEST_CONTEXT}).model_shape.longest_context
+    except InvalidInput:
+        return None
+
+
+def _culprit(error: InvalidInput, values: dict[str, Any]) -> list[str]:
+    if error.field in values:
+        return [error.field]
+    # The error names a derived field (a model's own config, say): blame what it is derived from.
+    blamed: list[str] = [name for name in ("model_config", "model", "gpu", "engine") if name in values]
+    return blamed[:1] or list(values)
+
+
+def _write(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    if isinstance(value, float):
+        return repr(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+    return str(value)
+
+
+def _read(name: str, text: str) -> Any:
+    meta = fields_by_name()[name].metadata
+    if meta["optional"] and text == "none":
+        return None
+    if meta["kind"] == "text":
+        return text
+    if meta["kind"] == "flag":
+        if text not in ("0", "1", "true", "false"):
+            raise InvalidInput(name, _shown(text), "1 or 0")
+        return text in ("1", "true")
+    bounds = f"a number from {_bound(meta['minimum'])} to {_bound(meta['maximum'])}"
+    try:
+        number = float(text) if len(text) <= 40 else math.nan
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number) or (meta["kind"] == "count" and not number.is_integer()):
+        raise InvalidInput(name, _shown(text), "a whole " + bounds[2:] if meta["kind"] == "count" else bounds)
+    return int(number) if meta["kind"] == "count" else number
+
+
+def _bound(value: float) -> str:
+    return f"{value:,.0f}" if float(value).is_integer() and abs(value) < 1e15 else f"{value:g}"
+
+
+def _shown(text: str) -> str:
+    clean = "".join(c if c.isprintable() else "·" for c in text)
+    return clean if len(clean) <= MAX_SHOWN else clean[: MAX_SHOWN - 1] + "…"

@@ -1,0 +1,39 @@
+"""The Scenario: everything that a user can set, in one frozen value object.
+
+Every page, the command line and the library start from a Scenario. `fields` and `advanced` declare its inputs, so that
+the link codec, the form and the README table are all made from one declaration; `derived` says what they amount to;
+`checks` refuses what is not valid together.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+from planner.scenario.advanced import ROUTERS as ROUTERS
+from planner.scenario.checks import check_names, check_together
+from planner.scenario.derived import DerivedInputs
+from planner.scenario.settings import MAX_CONFIG_TEXT as MAX_CONFIG_TEXT
+from planner.scenario.settings import check_setting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario(DerivedInputs):
+    """All inputs of a plan. Construction validates each field and the combination.
+
+    Raises
+    ------
+    InvalidInput
+        Names the field, the value and what would be valid.
+    """
+
+    def __post_init__(self) -> None:
+        for item in dataclasses.fields(self):
+            check_setting(item, getattr(self, item.name))
+        check_names(self)
+        check_together(self)
+
+    def replace(self, **changes: Any) -> Scenario:
+        """Make a Scenario that differs in the named fields, validated anew."""
+        return dataclasses.replace(self, **changes)

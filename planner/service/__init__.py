@@ -1,0 +1,37 @@
+"""What users and owners see of the simulated service: latencies, load, and how many replicas the targets need.
+
+In: a `Replica`, requests, targets. Out: `ServingMetrics`, a `LoadCurve`, the fleet that holds the targets.
+"""
+
+from planner.service.capacity import capacity_rps
+from planner.service.clients import first_requests, share_of_one
+from planner.service.deployment import Fleet, deploy, replicas_for_targets
+from planner.service.fleet import fewest_sharing, fleet_size, operate
+from planner.service.load import BISECTIONS, STEADY_SHARE, LoadCurve, LoadPoint, load_curve, meets, replicas_needed
+from planner.service.metrics import ServingMetrics, measure
+from planner.service.policies import PolicyOutcome, compare_policies
+from planner.service.replica import Replica
+
+__all__ = [
+    "BISECTIONS",
+    "STEADY_SHARE",
+    "Fleet",
+    "LoadCurve",
+    "LoadPoint",
+    "PolicyOutcome",
+    "Replica",
+    "ServingMetrics",
+    "capacity_rps",
+    "compare_policies",
+    "deploy",
+    "fewest_sharing",
+    "first_requests",
+    "fleet_size",
+    "load_curve",
+    "measure",
+    "meets",
+    "operate",
+    "replicas_for_targets",
+    "replicas_needed",
+    "share_of_one",
+]

@@ -1,0 +1,108 @@
+"""How many replicas the peak needs, and what they make of its requests."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+
+from planner.scenario import Scenario
+from planner.service.fleet import fewest_sharing, fleet_size, operate
+from planner.service.load import STEADY_SHARE, LoadCurve, load_curve, meets, replicas_needed
+from planner.service.metrics import ServingMetrics
+from planner.service.replica import Replica
+from planner.simulation import SimulationResult
+from planner.workload import Requests, as_open_loop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Fleet:
+    """Replicas of one kind at the peak: how many, the load that each can bear, and what they make of the requests.
+
+    `num_serving` of the `num_replicas` share the load; `replicas_for_slo` is None when no number meets the targets.
+    """
+
+    curve: LoadCurve
+    replicas_for_slo: int | None
+    num_replicas: int
+    num_serving: int
+    result: SimulationResult
+    metrics: ServingMetrics
+
+    def overloaded(self, rate_rps: float) -> bool:
+        """Whether a rate exceeds what all replicas finish at full throughput: then the queue grows for ever."""
+        return rate_rps > self.num_serving * self.curve.capacity_rps * (1 + 1e-9)
+
+
+def deploy(scenario: Scenario, replica: Replica, requests: Requests, trace: Requests | None = None) -> Fleet:
+    """Find how many replicas the peak needs, and serve the requests with them.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Traffic, targets, and the number of replicas where the user fixes it.
+    replica : Replica
+        What each replica is.
+    requests : Requests
+        The drawn requests.
+    trace : Requests, optional
+        A replayed trace, served at its own times.
+
+    Returns
+    -------
+    Fleet
+    """
+    open_loop, level = scenario.is_open_loop, scenario.service_level
+    curve = load_curve(replica, as_open_loop(requests), level)
+    needed = replicas_needed(scenario.peak_rate_rps, curve.slo_rate_rps) if open_loop else 1
+    least = replicas_needed(scenario.peak_rate_rps, STEADY_SHARE * curve.capacity_rps) or 1
+    spare = 0 if scenario.num_replicas is not None else scenario.spare_replicas
+    serving = guess = scenario.num_replicas or needed or least
+    searched = open_loop and scenario.num_replicas is None
+    if searched:
+        needed = fleet_size(scenario, replica, requests, guess, trace, least)
+        serving = needed or guess
+    result, metrics = operate(scenario, replica, requests, serving, trace)
+    if searched and needed is not None:
+        while not meets(metrics, level) and serving < 2 * guess + 8:  # the search simulates fewer replicas
+            serving += max(1, serving // 20)
+            result, metrics = operate(scenario, replica, requests, serving, trace)
+        needed = serving if meets(metrics, level) else None
+        if needed is not None:
+            curve = _as_in_the_fleet(curve, scenario.peak_rate_rps, needed)
+    return Fleet(
+        curve=curve,
+        replicas_for_slo=needed,
+        num_replicas=serving + spare,
+        num_serving=serving,
+        result=result,
+        metrics=metrics,
+    )
+
+
+def _as_in_the_fleet(curve: LoadCurve, peak_rate_rps: float, replicas: int) -> LoadCurve:
+    # The fleet's run found that `replicas` hold the peak and one fewer do not: the rate that one replica
+    # holds lies between, and no figure may say otherwise.
+    if curve.slo_rate_rps <= 0:
+        return curve
+    ceiling = math.inf if replicas == 1 else peak_rate_rps / (replicas - 1) * (1 - 1e-9)
+    rate = min(max(curve.slo_rate_rps, peak_rate_rps / replicas), ceiling)
+    return dataclasses.replace(curve, slo_rate_rps=rate)
+
+
+def replicas_for_targets(
+    scenario: Scenario, replica: Replica, requests: Requests, fleet: Fleet, trace: Requests | None, *, met: bool
+) -> int | None:
+    """Fewest replicas that hold the targets, in agreement with what the fleet's own simulation found.
+
+    A load curve of one replica does not show that several share bursts. So a fleet that holds the targets is
+    enough whatever the curve says, and where the user's own number misses them, more are tried.
+    """
+    needed, serving = fleet.replicas_for_slo, fleet.num_serving
+    if not scenario.is_open_loop:
+        return 1 if met and serving == 1 else fewest_sharing(scenario, replica, requests)
+    if met:
+        return min(needed or serving, serving)
+    if scenario.num_replicas is not None and (needed is None or needed <= serving):
+        return fleet_size(scenario, replica, requests, serving + 1, trace, serving + 1)
+    return needed

@@ -1,0 +1,104 @@
+"""Latency against load: the rate sweep, the knee, and the highest rate that still meets the targets."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+
+from planner.inputs import ServiceLevel
+from planner.service.capacity import capacity_rps
+from planner.service.metrics import ServingMetrics, measure
+from planner.service.replica import Replica, _threads, in_parallel
+from planner.workload import Requests, with_rate
+
+LOAD_FRACTIONS = (0.05, 0.2, 0.35, 0.5, 0.6, 0.7, 0.78, 0.85, 0.9, 0.95, 1.0, 1.08)
+IDLE_FRACTION = 0.002
+BISECTIONS = 6
+#: closer to its capacity a queue needs longer to settle than any run lasts
+STEADY_SHARE = 0.97
+
+
+os.register_at_fork(after_in_child=_threads.cache_clear)  # a forked worker inherits the pool without its threads
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadPoint:
+    """One replica at one offered rate."""
+
+    rate_rps: float
+    metrics: ServingMetrics
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadCurve:
+    """One replica over the whole range of load, on identical requests.
+
+    `capacity_rps` is the throughput with a queue that never empties; `slo_rate_rps` the highest rate, up to
+    97 % of that, at which the targets hold (0 when they fail even when idle); `binding` what limits there.
+    """
+
+    points: tuple[LoadPoint, ...]
+    capacity_rps: float
+    slo_rate_rps: float
+    binding: str
+
+
+def meets(metrics: ServingMetrics, level: ServiceLevel) -> bool:
+    """Whether enough requests meet every target: the quantile of the service level."""
+    return metrics.slo_attainment >= level.quantile
+
+
+def load_curve(replica: Replica, requests: Requests, level: ServiceLevel) -> LoadCurve:
+    """Sweep the offered rate of one replica and find where the targets stop holding.
+
+    Parameters
+    ----------
+    replica : Replica
+        Scheduler, capacity and step time.
+    requests : Requests
+        Open-loop workload; only its rate is changed, so that all points are paired.
+    level : ServiceLevel
+        Targets and their quantile.
+
+    Returns
+    -------
+    LoadCurve
+    """
+    top = capacity_rps(replica, requests)
+    if top <= 0:
+        return LoadCurve(points=(), capacity_rps=0.0, slo_rate_rps=0.0, binding="no request fits")
+    points = in_parallel(lambda share: _point(replica, requests, share * top, level), LOAD_FRACTIONS)
+    # At its capacity a replica falls behind for ever, however well the requests of a short run fare.
+    most = STEADY_SHARE * top
+    good = [point for point in points if point.rate_rps <= most and meets(point.metrics, level)]
+    low = good[-1].rate_rps if good else 0.0
+    bad = [point.rate_rps for point in points if point.rate_rps > low]
+    high = min(bad[0], most) if bad else low
+    binding = next((p.metrics.binding for p in points if p.rate_rps >= high and p.metrics.binding), "")
+    if not good:
+        # Missed at the lowest point of the sweep: a replica that is all but idle tells whether load is to blame.
+        idle = _point(replica, requests, IDLE_FRACTION * top, level)
+        if meets(idle.metrics, level):
+            good, low = [idle], idle.rate_rps
+    if good and low < high:
+        for _ in range(BISECTIONS):
+            middle = (low + high) / 2
+            if meets(_point(replica, requests, middle, level).metrics, level):
+                low = middle
+            else:
+                high = middle
+    return LoadCurve(points=tuple(points), capacity_rps=top, slo_rate_rps=low, binding=binding)
+
+
+def _point(replica: Replica, requests: Requests, rate_rps: float, level: ServiceLevel) -> LoadPoint:
+    result = replica.run(with_rate(requests, rate_rps))
+    return LoadPoint(rate_rps=rate_rps, metrics=measure(result, level), verdict=result.verdict)
+
+
+def replicas_needed(rate_rps: float, slo_rate_rps: float) -> int | None:
+    """Replicas that carry `rate_rps` when each carries `slo_rate_rps`; None when none can."""
+    if slo_rate_rps <= 0:
+        return None
+    return max(1, math.ceil(rate_rps / slo_rate_rps - 1e-9))

@@ -1,0 +1,95 @@
+"""The batching policies side by side: the same requests, the same GPU, only the scheduler differs."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+from planner.catalog import get_engine
+from planner.inputs import ServiceLevel
+from planner.service.capacity import capacity_rps
+from planner.service.metrics import ServingMetrics, measure
+from planner.service.replica import Replica, in_parallel
+from planner.simulation import SimulationResult
+from planner.workload import Requests
+
+LAB_POLICIES = ("one-at-a-time", "static", "reserve-max", "paged")
+POLICY_TITLES = {
+    "one-at-a-time": "One at a time",
+    "static": "Static batches",
+    "reserve-max": "Continuous, reserve-max KV",
+    "paged": "Continuous, paged KV",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PolicyOutcome:
+    """What one policy made of the requests.
+
+    `capacity_rps` is its throughput with a full queue; `usd_per_million_tokens_at_capacity` the price
+    of a token there; `metrics` and `result` belong to the offered rate.
+    """
+
+    name: str
+    title: str
+    capacity_rps: float
+    capacity_tokens_per_s: float
+    usd_per_million_tokens_at_capacity: float
+    metrics: ServingMetrics
+    result: SimulationResult
+
+
+def compare_policies(
+    replica: Replica,
+    requests: Requests,
+    level: ServiceLevel,
+    *,
+    usd_per_hour: float,
+    names: tuple[str, ...] = LAB_POLICIES,
+    timeline: bool = False,
+) -> tuple[PolicyOutcome, ...]:
+    """Serve identical requests under each policy.
+
+    Parameters
+    ----------
+    replica : Replica
+        Capacity, step time and LoRA slots; the scheduler is the preset's.
+    requests : Requests
+        The workload at its offered rate.
+    level : ServiceLevel
+        Targets.
+    usd_per_hour : float
+        What the replica's GPUs cost. [USD/h]
+    names : tuple of str
+        Engine presets to compare.
+    timeline : bool
+        Keep samples of the step loop.
+
+    Returns
+    -------
+    tuple of PolicyOutcome
+        In the order of `names`.
+    """
+    mean_tokens = float(requests.prompt_tokens.mean() + requests.output_tokens.mean())
+
+    def lane(name: str) -> PolicyOutcome:
+        engine = get_engine(name)
+        if replica.engine.max_loras:  # or every request for an adapter would be turned away
+            engine = dataclasses.replace(engine, max_loras=replica.engine.max_loras)
+        alone = Replica(engine=engine, limits=replica.limits, step_time=replica.step_time)
+        top = capacity_rps(alone, requests)
+        result = alone.run(requests, timeline=timeline)
+        tokens_per_s = top * mean_tokens
+        return PolicyOutcome(
+            name=name,
+            title=POLICY_TITLES.get(name, name),
+            capacity_rps=top,
+            capacity_tokens_per_s=tokens_per_s,
+            usd_per_million_tokens_at_capacity=(
+                usd_per_hour / 3600 / tokens_per_s * 1e6 if tokens_per_s else float("inf")
+            ),
+            metrics=measure(result, level),
+            result=result,
+        )
+
+    return tuple(in_parallel(lane, names))

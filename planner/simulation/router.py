@@ -1,0 +1,116 @@
+"""Several replicas behind a router."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from planner.arrays import Ints
+from planner.errors import InvalidInput, require_choice, require_int
+from planner.inputs import EngineSettings, Limits
+from planner.simulation import state
+from planner.simulation.machine import collect, make_machine
+from planner.simulation.records import SimulationResult
+from planner.step_time import StepTimeTable
+from planner.workload import Requests
+
+ROUTERS = ("round_robin", "random", "least_outstanding", "power_of_two", "prefix_affinity")
+
+
+def simulate_fleet(
+    requests: Requests,
+    engine: EngineSettings,
+    limits: Limits,
+    step_time: StepTimeTable,
+    *,
+    num_replicas: int,
+    router: str = "round_robin",
+    seed: int = 0,
+    timeline: bool = False,
+    stop_on_overload: bool = True,
+) -> SimulationResult:
+    """Serve an open stream of requests on equal replicas.
+
+    Parameters
+    ----------
+    requests : Requests
+        The workload of the whole service, open loop.
+    engine, limits, step_time
+        As for `simulate`, of one replica.
+    num_replicas : int
+        How many.
+    router : str
+        round_robin; random; least_outstanding (fewest unfinished requests, lowest number on ties);
+        power_of_two (the lesser of two random replicas); prefix_affinity (a prefix group stays on
+        one replica, requests without a group go round).
+    seed : int
+        Seed of the routers that draw.
+    timeline : bool
+        Keep samples; only of a single replica.
+    stop_on_overload : bool
+        As for `simulate`, per replica.
+
+    Returns
+    -------
+    SimulationResult
+        Records of all requests with their replica; sums and averages over all replicas
+        (`mean_running` and `mean_waiting` of the service, fractions per replica).
+    """
+    require_int("num_replicas", num_replicas, at_most=10_000)
+    require_choice("router", router, ROUTERS)
+    if not len(requests):
+        raise InvalidInput("requests", 0, "at least one request")
+    if requests.closed_loop_users:
+        raise InvalidInput("arrivals", "closed", "an open loop; give each replica its share of users")
+    jobs = state.make_jobs(requests, limits.max_model_len)
+    rng = np.random.default_rng(np.random.SeedSequence([seed, 2]))
+    chosen = _fixed_routes(requests, num_replicas, router, rng)
+    feeds = [np.flatnonzero(chosen == k) for k in range(num_replicas)] if chosen is not None else None
+    machines = [
+        make_machine(
+            requests,
+            engine,
+            limits,
+            step_time,
+            timeline=timeline and num_replicas == 1,
+            stop_on_overload=stop_on_overload,
+            jobs=jobs,
+            feed=feeds[k] if feeds is not None else np.zeros(len(requests), dtype=np.int64),
+            closed=feeds is not None,
+        )
+        for k in range(num_replicas)
+    ]
+    if feeds is not None and chosen is not None:
+        for machine, feed in zip(machines, feeds, strict=True):
+            machine.state["fed"] = len(feed)
+            machine.run()
+        return collect(requests, machines, step_time, chosen)
+    routes = np.zeros(len(requests), dtype=np.int64)
+    candidates = rng.integers(0, num_replicas, (len(requests), 2)) if router == "power_of_two" else None
+    for index, arrival in enumerate(requests.arrival_s):
+        options = range(num_replicas) if candidates is None else candidates[index]
+        best, fewest = 0, np.inf
+        for k in options:
+            outstanding = machines[k].outstanding(float(arrival))
+            if outstanding < fewest:
+                best, fewest = int(k), outstanding
+        routes[index] = best
+        machines[best].give(index)
+    for machine in machines:
+        machine.state["closed"] = 1
+        machine.run()
+    return collect(requests, machines, step_time, routes)
+
+
+def _fixed_routes(requests: Requests, num_replicas: int, router: str, rng: np.random.Generator) -> Ints | None:
+    """Replica of each request where the router does not look at the replicas' load."""
+    n = len(requests)
+    if num_replicas == 1:
+        return np.zeros(n, dtype=np.int64)
+    if router == "round_robin":
+        return np.arange(n, dtype=np.int64) % num_replicas
+    if router == "random":
+        return rng.integers(0, num_replicas, n)
+    if router == "prefix_affinity":
+        group = requests.prefix_group
+        return np.where(group >= 0, group, np.arange(n)) % num_replicas
+    return None

@@ -1,0 +1,134 @@
+"""Step-time tables: a deployment's kernels, added up over its layers and token counts."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from planner.arrays import Floats
+from planner.inputs import EngineSettings
+from planner.model import MixerKind, TensorGroup, weight_bits
+from planner.step_time.attention import attention_fields
+from planner.step_time.drafting import drafting_line_s
+from planner.step_time.layers import head_s, token_terms_s
+from planner.step_time.overheads import overhead
+from planner.step_time.profile import peak_flops
+from planner.step_time.rank_share import RankShare, weight_kernel
+from planner.step_time.step_table import StepTimeTable
+
+MAX_DECODES = 4096
+
+
+def graph_size(tokens: Floats, engine: EngineSettings) -> Floats:
+    """Decode batch padded to the next captured CUDA graph: 1, 2, 4, 8, then steps of 8 and 16 up to 512."""
+    if not engine.cuda_graphs:
+        return tokens
+    small = 2 ** np.ceil(np.log2(np.maximum(tokens, 1)))
+    step = np.where(tokens <= 256, 8, 16)
+    padded = np.where(tokens <= 8, small, np.ceil(tokens / step) * step)
+    return np.where(tokens <= 512, padded, tokens)
+
+
+def prompt_grid(max_tokens: int) -> Floats:
+    """Token counts at which a prompt step is computed; between them it is linear."""
+    tail = np.geomspace(256, max(257, max_tokens), 64)
+    return np.unique(np.concatenate([[1], np.arange(4, 64, 4), np.arange(64, 257, 16), tail]).astype(int)).astype(
+        np.float64
+    )
+
+
+def prompt_launch_s(d: RankShare) -> float:
+    """Launching the kernels of a step with prompt tokens, one by one: its least time. [s]
+
+    Layers of latent attention and of recurrent state consist of more kernels; an engine that does not
+    compile its layers pays for each.
+    """
+    name, version = d.engine.family, d.engine.version
+    usual = overhead(name, version, "prompt_launch_us_per_layer")
+    total = 0.0
+    for layer, count in d.layers:
+        kind = {MixerKind.MLA: "latent_", MixerKind.STATE: "state_"}.get(layer.mixer.kind, "")
+        own = overhead(name, version, f"prompt_launch_us_per_{kind}layer")
+        total += count * (usual if math.isnan(own) else own)
+    return total * 1e-6
+
+
+def build_table(d: RankShare, max_tokens: int) -> StepTimeTable:
+    """Add up a deployment's kernels into the table that the simulator reads.
+
+    Parameters
+    ----------
+    d : RankShare
+        The replica.
+    max_tokens : int
+        Most tokens of one step.
+
+    Returns
+    -------
+    StepTimeTable
+        Seconds.
+    """
+    name, version, stages = d.engine.family, d.engine.version, d.parallelism.pipeline_parallel_size
+    attention = attention_fields(d)
+    fixed = attention.pop("fixed")
+    # Drafting happens in each step that decodes, as attention does, and grows with the same count.
+    draft_base, draft_slope = drafting_line_s(d)
+    attention["attention_base_s"] += draft_base
+    attention["attention_floor_s"] += draft_base
+    attention["attention_per_sequence_s"] += draft_slope
+    sizes = np.unique(graph_size(np.arange(1, min(max_tokens, 512) + 1, dtype=np.float64), d.engine))
+    if max_tokens > 512:
+        sizes = np.unique(np.concatenate([sizes, np.geomspace(513, min(max_tokens, MAX_DECODES), 24).round()]))
+    grid = prompt_grid(max_tokens)
+    prompt = np.arange(len(sizes) + len(grid)) >= len(sizes)
+    both = np.sum(list(token_terms_s(d, np.concatenate([sizes, grid]), prompt=prompt).values()), axis=0)
+    heads = head_s(d, sizes)
+    at_sizes = np.maximum.accumulate(both[: len(sizes)] + heads)
+    decodes = np.arange(min(max_tokens, MAX_DECODES) + 1, dtype=np.float64)
+    decode = np.where(decodes > 0, np.interp(graph_size(decodes, d.engine), sizes, at_sizes), 0.0)
+    mixed = np.maximum.accumulate(both[len(sizes) :] + fixed)
+    host: dict[str, float] = {}
+    if not d.kernels_only:
+        mixed = np.maximum(mixed, prompt_launch_s(d)) + overhead(name, version, "prompt_step_us") * 1e-6
+        if not d.engine.cuda_graphs:
+            eager = overhead(name, version, "eager_launch_us_per_layer") * 1e-6 * d.model.num_layers / stages
+            decode = np.where(decodes > 0, np.maximum(decode, eager), 0.0)
+        host = {
+            "host_s": overhead(name, version, "host_us") * 1e-6,
+            "host_per_sequence_s": overhead(name, version, "host_us_per_sequence") * 1e-6,
+            "host_overlaps": bool(overhead(name, version, "overlaps")),
+            "request_overhead_s": overhead(name, version, "request_overhead_ms") * 1e-3,
+            "server_per_request_s": overhead(name, version, "api_ms_per_request") * 1e-3,
+            "server_per_token_s": overhead(name, version, "api_us_per_token") * 1e-6,
+        }
+    tokens = np.arange(max_tokens + 1, dtype=np.float64)
+    return StepTimeTable(
+        decode_s=decode,
+        mixed_s=np.where(tokens > 0, np.interp(tokens, grid, mixed), 0.0),
+        head_s=np.interp(decodes, np.concatenate([[0.0], sizes]), np.concatenate([[0.0], heads])),
+        pipeline_stages=stages,
+        relative_error=relative_error(d),
+        notes=_notes(d),
+        **host,  # type: ignore[arg-type]
+        **attention,  # type: ignore[arg-type]
+    )
+
+
+def relative_error(d: RankShare) -> float:
+    """Median error of the step times of this class: kernel residuals, wider where the profile is inherited."""
+    bits = weight_bits(d.model, d.weight_dtype, TensorGroup.MLP)
+    _, dense = d.profile.parameters("gemm", peak_flops(d.gpu, weight_kernel(d.model, d.weight_dtype, bits))[1])
+    error = dense * 0.7  # the four products of a layer err independently
+    if d.model.is_moe:
+        bits = weight_bits(d.model, d.weight_dtype, TensorGroup.EXPERT)
+        kernel = peak_flops(d.gpu, weight_kernel(d.model, d.weight_dtype, bits))[1]
+        error = max(error, d.profile.parameters("experts", kernel)[1])
+    return error + d.profile.inherited_error
+
+
+def _notes(d: RankShare) -> tuple[str, ...]:
+    measured = d.profile.measured
+    if measured == d.gpu.name:
+        return (f"kernels measured on {measured}",)
+    return (f"no kernel measurement of {d.gpu.name}: efficiencies of {measured} applied to its data sheet",)

@@ -1,0 +1,60 @@
+"""Drafting: what proposing tokens costs before the model verifies them all in one step.
+
+A separate draft model runs once per drafted token. Without one, the drafts come from layers that the
+model brings (multi-token prediction) or that are trained beside it (EAGLE and its kin): one layer and
+the lm_head per token. Drafts from the prompt's own text would cost nothing; that is not assumed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from planner.arrays import Floats
+from planner.step_time.attention import attention_fields
+from planner.step_time.layers import head_s, token_terms_s
+from planner.step_time.rank_share import RankShare
+
+BATCHES: Floats = np.array([1.0, 256.0])  # between these the cost is taken as linear
+
+
+def drafting_s(d: RankShare, sequences: Floats) -> Floats:
+    """Time to draft the next tokens of each sequence. [s]
+
+    Parameters
+    ----------
+    d : RankShare
+        The replica; its engine says how many tokens are drafted.
+    sequences : array
+        Sequences that draft.
+
+    Returns
+    -------
+    array
+        Seconds of all passes of a step: matrices, lm_head and the fixed part of attention. The drafter's
+        reads of its own short cache are left out.
+    """
+    drafter = d.drafter
+    if drafter is not None:
+        terms = token_terms_s(drafter, sequences, prompt=False)
+        fields = attention_fields(drafter)
+        fixed, head = fields["attention_base_s"] + fields["window_base_s"], head_s(drafter, sequences)
+    else:
+        last = d.model.layer_counts()[-1][0]
+        terms = token_terms_s(d, sequences, prompt=False, layers=((last, 1.0),))
+        fields = attention_fields(d)
+        fixed = (fields["attention_base_s"] + fields["window_base_s"]) / d.model.num_layers
+        head = head_s(d, sequences)
+    one = np.sum(list(terms.values()), axis=0) + head + fixed
+    return np.asarray(d.engine.num_speculative_tokens * one, dtype=np.float64)
+
+
+def drafting_line_s(d: RankShare) -> tuple[float, float]:
+    """Cost of drafting as a fixed part and a part per sequence. [s]
+
+    Weights are read once for all sequences, so the cost hardly grows until compute binds.
+    """
+    if not d.engine.num_speculative_tokens:
+        return 0.0, 0.0
+    few, many = drafting_s(d, BATCHES)
+    slope = max(0.0, float(many - few) / float(BATCHES[1] - BATCHES[0]))
+    return float(few) - slope * float(BATCHES[0]), slope

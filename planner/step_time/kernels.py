@@ -1,0 +1,364 @@
+"""How long one kernel takes: a few physical parameters per kernel family, vectorised over calls.
+
+Sizes are those of one rank. Rates are data-sheet rates of the GPU; the parameters are what of them a
+kernel reaches. Every formula is monotone in the work and exact in its limits (nothing to do: the
+fixed time; all memory: bytes over bandwidth; all compute: FLOP over peak).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from planner.arrays import Floats
+
+#: token counts at which the compute efficiency of a GEMM is a parameter; between them it is log-linear
+GEMM_TOKENS = np.array([64.0, 256.0, 1024.0, 8192.0])
+#: rows and columns of the output tile that one SM computes at a time
+TILE = 128.0
+#: norms, activations and residuals: three small kernels per layer at this share of bandwidth
+#: (AIConfigurator systems/*.yaml: mem_bw_empirical_scaling_factor, mem_empirical_constant_latency)
+ELEMENTWISE_FIXED_S = 3e-6
+ELEMENTWISE_FRACTION = 0.8
+#: shape of the distribution of expert popularity: fitted to grouped products measured under power-law routing
+ROUTING_EVENNESS = 0.7
+#: how far the busiest of a few random counts lies above their mean, in standard deviations
+BUSIEST_RANK_DEVIATIONS = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """What the kernels need to know of a GPU: bytes/s, FLOP/s of the multiplying type, SMs."""
+
+    bandwidth: float
+    peak: float
+    num_sms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Parts:
+    """Time of kernels by cause, in seconds: where memory or compute bounds a kernel, each has its share."""
+
+    fixed: Floats
+    weights: Floats
+    compute: Floats
+    activations: Floats
+
+    @property
+    def total(self) -> Floats:
+        """Sum of the parts. [s]"""
+        return self.fixed + self.weights + self.compute + self.activations
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GemmParameters:
+    """Dense matrix product: fractions of bandwidth and peak.
+
+    A tile works through k at `serial_ns` per element, which bounds narrow matrices; `wave` is how much of
+    a partly filled last wave is paid.
+    """
+
+    fixed_us: float = 4.0
+    bandwidth: float = 0.8
+    serial_ns: float = 0.5
+    activation: float = 1.5
+    wave: float = 0.3
+    compute_64: float = 0.45
+    compute_256: float = 0.75
+    compute_1024: float = 0.8
+    compute_8192: float = 0.75
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpertParameters:
+    """Grouped matrix products of a layer's experts, with routing and permutation.
+
+    Each resident expert costs `expert_us` (offsets, sorting), each touched one pads its tokens by `padding`.
+    """
+
+    fixed_us: float = 40.0
+    bandwidth: float = 0.75
+    activation: float = 0.8
+    compute: float = 0.45
+    padding: float = 24.0
+    expert_us: float = 0.02
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodeAttentionParameters:
+    """Attention of one new token per sequence over its cache, per layer.
+
+    `bandwidth` holds where several query heads share a KV head, `bandwidth_single` where each has its own:
+    engines run another kernel there.
+    """
+
+    floor_us: float = 12.0
+    base_us: float = 11.0
+    sequence_us: float = 0.02
+    bandwidth: float = 0.9
+    bandwidth_single: float = 0.85
+
+    def reached(self, shared: Any) -> Any:
+        """Fraction of bandwidth, by whether query heads share KV heads."""
+        return np.where(shared, self.bandwidth, self.bandwidth_single)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrefillAttentionParameters:
+    """Causal attention of prompts: MFU for long prompts, and a cost per token that short ones pay.
+
+    Each query-key pair also costs an exponential, as much as `softmax` FLOP: what small heads pay dearly.
+    """
+
+    fixed_us: float = 12.0
+    compute: float = 0.8
+    activation: float = 0.25
+    softmax: float = 300.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatentDecodeParameters:
+    """Multi-head latent attention of one new token per sequence: bound by the latent's bytes or by its heads' FLOP."""
+
+    floor_us: float = 12.0
+    base_us: float = 14.0
+    bandwidth: float = 0.85
+    compute: float = 0.6
+    activation: float = 0.6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatentPrefillParameters:
+    """Causal attention of prompts with expanded latents."""
+
+    fixed_us: float = 15.0
+    compute: float = 0.6
+    activation: float = 0.4
+
+
+PARAMETERS: dict[str, type] = {
+    "latent_decode": LatentDecodeParameters,
+    "latent_prefill": LatentPrefillParameters,
+    "gemm": GemmParameters,
+    "experts": ExpertParameters,
+    "decode_attention": DecodeAttentionParameters,
+    "prefill_attention": PrefillAttentionParameters,
+}
+
+
+def vector(parameters: Any) -> Floats:
+    """Parameters as an array, in the order of their fields."""
+    return np.array([getattr(parameters, item.name) for item in fields(parameters)], dtype=np.float64)
+
+
+def _bounded(fixed_us: float, memory: Floats, compute: Floats, activations: Floats, sharpness: int) -> Parts:
+    # (memory^p + compute^p)^(1/p): the larger of the two, rounded where they meet.
+    a, b = memory**sharpness, compute**sharpness
+    scale = (a + b) ** (1 / sharpness - 1)
+    fixed = np.full_like(activations, fixed_us * 1e-6)
+    return Parts(fixed=fixed, weights=a * scale, compute=b * scale, activations=activations)
+
+
+def gemm_parts(
+    p: GemmParameters, device: Device, m: Floats, n: Floats, k: Floats, bits: float, *, fused_quantisation: bool = False
+) -> Parts:
+    """Time of an (m × k) by (k × n) product with weights of `bits`.
+
+    Weights are read once, and each output needs its k products in turn; the tiles of the output are dealt
+    over the SMs in waves, and activations are read and written (quantised ones a second time).
+
+    Parameters
+    ----------
+    p : GemmParameters
+        Fitted to kernel measurements.
+    device : Device
+        Rates of the GPU.
+    m, n, k : array or float
+        Tokens, output and input features of this rank.
+    bits : float
+        Bits per weight, scales included.
+    fused_quantisation : bool
+        The kernel before writes quantised activations, so that this one reads a byte of each and no call
+        of its own reads 16 bits and writes 8.
+
+    Returns
+    -------
+    Parts
+        Seconds.
+    """
+    memory = n * k * bits / 8 / (p.bandwidth * device.bandwidth)
+    memory = np.sqrt(np.sqrt(memory**4 + (k * p.serial_ns * 1e-9) ** 4))
+    tiles = np.ceil(m / TILE) * np.ceil(n / TILE)
+    waves = np.ceil(tiles / device.num_sms) * device.num_sms * TILE * TILE / (m * n)
+    knots = np.log([p.compute_64, p.compute_256, p.compute_1024, p.compute_8192])
+    reached = np.exp(np.interp(np.log(m), np.log(GEMM_TOKENS), knots))
+    compute = 2 * m * n * k * np.minimum(waves, 64.0) ** p.wave / (reached * device.peak)
+    read_bytes = 2 if bits >= 16 else 1 if fused_quantisation else 4
+    activation = (2 * m * n + read_bytes * m * k) / (p.activation * device.bandwidth)
+    return _bounded(p.fixed_us, memory, compute, activation, 4)
+
+
+def distinct_experts(num_experts: float, top_k: float, tokens: Floats, evenness: float = ROUTING_EVENNESS) -> Floats:
+    """Expected number of experts that at least one of the tokens is routed to.
+
+    Even routing touches E·(1 − (1 − k/E)^T). Popular experts make it fewer: with popularities that follow
+    a Gamma distribution of shape a (`evenness`), E·(1 − (1 + λ/a)^−a) with λ = −T·ln(1 − k/E), which is the
+    former for a → ∞. A single token touches k.
+    """
+    rate = -tokens * np.log1p(-np.minimum(top_k / num_experts, 1 - 1e-9))
+    touched = num_experts * -np.expm1(-evenness * np.log1p(rate / evenness))
+    return np.maximum(touched, np.minimum(top_k, top_k * tokens))
+
+
+def expert_parts(
+    p: ExpertParameters,
+    device: Device,
+    tokens: Floats,
+    *,
+    hidden: float,
+    intermediate: float,
+    num_experts: float,
+    top_k: float,
+    bits: float,
+    resident: float = 1.0,
+    imbalance: float = 1.0,
+    matrices: float = 3.0,
+    evenness: float = ROUTING_EVENNESS,
+) -> Parts:
+    """Time of the experts of one layer on one rank.
+
+    Parameters
+    ----------
+    p : ExpertParameters
+        Fitted to kernel measurements.
+    device : Device
+        Rates of the GPU.
+    tokens : array
+        Tokens routed, of all ranks that share the experts.
+    hidden, intermediate : float
+        Features; `intermediate` of this rank.
+    num_experts, top_k : float
+        Experts of the layer, and how many of them a token visits.
+    bits : float
+        Bits per weight.
+    resident : float
+        Share of the experts that this rank holds (expert parallelism).
+    imbalance : float
+        Work of the busiest rank over the mean.
+    matrices : float
+        Matrices of hidden × intermediate per expert: 3 gated, 2 not.
+    evenness : float
+        Shape of the distribution of expert popularity.
+
+    Returns
+    -------
+    Parts
+        Seconds.
+    """
+    touched = distinct_experts(num_experts, top_k, tokens, evenness) * resident
+    if resident < 1:
+        # The step waits for the rank that holds most of the experts in use.
+        touched = np.minimum(touched + BUSIEST_RANK_DEVIATIONS * np.sqrt(touched), num_experts * resident)
+    pairs = tokens * top_k * resident * imbalance
+    size = matrices * hidden * intermediate
+    memory = touched * size * bits / 8 / (p.bandwidth * device.bandwidth)
+    compute = 2 * size * (pairs + touched * p.padding) / (p.compute * device.peak)
+    activation = 2 * pairs * (2 * hidden + matrices * intermediate) / (p.activation * device.bandwidth)
+    return _bounded(p.fixed_us + p.expert_us * num_experts * resident, memory, compute, activation, 3)
+
+
+def decode_attention_s(
+    p: DecodeAttentionParameters, device: Device, sequences: Floats, kv_bytes: Floats, shared: Any = True
+) -> Floats:
+    """Time of decode attention in one layer that reads `kv_bytes` of cache for `sequences` sequences. [s]
+
+    `shared` says whether several query heads share each KV head.
+    """
+    read = kv_bytes / (p.reached(shared) * device.bandwidth)
+    return np.maximum(p.floor_us * 1e-6, (p.base_us + p.sequence_us * sequences) * 1e-6 + read)
+
+
+def latent_decode_s(
+    p: LatentDecodeParameters,
+    device: Device,
+    sequences: Floats,
+    kv_tokens: Floats,
+    *,
+    heads: Floats,
+    latent: Floats,
+    rope: Floats,
+    element_bytes: float,
+) -> Floats:
+    """Time of latent decode attention in one layer.
+
+    Every head reads the same latent: FLOP are heads · 2 · (2 · latent + rope) per cached token, bytes
+    (latent + rope) elements once. Queries and outputs of all heads are read and written.
+
+    Parameters
+    ----------
+    p : LatentDecodeParameters
+        Fitted to kernel measurements.
+    device : Device
+        Rates of the GPU.
+    sequences, kv_tokens : array
+        Sequences, and cached tokens of all of them.
+    heads, latent, rope : array
+        Heads of this rank, rank of the latent, rotary dimension.
+    element_bytes : float
+        Bytes per cached element.
+
+    Returns
+    -------
+    array
+        Seconds.
+    """
+    read = (latent + rope) * element_bytes / (p.bandwidth * device.bandwidth)
+    multiply = heads * 2 * (2 * latent + rope) / (p.compute * device.peak)
+    exchange = 2 * heads * (2 * latent + rope) / (p.activation * device.bandwidth)
+    body = p.base_us * 1e-6 + exchange * sequences + np.maximum(read, multiply) * kv_tokens
+    return np.maximum(p.floor_us * 1e-6, body)
+
+
+def prefill_attention_s(
+    p: PrefillAttentionParameters | LatentPrefillParameters,
+    device: Device,
+    pairs: Floats,
+    tokens: Floats,
+    width: Floats,
+    flop: Floats,
+) -> Floats:
+    """Time of causal attention in one layer.
+
+    Parameters
+    ----------
+    p : PrefillAttentionParameters
+        Fitted to kernel measurements.
+    device : Device
+        Rates of the GPU.
+    pairs, tokens : array
+        Query-key pairs and new tokens.
+    width : array
+        Elements of query, key, value and output per token.
+    flop : array
+        FLOP of one pair: heads · (2 · (key + value dimension) + softmax).
+
+    Returns
+    -------
+    array
+        Seconds.
+    """
+    compute = pairs * flop / (p.compute * device.peak)
+    return p.fixed_us * 1e-6 + compute + 2 * tokens * width / (p.activation * device.bandwidth)
+
+
+def elementwise_s(device: Device, elements: Floats, calls: float) -> Floats:
+    """Time of `calls` small kernels that move `elements` 16-bit elements in all. [s]"""
+    return calls * ELEMENTWISE_FIXED_S + 2 * elements / (ELEMENTWISE_FRACTION * device.bandwidth)
+
+
+def collective_s(sizes: Floats, seconds: Floats, message: Floats) -> Floats:
+    """Read a measured collective at any message size: log-linear between sizes, last rate beyond."""
+    inside = np.exp(np.interp(np.log(np.maximum(message, 1.0)), np.log(sizes), np.log(seconds)))
+    return np.where(message > sizes[-1], seconds[-1] * message / sizes[-1], inside)

@@ -1,0 +1,239 @@
+"""What depends on the token count alone: matrices, experts, collectives and states, layer by layer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.arrays import Floats
+from planner.model import Layer, Mixer, MixerKind, Shard, TensorGroup, weight_bits
+from planner.step_time import kernels
+from planner.step_time.kernels import Parts
+from planner.step_time.overheads import overhead, version_numbers
+from planner.step_time.profile import device_of, peak_flops
+from planner.step_time.rank_share import RankShare, weight_kernel
+
+# Where no kernel table speaks. "Adjusted": to published serving results, on the Accuracy page with their error.
+EXPERT_IMBALANCE = 1.45  # work of the busiest expert-parallel rank over the mean; adjusted, five models on four GPUs
+BENCHMARK_IMBALANCE = 0.5  # AIConfigurator's kernel tables: the busiest of R ranks has R**0.5 times the mean
+SERVED_EVENNESS = 0.55  # tokens of one answer resemble each other and touch fewer experts than the tables'; adjusted
+EXCHANGE_FIXED_S = 15e-6  # latency of an all-gather or reduce-scatter between attention ranks; estimate
+EXCHANGE_FRACTION = 0.75  # of a PCIe link's one-way bandwidth that it reaches; estimate
+EXCHANGE_FRACTION_NVLINK = 0.6  # of NVLink's; adjusted, Qwen3-235B and DeepSeek-R1 with attention data parallelism
+NVLINK_GB_S = 400  # slower links are PCIe
+STATE_FIXED_S = 22e-6  # recurrent update of a state layer: convolution, gates, delta rule; adjusted, Qwen3.5 at 4 users
+STATE_FRACTION = 0.6  # of bandwidth that the update reaches; estimate
+SAMPLING_S = 25e-6  # the sampler's kernels; estimate
+LOGITS_FRACTION = 0.5  # of bandwidth at which fp32 logits are read twice; estimate
+NORM_EXCHANGE_S = 12e-6  # norm of query and key over all heads, three small kernels; adjusted, MiniMax-M2.5
+HOP_FIXED_S = 10e-6  # sending activations to the next pipeline stage; estimate
+HOP_FRACTION = 0.8  # of the link's one-way bandwidth; estimate
+FUSED_QUANTISATION = ("fp8", "nvfp4")  # TensorRT-LLM quantises these activations inside the norm or activation before
+TOKEN_TERMS = (
+    "weights_read",
+    "gemm_compute",
+    "expert_compute",
+    "elementwise_and_launch",
+    "collectives",
+    "state_update",
+    "pipeline_hops",
+)
+
+
+def _gemm_parts(d: RankShare, tokens: Floats, out: Floats, inner: Floats, bits: float) -> Parts:
+    """Products of several matrices that hold weights of the same type; the matrices lie along the first axis."""
+    dtype = weight_kernel(d.model, d.weight_dtype, bits)
+    # MXFP4 and similar 4-bit weights outside the experts are dequantised in the kernel, as INT4 ones are.
+    dtype = peak_flops(d.gpu, "int4" if dtype == "mxfp4" else dtype)[1]
+    parameters, _ = d.profile.parameters("gemm", dtype)
+    return kernels.gemm_parts(
+        parameters,
+        device_of(d.gpu, dtype),
+        tokens[None, :],
+        out[:, None],
+        inner[:, None],
+        bits,
+        fused_quantisation=not d.kernels_only and d.engine.family == "trtllm" and dtype in FUSED_QUANTISATION,
+    )
+
+
+def _local(d: RankShare, layer: Layer, shard: Shard, out: float, inner: float) -> tuple[float, float]:
+    if shard in (Shard.COLUMN, Shard.VOCAB):
+        return out / d.tp, inner
+    if shard is Shard.ROW:
+        return out, inner / d.tp
+    if shard is Shard.KV_COLUMN:
+        heads = max(1, layer.mixer.num_kv_heads)
+        return out * max(1, heads // d.tp) / heads, inner
+    return out, inner
+
+
+def linear_parts(d: RankShare, layer: Layer, tokens: Floats) -> list[Parts]:
+    """Matrices of a layer except its experts; projections of one input run as one product."""
+    calls: dict[float, dict[tuple[str, float], float]] = {}
+    for linear in layer.linears:
+        if linear.group is TensorGroup.EXPERT:
+            continue
+        bits = weight_bits(d.model, d.weight_dtype, linear.group, linear.quantizable)
+        out, inner = _local(d, layer, linear.shard, float(linear.out_features), float(linear.in_features))
+        side = "out" if linear.shard is Shard.ROW else "in"
+        same = calls.setdefault(bits, {})
+        key = (f"{linear.group.value}/{side}", inner)
+        same[key] = same.get(key, 0.0) + out * linear.count
+    return [
+        _gemm_parts(d, tokens, np.array(list(same.values())), np.array([inner for _, inner in same]), bits)
+        for bits, same in calls.items()
+    ]
+
+
+def expert_parts(d: RankShare, layer: Layer, tokens: Floats) -> Parts:
+    """Grouped products of a layer's experts, for the tokens of all attention ranks."""
+    assert layer.experts is not None
+    ranks = d.tp * d.attention_ranks
+    spread = d.parallelism.expert_parallel and ranks > 1
+    size = sum(x.in_features * x.out_features for x in layer.linears if x.group is TensorGroup.EXPERT)
+    bits = weight_bits(d.model, d.weight_dtype, TensorGroup.EXPERT)
+    dtype = peak_flops(d.gpu, weight_kernel(d.model, d.weight_dtype, bits))[1]
+    parameters, _ = d.profile.parameters("experts", dtype)
+    inner = layer.experts.intermediate_size
+    hidden = next((x.in_features for x in layer.linears if x.group is TensorGroup.EXPERT), d.model.hidden_size)
+    return kernels.expert_parts(
+        parameters,
+        device_of(d.gpu, dtype),
+        tokens * d.attention_ranks,
+        hidden=hidden,
+        intermediate=inner if spread else inner / ranks,
+        num_experts=layer.experts.num_experts,
+        top_k=layer.experts.experts_per_token,
+        bits=bits,
+        resident=1 / ranks if spread else 1.0,
+        imbalance=(ranks**BENCHMARK_IMBALANCE if d.kernels_only else EXPERT_IMBALANCE) if spread else 1.0,
+        matrices=size / (hidden * inner),
+        evenness=kernels.ROUTING_EVENNESS if d.kernels_only else SERVED_EVENNESS,
+    )
+
+
+def elementwise_s(d: RankShare, layer: Layer, tokens: Floats) -> Floats:
+    """Norms, residuals and activation of a layer. [s]"""
+    wide = sum(
+        (x.out_features + x.out_features / 2) / d.tp
+        for x in layer.linears
+        if x.name == "gate_up_proj" and x.group in (TensorGroup.MLP, TensorGroup.SHARED_EXPERT)
+    )
+    elements = tokens * (8 * d.model.hidden_size + wide)
+    return kernels.elementwise_s(device_of(d.gpu), elements, 3 if wide else 2)
+
+
+def collectives_s(d: RankShare, layer: Layer, tokens: Floats) -> Floats:
+    """All-reduces of tensor parallelism and the token exchange between attention ranks. [s]"""
+    hidden, ranks = d.model.hidden_size, d.attention_ranks
+    total = np.zeros_like(tokens)
+    if d.tp > 1:
+        calls = (
+            2 if layer.experts or any(x.shard is Shard.ROW and x.group is TensorGroup.MLP for x in layer.linears) else 1
+        )
+        total = total + calls * kernels.collective_s(*d.profile.all_reduce(d.tp), tokens * hidden * 2)
+    if ranks > 1 and layer.experts is not None:
+        fraction = EXCHANGE_FRACTION_NVLINK if d.gpu.link_gb_s >= NVLINK_GB_S else EXCHANGE_FRACTION
+        rate = fraction * d.gpu.link_gb_s * 1e9 / 2
+        moved = tokens * ranks * hidden * 4 * (ranks - 1) / ranks
+        total = total + 2 * EXCHANGE_FIXED_S + moved / rate
+    return total
+
+
+def state_s(d: RankShare, mixer: Mixer, tokens: Floats, prompt: NDArray[np.bool_] | bool) -> Floats:
+    """Recurrent update of a state layer: each sequence's state is read and written once. [s]
+
+    A prompt updates its state chunk by chunk, far less often than once per token.
+    """
+    updates = np.where(prompt, np.ceil(tokens / 64), tokens)
+    size = 2 * mixer.state_elements * mixer.state_element_bytes / d.tp
+    return STATE_FIXED_S + updates * size / (STATE_FRACTION * d.bandwidth)
+
+
+def norm_exchange_s(d: RankShare, layer: Layer) -> float:
+    """Norm of query and key over all heads, whose squares are summed across tensor-parallel ranks. [s]
+
+    vLLM fuses it on Hopper from 0.18.
+    """
+    mixer = layer.mixer
+    wide = (mixer.num_heads + mixer.num_kv_heads) * mixer.head_dim
+    if not wide or layer.norm_parameters - 2 * d.model.hidden_size < wide:
+        return 0.0
+    version = version_numbers(d.engine.version)
+    if d.engine.family == "vllm" and d.gpu.architecture == "Hopper" and version >= (0, 18):
+        return 0.0
+    return NORM_EXCHANGE_S + (2 * float(d.profile.all_reduce(d.tp)[1][0]) if d.tp > 1 else 0.0)
+
+
+def token_terms_s(
+    d: RankShare,
+    tokens: Floats,
+    *,
+    prompt: NDArray[np.bool_] | bool,
+    layers: tuple[tuple[Layer, float], ...] | None = None,
+) -> dict[str, Floats]:
+    """Split what depends on the token count alone, of the slowest pipeline stage.
+
+    Parameters
+    ----------
+    d : RankShare
+        The replica.
+    tokens : array
+        Tokens of a step over all attention ranks, dealt evenly.
+    prompt : array or bool
+        Whether the step holds prompt tokens.
+    layers : tuple, optional
+        Layers and how many of each; those of the slowest pipeline stage by default.
+
+    Returns
+    -------
+    dict of str to array
+        Seconds by term.
+    """
+    mine = np.ceil(tokens / d.attention_ranks)
+    terms = {name: np.zeros_like(tokens) for name in TOKEN_TERMS}
+
+    def add(parts: Parts, count: float, compute: str) -> None:
+        for name, value in (
+            ("weights_read", parts.weights),
+            (compute, parts.compute),
+            ("elementwise_and_launch", parts.fixed + parts.activations),
+        ):
+            terms[name] += count * (value if value.ndim == 1 else value.sum(axis=0))
+
+    for layer, count in d.layers if layers is None else layers:
+        for parts in linear_parts(d, layer, mine):
+            add(parts, count, "gemm_compute")
+        if layer.experts is not None:
+            parts = expert_parts(d, layer, mine)
+            if not d.kernels_only:  # routing, permutation and skew of real prompts, which no kernel table holds
+                generation = d.gpu.architecture.removesuffix(" Ultra")
+                factor = overhead(d.engine.family, d.engine.version, "prompt_expert_factor", generation)
+                slower = np.where(prompt, factor, 1.0)
+                parts = replace(parts, compute=parts.compute * slower, activations=parts.activations * slower)
+            add(parts, count, "expert_compute")
+        terms["elementwise_and_launch"] += count * (elementwise_s(d, layer, mine) + norm_exchange_s(d, layer))
+        terms["collectives"] += count * collectives_s(d, layer, mine)
+        if layer.mixer.kind is MixerKind.STATE:
+            terms["state_update"] += count * state_s(d, layer.mixer, mine, prompt)
+    if d.tp > 1:  # the vocabulary-parallel embedding
+        message = mine * d.model.hidden_size * 2
+        terms["collectives"] += kernels.collective_s(*d.profile.all_reduce(d.tp), message)
+    if d.parallelism.pipeline_parallel_size > 1:
+        hop = HOP_FIXED_S + mine * d.model.hidden_size * 2 / (HOP_FRACTION * d.gpu.link_gb_s * 1e9 / 2)
+        terms["pipeline_hops"] += hop
+    return terms
+
+
+def head_s(d: RankShare, rows: Floats) -> Floats:
+    """Time of lm_head and sampling for `rows` sequences. [s]"""
+    mine = np.maximum(np.ceil(rows / d.attention_ranks), 1.0)
+    bits = weight_bits(d.model, d.weight_dtype, TensorGroup.LM_HEAD)
+    out, inner = np.array([d.model.vocab_size / d.tp]), np.array([float(d.model.hidden_size)])
+    seconds = _gemm_parts(d, mine, out, inner, bits).total[0]
+    if not d.kernels_only:
+        seconds = seconds + SAMPLING_S + mine * d.model.vocab_size * 4 * 2 / (LOGITS_FRACTION * d.bandwidth)
+    return np.where(rows > 0, seconds, 0.0)

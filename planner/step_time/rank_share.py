@@ -1,0 +1,99 @@
+"""One rank's share of a replica: model, device and settings, with the kernels that it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from planner.inputs import EngineSettings, Gpu, Parallelism
+from planner.model import Layer, MixerKind, ModelShape, kv_bits, resolve_scheme
+from planner.step_time.profile import EfficiencyProfile, efficiency_profile
+
+LARGE_HIDDEN = 6144  # SGLang's automatic choice knows DeepSeek V3 and its descendants, not small latent models
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankShare:
+    """One rank's share of a replica, with the kernels it runs.
+
+    `kernels_only` leaves out what surrounds the kernels (sampling, launches, host), for comparison
+    with measurements that hold nothing else.
+    """
+
+    model: ModelShape
+    gpu: Gpu
+    engine: EngineSettings
+    parallelism: Parallelism
+    weight_dtype: str
+    kv_cache_dtype: str
+    kernels_only: bool = False
+    draft_model: ModelShape | None = None  # drafts tokens for the model to verify; None: layers of its own
+    draft_weight_dtype: str = "auto"
+    profile: EfficiencyProfile = field(init=False)
+
+    def __post_init__(self) -> None:
+        profile = efficiency_profile(
+            self.gpu, self.engine.family, as_measured=self.kernels_only, moe_backend=self.moe_backend
+        )
+        object.__setattr__(self, "profile", profile)
+
+    @property
+    def moe_backend(self) -> str:
+        """Kernels of the experts: as set, or what SGLang chooses for DeepSeek's models on Blackwell."""
+        chosen = self.engine.moe_runner_backend
+        if chosen != "auto":
+            return chosen
+        latent = any(layer.mixer.kind is MixerKind.MLA for layer, _ in self.model.layer_counts())
+        large = self.model.hidden_size >= LARGE_HIDDEN
+        return "flashinfer_trtllm" if self.engine.family == "sglang" and latent and large else ""
+
+    @property
+    def drafter(self) -> RankShare | None:
+        """The separate draft model, divided as the model is; None without one."""
+        if self.draft_model is None:
+            return None
+        alone = replace(self.engine, num_speculative_tokens=0)
+        return replace(
+            self, model=self.draft_model, weight_dtype=self.draft_weight_dtype, engine=alone, draft_model=None
+        )
+
+    @property
+    def tp(self) -> int:
+        """Tensor-parallel width."""
+        return self.parallelism.tensor_parallel_size
+
+    @property
+    def attention_ranks(self) -> int:
+        """Data-parallel groups of attention."""
+        return self.parallelism.attention_data_parallel_size
+
+    @property
+    def layers(self) -> tuple[tuple[Layer, float], ...]:
+        """Distinct layers and how many of each the slowest pipeline stage holds."""
+        stages = self.parallelism.pipeline_parallel_size
+        share = -(-self.model.num_layers // stages) / self.model.num_layers
+        return tuple((layer, count * share) for layer, count in self.model.layer_counts())
+
+    @property
+    def kv_bytes(self) -> float:
+        """Bytes per cached element."""
+        return kv_bits(self.kv_cache_dtype, self.model, self.weight_dtype) / 8
+
+    @property
+    def kv_kernel(self) -> str:
+        """Kernel family of the KV-cache type."""
+        return "bf16" if self.kv_bytes >= 2 else "fp8"
+
+    @property
+    def bandwidth(self) -> float:
+        """Data-sheet memory bandwidth. [bytes/s]"""
+        return self.gpu.memory_bandwidth_gb_s * 1e9
+
+
+def weight_kernel(model: ModelShape, weight_dtype: str, bits: float) -> str:
+    """Kernel family of matrices that a scheme stores in `bits`."""
+    if bits >= 16:
+        return "bf16"
+    name = resolve_scheme(model, weight_dtype).name
+    if name in ("fp8_block", "nvfp4", "mxfp4"):
+        return name if bits < 8 or name == "fp8_block" else "fp8"
+    return "fp8" if name in ("fp8", "mxfp8", "int8", "bnb_int8", "fp8_fp4_experts") else "int4"

@@ -1,0 +1,22 @@
+"""The requests that a service gets: drawn from the scenario's traffic, or replayed from a recorded trace.
+
+In: a Scenario, or a trace file. Out: `Requests`, arrays with one entry per request.
+"""
+
+from planner.workload.drawing import NO_LIMIT_TOKENS, draw_lengths, draw_requests, read_trace, with_rate
+from planner.workload.offered import as_open_loop, as_traced, draw, mean_lengths, shared_tokens
+from planner.workload.requests import Requests
+
+__all__ = [
+    "NO_LIMIT_TOKENS",
+    "Requests",
+    "as_open_loop",
+    "as_traced",
+    "draw",
+    "draw_lengths",
+    "draw_requests",
+    "mean_lengths",
+    "read_trace",
+    "shared_tokens",
+    "with_rate",
+]

@@ -1,0 +1,276 @@
+"""Workloads: requests drawn from a traffic description, and recorded ones, as arrays.
+
+Every random quantity has its own child stream of one seed, and each is drawn in a unit form (uniform,
+standard normal, standard exponential) that parameters only stretch. So two deployments or two rates
+under the same seed meet the very same requests, and their difference is not chance.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+
+from planner.arrays import Floats, Ints
+from planner.errors import InvalidInput, require_int, require_number
+from planner.inputs import ArrivalKind, Arrivals, LengthKind, Lengths, Traffic
+from planner.workload.requests import Requests
+from planner.workload.traces import read_trace as read_trace
+
+NO_LIMIT_TOKENS = 10_000_000  # clients that send no max_tokens: the model's limit ends them
+_STREAMS = ("arrivals", "prompts", "outputs", "groups", "think")
+
+
+def draw_requests(traffic: Traffic, num_requests: int, seed: int, *, max_model_len: int | None = None) -> Requests:
+    """Draw requests from a traffic description.
+
+    Parameters
+    ----------
+    traffic : Traffic
+        Arrivals, lengths, shared prefixes, output limit.
+    num_requests : int
+        How many. At least 1.
+    seed : int
+        Same seed, same requests; another rate only rescales their arrivals.
+    max_model_len : int, optional
+        Context limit [tokens]: the engine ends an answer there. Prompts are left as drawn; one that
+        does not fit is rejected by the engine.
+
+    Returns
+    -------
+    Requests
+        Sorted by arrival.
+    """
+    require_int("num_requests", num_requests, at_most=100_000_000)
+    require_int("seed", seed, at_least=0)
+    children = np.random.SeedSequence(seed).spawn(len(_STREAMS))
+    streams = {name: np.random.default_rng(child) for name, child in zip(_STREAMS, children, strict=True)}
+    prompts = draw_lengths(traffic.prompt_tokens, num_requests, streams["prompts"])
+    outputs = draw_lengths(traffic.output_tokens, num_requests, streams["outputs"])
+    limit = np.full(num_requests, traffic.output_limit_tokens or NO_LIMIT_TOKENS, dtype=np.int64)
+    if max_model_len is not None:
+        limit = np.minimum(limit, np.maximum(1, max_model_len - prompts))
+    group = np.full(num_requests, -1, dtype=np.int64)
+    prefix = np.zeros(num_requests, dtype=np.int64)
+    if traffic.shared_prefix_tokens:
+        group = streams["groups"].integers(0, traffic.num_prefix_groups, num_requests)
+        prefix = np.minimum(traffic.shared_prefix_tokens, prompts)
+    arrivals = traffic.arrivals
+    closed = arrivals.kind == ArrivalKind.CLOSED
+    return Requests(
+        arrival_s=draw_arrivals(arrivals, num_requests, streams["arrivals"]),
+        prompt_tokens=prompts,
+        output_tokens=np.minimum(outputs, limit),
+        output_limit_tokens=limit,
+        prefix_group=group,
+        prefix_tokens=prefix,
+        closed_loop_users=arrivals.users if closed else 0,
+        think_time_s=arrivals.think_time_s if closed else 0.0,
+        rate_rps=None if closed or arrivals.kind == ArrivalKind.ONCE else arrivals.rate_rps,
+        adapter=draw_adapters(traffic, num_requests, seed),
+    )
+
+
+def draw_adapters(traffic: Traffic, count: int, seed: int) -> Ints | None:
+    """Draw the LoRA adapter of each request by Zipf's law.
+
+    Parameters
+    ----------
+    traffic : Traffic
+        Number of adapters and exponent of their popularity.
+    count : int
+        How many requests.
+    seed : int
+        Seed of a stream of its own: a workload without adapters is drawn as if there were none.
+
+    Returns
+    -------
+    array of int or None
+        Numbers from 0, the most popular first; None without adapters.
+    """
+    if not traffic.num_lora_adapters:
+        return None
+    rng = np.random.default_rng(np.random.SeedSequence([seed, 3]))
+    weight = np.arange(1, traffic.num_lora_adapters + 1) ** -float(traffic.lora_popularity)
+    share = np.cumsum(weight) / weight.sum()
+    return np.minimum(np.searchsorted(share, rng.random(count), side="right"), traffic.num_lora_adapters - 1)
+
+
+def draw_lengths(lengths: Lengths, count: int, rng: np.random.Generator) -> Ints:
+    """Draw whole token counts, clipped to the distribution's bounds.
+
+    Parameters
+    ----------
+    lengths : Lengths
+        Mean and spread are those of the distribution before clipping. [tokens]
+    count : int
+        How many.
+    rng : numpy.random.Generator
+        One draw of it per length, whatever the parameters.
+    """
+    kind, mean, spread = lengths.kind, lengths.mean, lengths.spread
+    if kind == LengthKind.CONSTANT:
+        values = np.full(count, mean)
+    elif kind == LengthKind.NORMAL:
+        values = mean * (1 + spread * rng.standard_normal(count))
+    elif kind == LengthKind.LOGNORMAL:
+        sigma = math.sqrt(math.log1p(spread**2))
+        values = mean * np.exp(sigma * rng.standard_normal(count) - sigma**2 / 2)
+    elif kind == LengthKind.UNIFORM:
+        values = mean * (1 + spread * (2 * rng.random(count) - 1))
+    elif kind == LengthKind.EXPONENTIAL:
+        values = mean * rng.standard_exponential(count)
+    else:
+        values = np.interp(rng.random(count), np.linspace(0, 1, len(lengths.quantiles)), lengths.quantiles)
+    return np.clip(np.rint(values), lengths.minimum, lengths.maximum).astype(np.int64)
+
+
+def draw_arrivals(arrivals: Arrivals, count: int, rng: np.random.Generator) -> Floats:
+    """Draw arrival times at the mean rate.
+
+    POISSON and BURSTY are renewal processes (exponential, Gamma gaps); ON_OFF and DIURNAL are
+    Poisson processes whose clock runs at the rate of the moment (inversion of the cumulative rate).
+
+    Parameters
+    ----------
+    arrivals : Arrivals
+        Kind and rate.
+    count : int
+        How many.
+    rng : numpy.random.Generator
+        One draw of it per arrival.
+    """
+    if arrivals.kind in (ArrivalKind.ONCE, ArrivalKind.CLOSED):
+        return np.zeros(count)
+    if arrivals.kind == ArrivalKind.BURSTY:
+        shape = 1 / arrivals.cv**2
+        gaps = rng.standard_gamma(shape, count) / shape
+    else:
+        gaps = rng.standard_exponential(count)
+    expected = np.cumsum(gaps)  # arrivals expected until then
+    if arrivals.kind == ArrivalKind.ON_OFF:
+        on_s = expected / arrivals.rate_rps * arrivals.on_fraction
+        burst_s = arrivals.on_fraction * arrivals.period_s
+        whole = np.floor(on_s / burst_s)
+        return whole * arrivals.period_s + (on_s - whole * burst_s)
+    if arrivals.kind == ArrivalKind.DIURNAL:
+        return _along_the_week(expected / arrivals.rate_rps, arrivals)
+    return expected / arrivals.rate_rps
+
+
+def _along_the_week(mean_time_s: Floats, arrivals: Arrivals) -> Floats:
+    """Bend time so that the rate follows seven days of a raised cosine, the last two by their factor.
+
+    The cosine's power is the one that gives peak ÷ mean = peak_factor; the mean over the week is kept.
+    """
+    phase = np.linspace(0, 1, 1025)
+    shape = 0.5 - 0.5 * np.cos(2 * np.pi * phase)
+    low, high = 0.0, 1e5
+    for _ in range(200):
+        power = (low + high) / 2
+        if 1 / np.mean(shape[1:] ** power) < arrivals.peak_factor:
+            low = power
+        else:
+            high = power
+    day = shape**low
+    growth = np.concatenate([weight * (day[1:] + day[:-1]) for weight in (1.0,) * 5 + (arrivals.weekend_factor,) * 2])
+    done = np.concatenate([[0.0], np.cumsum(growth)])
+    week_s = 7 * arrivals.period_s
+    whole = np.floor(mean_time_s / week_s)
+    share = mean_time_s / week_s - whole
+    return (whole + np.interp(share, done / done[-1], np.linspace(0, 1, len(done)))) * week_s
+
+
+def with_rate(requests: Requests, rate_rps: float) -> Requests:
+    """The same requests at another mean rate: arrival times are only rescaled.
+
+    Parameters
+    ----------
+    requests : Requests
+        Open loop. Bursts and days are stretched with the rest.
+    rate_rps : float
+        New mean rate. [requests/s]
+
+    Returns
+    -------
+    Requests
+        Paired with the original.
+    """
+    require_number("rate_rps", rate_rps, above=0)
+    if requests.closed_loop_users:
+        raise InvalidInput("arrivals", "closed", "an open loop, whose rate can be set")
+    old = offered_rate_rps(requests)
+    if not math.isfinite(old):
+        raise InvalidInput("arrivals", "once", "requests spread over time, whose rate can be set")
+    return dataclasses.replace(requests, arrival_s=requests.arrival_s * (old / rate_rps), rate_rps=float(rate_rps))
+
+
+def offered_rate_rps(requests: Requests) -> float:
+    """Mean rate of an open workload: the nominal one, else requests ÷ span; inf when all come at once."""
+    if requests.rate_rps is not None:
+        return requests.rate_rps
+    span = float(requests.arrival_s[-1] - requests.arrival_s[0]) if len(requests) > 1 else 0.0
+    return (len(requests) - 1) / span if span > 0 else math.inf
+
+
+def draw_conversations(
+    traffic: Traffic,
+    num_conversations: int,
+    seed: int,
+    *,
+    mean_turns: float = 4.0,
+    think_time_s: float = 20.0,
+    answer_time_s: float = 5.0,
+    max_model_len: int | None = None,
+) -> Requests:
+    """Draw multi-turn conversations: each prompt repeats everything said before, plus the new question.
+
+    Parameters
+    ----------
+    traffic : Traffic
+        Arrivals of conversations; `prompt_tokens` are those of one question.
+    num_conversations : int
+        How many.
+    seed : int
+        Seed of the draws.
+    mean_turns : float
+        Mean of the geometric number of turns.
+    think_time_s, answer_time_s : float
+        Mean time between an answer and the next question, and what an answer is assumed to take
+        (the workload is an open loop). [s]
+    max_model_len : int, optional
+        A conversation ends before it outgrows this. [tokens]
+
+    Returns
+    -------
+    Requests
+        One per turn; `prefix_group` is the conversation, `prefix_tokens` what was said before.
+    """
+    require_number("mean_turns", mean_turns, at_least=1)
+    first = draw_requests(traffic, num_conversations, seed, max_model_len=max_model_len)
+    rng = np.random.default_rng(np.random.SeedSequence([seed, 1]))
+    turns = rng.geometric(1 / mean_turns, num_conversations)
+    total = int(turns.sum())
+    conversation = np.repeat(np.arange(num_conversations), turns)
+    turn = np.arange(total) - np.repeat(np.cumsum(turns) - turns, turns)
+    questions = draw_lengths(traffic.prompt_tokens, total, rng)
+    answers = np.minimum(draw_lengths(traffic.output_tokens, total, rng), traffic.output_limit_tokens or 10**9)
+    pauses = np.where(turn > 0, answer_time_s + rng.exponential(think_time_s or 1e-9, total), 0.0)
+    said = questions + answers
+    before_all = np.cumsum(said) - said
+    prefix = before_all - np.repeat(before_all[turn == 0], turns)
+    waited = np.cumsum(pauses)
+    arrival = np.repeat(first.arrival_s, turns) + waited - np.repeat(waited[turn == 0], turns)
+    prompts = prefix + questions
+    keep = prompts + answers <= max_model_len if max_model_len else np.ones(total, dtype=bool)
+    order = np.flatnonzero(keep)[np.argsort(arrival[keep], kind="stable")]
+    return Requests(
+        arrival_s=arrival[order],
+        prompt_tokens=prompts[order],
+        output_tokens=answers[order],
+        output_limit_tokens=np.full(len(order), traffic.output_limit_tokens or NO_LIMIT_TOKENS, dtype=np.int64),
+        prefix_group=conversation[order],
+        prefix_tokens=prefix[order],
+        adapter=None if first.adapter is None else first.adapter[conversation[order]],
+    )

@@ -1,0 +1,50 @@
+"""The requests that a scenario offers to its service, and what they ask for on average."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from planner.scenario import Scenario
+from planner.workload.drawing import draw_requests
+from planner.workload.requests import Requests
+
+
+def as_traced(scenario: Scenario, trace: Requests) -> Scenario:
+    """The scenario with its rate replaced by the mean rate of a replayed trace."""
+    span = float(trace.arrival_s[-1] - trace.arrival_s[0]) if len(trace) else 0.0
+    if span <= 0:
+        return scenario.replace(arrivals="once")
+    rate = min(max(len(trace) / span, 1e-6), 1e6)
+    return scenario.replace(demand="rate", rate_rps=rate, peak_factor=1.0, arrivals="poisson")
+
+
+def mean_lengths(requests: Requests, max_model_len: int) -> tuple[float, float]:
+    """Mean prompt and output tokens of the requests that the context admits; of all, if it admits none. [tokens]"""
+    fits = requests.prompt_tokens < max_model_len
+    kept = fits if fits.any() else ~fits
+    return float(requests.prompt_tokens[kept].mean()), float(requests.output_tokens[kept].mean())
+
+
+def shared_tokens(requests: Requests, max_model_len: int) -> int:
+    """Tokens that a mean request has in common with others of its group: held once where prefixes are cached. [tokens]
+
+    A prompt shorter than the common one shares only what it has.
+    """
+    fits = requests.prompt_tokens < max_model_len
+    shared = np.where(requests.prefix_group >= 0, requests.prefix_tokens, 0)
+    return round(float(shared[fits if fits.any() else ~fits].mean()))
+
+
+def draw(scenario: Scenario) -> Requests:
+    """Draw the scenario's requests: same scenario and seed, same requests."""
+    return draw_requests(scenario.traffic, scenario.num_requests, scenario.seed, max_model_len=scenario.max_model_len)
+
+
+def as_open_loop(requests: Requests) -> Requests:
+    """The same requests as an open loop, so that a rate can be imposed."""
+    if requests.closed_loop_users == 0 and len(requests) > 1 and requests.arrival_s[-1] > 0:
+        return requests
+    gaps = np.random.default_rng(0).exponential(size=len(requests))
+    return dataclasses.replace(requests, arrival_s=np.cumsum(gaps), closed_loop_users=0)

@@ -1,0 +1,184 @@
+"""Measurement files from many hands: an odd cell or a missing column costs its row, never the file."""
+
+import math
+
+import pandas as pd
+import pytest
+
+from planner.accuracy.cells import LIMITS, needed_number, number_of, reason_of, text_of
+from planner.accuracy.report import guesses, measured_values
+from planner.accuracy.serving_rows import RowSkipped
+from planner.accuracy.steps import phase_of, work_of
+from planner.accuracy.validation import format_validation, kind_of, read_rows, validate
+from planner.errors import InvalidInput
+
+STEP = {
+    "id": "a", "model": "meta-llama/Meta-Llama-3.1-8B", "gpu": "H100 SXM", "engine": "vllm", "engine_version": "0.14.0",
+    "tp": "1", "weight_dtype": "bfloat16", "kv_dtype": "bfloat16", "phase": "decode", "batch": "4", "isl": "1024",
+    "ctx": "1024", "step_ms": "7.0",
+}  # fmt: skip
+SERVING = {
+    "id": "a", "source": "s", "engine": "vLLM", "engine_version": "0.11", "model": "Llama-3.1-8B",
+    "gpu": "H100-SXM-80GB", "n_gpus": "1", "tp": "1", "pp": "1", "ep": "1", "weight_dtype": "FP8", "kv_dtype": "",
+    "isl": "128", "osl": "16", "arrival": "concurrency", "concurrency": "4", "request_rate_rps": "", "n_requests": "8",
+    "output_tok_s_total": "500", "notes": "",
+}  # fmt: skip
+MEMORY = {
+    "id": "a", "engine": "vllm", "version": "0.19.0", "model": "meta-llama/Llama-3.1-8B-Instruct", "gpu": "H100",
+    "gpu_mem_gib": "79.19", "tp": "1", "max_model_len": "8192", "weights_gib_per_gpu": "14.99", "outcome": "started",
+}  # fmt: skip
+ODD = ("inf", "-inf", "nan", "", "1e-300", "1e300", "1e20", "-4", "0.5", "many", "9" * 5000, "[[1]]")
+
+
+def written(tmp_path, rows):
+    path = tmp_path / "rows.csv"
+    pd.DataFrame(rows).to_csv(path, index=False)
+    return path
+
+
+@pytest.mark.parametrize("row", [STEP, SERVING, MEMORY], ids=["step", "serving", "memory"])
+def test_one_odd_cell_never_costs_the_file(tmp_path, row):
+    rows = [row | {column: cell} for column in row if column != "id" for cell in ODD]
+    done = validate(written(tmp_path, [*rows, row]))
+    assert done.num_rows == len(rows) + 1
+    assert len(done.predicted) == done.num_rows
+    assert len(done.skipped) < done.num_rows
+    assert done.num_rows - 1 not in done.skipped  # the whole row at the end is predicted
+    assert all("\n" not in reason and len(reason) <= 200 for reason in done.skipped.values())
+    blank = done.predicted.drop(columns="id").isna().all(axis=1)
+    assert set(blank[blank].index) == set(done.skipped)
+
+
+@pytest.mark.parametrize(
+    ("row", "column", "cell"),
+    [
+        (STEP, "batch", "-4"),
+        (STEP, "ctx", "-100"),
+        (STEP, "ctx", "inf"),
+        (STEP, "tp", "inf"),
+        (STEP, "phase", "foo"),
+        (STEP, "model", ""),
+        (STEP, "gpu", "nan"),
+        (SERVING, "tp", "1e-300"),
+        (SERVING, "pp", "inf"),
+        (SERVING, "concurrency", "1e20"),
+        (SERVING, "isl", "-1"),
+        (SERVING, "n_requests", "inf"),
+        (SERVING, "model", ""),
+    ],
+)
+def test_a_cell_that_no_run_can_have_skips_its_row_with_the_reason(tmp_path, row, column, cell):
+    done = validate(written(tmp_path, [row | {column: cell}, row]))
+    assert list(done.skipped) == [0]
+    named = {"model": "shape", "gpu": "gpu"}.get(column, column)
+    assert named in done.skipped[0]
+
+
+@pytest.mark.parametrize("row", [STEP, SERVING, MEMORY], ids=["step", "serving", "memory"])
+def test_a_missing_column_is_one_of_blanks(tmp_path, row):
+    for column in row:
+        done = validate(written(tmp_path, [{name: cell for name, cell in row.items() if name != column}]))
+        needed = {"model", "gpu", "batch", "ctx", "isl", "osl"} if row is not MEMORY else {"model"}
+        needed -= {"isl"} if row is STEP else set()
+        assert (len(done.skipped) == 1) == (column in needed), (column, done.skipped)
+        assert format_validation(done)
+
+
+@pytest.mark.parametrize("column", ["step_ms", "output_tok_s_total", "weights_gib_per_gpu"])
+def test_a_file_that_does_not_say_what_ran_is_refused(tmp_path, column):
+    with pytest.raises(InvalidInput, match="model, gpu"):
+        validate(written(tmp_path, [{"id": "a", column: "1"}]))
+
+
+@pytest.mark.parametrize(("row", "kind"), [(STEP, "step"), (SERVING, "serving"), (MEMORY, "memory")])
+def test_inputs_alone_tell_the_kind_too(row, kind):
+    measured = {"step_ms", "output_tok_s_total", "weights_gib_per_gpu"}
+    assert kind_of(pd.DataFrame([{name: cell for name, cell in row.items() if name not in measured}])) == kind
+
+
+def test_rows_are_counted_not_ids(tmp_path):
+    done = validate(written(tmp_path, [STEP, STEP | {"batch": "-1"}, STEP | {"phase": "foo"}]))
+    body = done.to_dict()
+    assert (body["rows"], body["predicted"], body["skipped"]) == (3, 1, 2)
+    assert sum(body["skip_reasons"].values()) == 2
+
+
+def test_rows_with_one_id_keep_their_own_predictions(tmp_path):
+    # the second row's step is measured as the first's: only a row-by-row match gives two different errors
+    done = validate(written(tmp_path, [STEP, STEP | {"batch": "256", "ctx": "8192"}]))
+    (line,) = [item for item in done.errors if item.group == "class"]
+    first, second = done.predicted.pred_step_ms / 7.0 - 1
+    assert line.signed_median_pct == pytest.approx(100 * (first + second) / 2)
+    assert second > first + 0.5
+
+
+def test_blank_ids_are_row_numbers(tmp_path):
+    frame = read_rows(written(tmp_path, [STEP | {"id": ""}, STEP]))
+    assert frame["id"].tolist() == ["0", "a"]
+
+
+def test_phases_are_read_or_told_by_the_lengths():
+    assert phase_of({"phase": "Prefill"}) == "prefill"
+    assert phase_of({"isl": "1024", "ctx": "0"}) == "prefill"
+    assert phase_of({"isl": "1024", "ctx": "1024"}) == "decode"
+    with pytest.raises(InvalidInput, match="phase"):
+        phase_of({"phase": "foo"})
+    with pytest.raises(InvalidInput, match="phase"):
+        phase_of({})
+
+
+def test_work_of_a_step():
+    work = work_of(STEP)
+    assert (work.num_decodes, work.kv_tokens, work.chunks) == (4, 4096, ())
+    prompts = work_of(STEP | {"phase": "prefill"})
+    assert (prompts.num_decodes, [chunk.num_tokens for chunk in prompts.chunks]) == (0, [1024] * 4)
+
+
+def test_an_infinite_rate_is_everything_at_once(tmp_path):
+    open_loop = SERVING | {"arrival": "poisson", "request_rate_rps": "inf"}
+    done = validate(written(tmp_path, [open_loop, open_loop | {"arrival": "offline", "request_rate_rps": ""}]))
+    assert done.skipped == {}
+    first, second = done.predicted.pred_output_tok_s_total
+    assert first == second
+
+
+@pytest.mark.parametrize("cell", [None, math.nan, "", " ", "nan", "N/A"])
+def test_blanks_are_not_stated(cell):
+    assert text_of({"x": cell}, "x") == ""
+    assert number_of({"tp": cell}, "tp") is None
+    with pytest.raises(InvalidInput, match="tp"):
+        needed_number({"tp": cell}, "tp")
+
+
+def test_numbers_of_cells():
+    assert number_of({"isl": "1024.5"}, "isl") == 1024.5
+    assert number_of({"tp": 8}, "tp") == 8
+    assert number_of({"tp": "as many as fit"}, "tp") is None
+    assert number_of({}, "tp") is None
+    for column, limits in LIMITS.items():
+        assert number_of({column: str(limits.most)}, column) == limits.most
+        for cell in ("inf", "-inf", str(2 * limits.most), "-1"):
+            with pytest.raises(InvalidInput, match=column):
+                number_of({column: cell}, column)
+
+
+def test_reasons_are_one_line():
+    assert reason_of(RowSkipped("two\nlines")) == "two lines"
+    assert reason_of(KeyError("x")) == "the row cannot be read (KeyError: 'x')"
+    assert len(reason_of(ValueError("x" * 10_000))) == 200
+
+
+def test_only_positive_finite_figures_were_measured():
+    frame = pd.DataFrame({"step_ms": ["1", "0", "-1", "inf", "1e400", "nan", "fast", None]})
+    assert measured_values(frame, "step_ms").tolist()[0] == 1
+    assert measured_values(frame, "step_ms").notna().sum() == 1
+    assert measured_values(frame, "ttft").isna().all()
+
+
+def test_another_tools_predictions_are_found_by_id():
+    frame = pd.DataFrame({"id": ["a", "b", "c"]})
+    peer = pd.DataFrame({"id": ["c", "a"], "pred_x": [3.0, 1.0]})
+    found = guesses(frame, peer, "x")
+    assert found.tolist()[::2] == [1.0, 3.0]
+    assert math.isnan(found[1])
+    assert guesses(frame, peer, "y").isna().all()

@@ -1,0 +1,320 @@
+import dataclasses
+
+import pytest
+
+from planner import Scenario, plan
+from planner.answer.outcome import offered_rps, run_at_once, serving_replicas
+from planner.answer.planning import replica_of, size
+from planner.catalog.engines import get_engine
+from planner.catalog.models import get_model
+from planner.inputs.hardware import Parallelism
+from planner.memory.sizing import plan_memory
+from planner.scenario.fields import ROUTERS
+from planner.service.capacity import capacity_rps
+from planner.service.fleet import operate
+from planner.units import GIB
+from planner.workload.offered import draw
+
+SMALL = Scenario(num_requests=400)
+
+
+@pytest.fixture(scope="module")
+def default():
+    return plan(SMALL)
+
+
+def test_the_same_scenario_gives_the_same_plan(default):
+    again = plan(SMALL)
+    assert again.headline == default.headline
+    assert again.metrics == default.metrics
+
+
+def test_the_plan_meets_its_targets_with_the_fewest_replicas(default):
+    assert default.slo_met
+    assert default.metrics.slo_attainment >= SMALL.target_quantile
+    serving = default.num_replicas
+    if serving > 1:
+        _, fewer = operate(SMALL, replica_of(default), draw(SMALL), serving - 1)
+        assert fewer.slo_attainment < SMALL.target_quantile
+
+
+def test_memory_parts_fill_the_gpu(default):
+    memory = default.memory
+    parts = (
+        memory.weights_bytes
+        + memory.kv_pool_bytes
+        + memory.activation_bytes
+        + memory.cuda_graph_bytes
+        + memory.non_torch_bytes
+        + memory.free_bytes
+    )
+    assert parts == pytest.approx(memory.total_bytes)
+    # Llama-3.1-8B in bf16: 8,030,261,248 × 2 bytes.
+    assert memory.weights_bytes / GIB == pytest.approx(14.96, abs=0.1)
+
+
+def test_more_traffic_never_needs_fewer_gpus():
+    gpus = [plan(SMALL.replace(users=users)).num_gpus for users in (200, 2000, 8000)]
+    assert gpus == sorted(gpus)
+    assert gpus[-1] > gpus[0]
+
+
+def test_the_load_curve_rises(default):
+    ttft = [point.metrics.ttft_s.p95 for point in default.curve.points]
+    assert ttft[-1] > ttft[0]
+    assert 0 < default.curve.slo_rate_rps <= default.curve.capacity_rps * 1.1
+
+
+def test_the_bill_is_price_times_gpus_times_hours(default):
+    cost = default.cost
+    assert cost.usd_per_month == pytest.approx(cost.usd_per_gpu_hour * default.num_gpus * SMALL.hours_per_month)
+
+
+def test_policies_serve_identical_requests_and_paging_wins(default):
+    by_name = {item.name: item for item in default.policies}
+    assert list(by_name) == ["one-at-a-time", "static", "reserve-max", "paged"]
+    first = default.policies[0].result.output_tokens
+    assert all((item.result.output_tokens == first).all() for item in default.policies)
+    order = [by_name[name].capacity_rps for name in ("one-at-a-time", "static", "reserve-max", "paged")]
+    assert order == sorted(order)
+
+
+def test_a_model_that_does_not_fit_is_still_a_plan():
+    done = plan(SMALL.replace(model="meta-llama/Llama-3.3-70B-Instruct"))
+    assert not done.fits
+    assert done.metrics is None
+    assert "does not start" in done.headline
+    assert done.memory.remedies
+
+
+def test_unreachable_targets_are_said():
+    done = plan(SMALL.replace(tpot_target_s=0.0005))
+    assert done.fits
+    assert not done.slo_met
+    assert "cannot hold the targets" in done.headline
+
+
+def test_spare_replicas_are_bought_on_top(default):
+    assert plan(SMALL.replace(spare_replicas=2)).num_replicas == default.num_replicas + 2
+
+
+@pytest.mark.parametrize("arrivals", ["poisson", "bursty", "once", "closed"])
+def test_every_arrival_pattern_plans(arrivals):
+    done = plan(SMALL.replace(arrivals=arrivals))
+    assert done.metrics.num_requests > 0
+    assert done.headline
+
+
+def test_a_trace_is_replayed_with_its_own_rate():
+    requests = draw(SMALL)
+    traced = dataclasses.replace(requests, arrival_s=requests.arrival_s * 3)
+    done = plan(SMALL, requests=traced)
+    span = traced.arrival_s[-1] - traced.arrival_s[0]
+    assert done.scenario.peak_rate_rps == pytest.approx(len(traced) / span)
+
+
+def test_capacity_is_below_the_token_bound():
+    # With a queue that never empties, output tokens per second cannot exceed max_num_seqs per fastest step.
+    sized = size(SMALL)
+    replica = replica_of(sized)
+    requests = draw(SMALL)
+    top = capacity_rps(replica, requests)
+    fastest = float(sized.step_time.decode_s[1])
+    assert top * requests.output_tokens.mean() < sized.memory.max_num_seqs / fastest
+
+
+def test_a_large_fleet_serves_the_whole_rate():
+    # Beyond 16 replicas a part is simulated; what it serves must be scaled back to the whole.
+    done = plan(SMALL.replace(users=30_000, num_requests=3000))
+    assert done.num_replicas > 16
+    assert done.metrics.requests_per_s == pytest.approx(done.scenario.peak_rate_rps, rel=0.1)
+
+
+def test_bursts_are_shared_by_a_fleet():
+    bursty = SMALL.replace(arrivals="bursty", burst_cv=8.0, users=1500)
+    done = plan(bursty)
+    assert done.slo_met
+    if done.num_replicas > 1:
+        assert not plan(bursty.replace(num_replicas=done.num_replicas - 1)).slo_met
+
+
+@pytest.mark.parametrize("users", [500, 4000, 30_000])
+def test_no_two_figures_contradict_each_other(users):
+    done = plan(SMALL.replace(users=users, gpu="L40S"))
+    assert done.slo_met
+    per_replica = done.curve.slo_rate_rps
+    peak = done.scenario.peak_rate_rps
+    assert peak <= per_replica * done.num_replicas * (1 + 1e-9)
+    if done.num_replicas > 1:
+        assert per_replica * (done.num_replicas - 1) < peak
+    assert done.num_gpus == done.num_replicas * done.scenario.parallelism.gpus_per_replica
+    assert done.chain[-1].gpus == done.num_gpus
+
+
+def test_a_gpu_without_measurements_says_so():
+    # The L4 has no kernel table: its efficiency is inherited, and the plan must not hide that.
+    def told(gpu):
+        notes = [item.text for item in plan(SMALL.replace(users=20, gpu=gpu)).findings if item.kind == "estimate"]
+        return any("no kernel measurement" in text.lower() for text in notes)
+
+    assert not told("H100 SXM")
+    assert told("L4")
+
+
+LLAMA_1B = "meta-llama/Llama-3.2-1B-Instruct"
+
+
+@pytest.mark.parametrize(
+    ("changes", "given", "engine"),
+    [
+        (
+            {"draft_model": LLAMA_1B, "num_speculative_tokens": 3},
+            {"draft_model": get_model(LLAMA_1B)},
+            {"num_speculative_tokens": 3},
+        ),
+        ({"occupied_gib": 30.0}, {"occupied_bytes": 30 * GIB}, {}),
+        (
+            {"num_lora_adapters": 40, "max_loras": 8, "max_lora_rank": 32},
+            {},
+            {"max_loras": 8, "max_lora_rank": 32},
+        ),
+        ({"kv_offload_gib": 20.0}, {}, {"kv_offload_gib": 20.0}),
+        ({"block_size": 64}, {}, {"block_size": 64}),
+    ],
+)
+def test_advanced_settings_change_the_memory_as_the_sizing_says(changes, given, engine):
+    sized = size(SMALL.replace(**changes))
+    prompt, output = sized.mean_prompt_tokens, sized.mean_output_tokens
+    expected = plan_memory(
+        SMALL.model_shape,
+        SMALL.gpu_spec,
+        dataclasses.replace(get_engine("vllm"), **engine),
+        SMALL.parallelism,
+        max_model_len=SMALL.max_model_len,
+        mean_sequence_tokens=prompt + output / 2,
+        **given,
+    )
+    assert sized.memory == expected
+    assert sized.memory != size(SMALL).memory
+
+
+def test_a_common_prompt_is_held_once():
+    # 1,000 prompt tokens of which 512 = 32 blocks of 16 are common, 200 output tokens of which half are held on
+    # average: a sequence holds ⌈1,100 ÷ 16⌉ = 69 blocks, 37 of its own.
+    constant = {"lengths": "constant", "prompt_mean_tokens": 1000.0, "output_mean_tokens": 200.0}
+    alone = size(SMALL.replace(**constant)).memory
+    common = size(SMALL.replace(**constant, shared_prefix_tokens=512)).memory
+    assert alone.typical_concurrency_paged == pytest.approx(alone.num_kv_blocks / 69)
+    assert common.typical_concurrency_paged == pytest.approx((common.num_kv_blocks - 32) / 37)
+    apart = size(SMALL.replace(**constant, shared_prefix_tokens=512, enable_prefix_caching=False)).memory
+    assert apart.typical_concurrency_paged == alone.typical_concurrency_paged
+
+
+def test_several_common_prompts_are_each_held_once():
+    # As above with 10 prompts asked for equally often: n sequences hold 37 n blocks of their own and, of the 10
+    # prompts of 32 blocks, the 10 × (1 − 0.9ⁿ) that at least one of them uses; with hundreds of sequences, all 10.
+    constant = {"lengths": "constant", "prompt_mean_tokens": 1000.0, "output_mean_tokens": 200.0}
+    memory = size(SMALL.replace(**constant, shared_prefix_tokens=512, num_prefix_groups=10)).memory
+    assert memory.typical_concurrency_paged == pytest.approx((memory.num_kv_blocks - 10 * 32) / 37, rel=1e-6)
+    # With as many prompts as there could be sequences, hardly any two share: 69 blocks each, less a little.
+    many = size(SMALL.replace(**constant, shared_prefix_tokens=512, num_prefix_groups=100_000)).memory
+    apart = size(SMALL.replace(**constant)).memory
+    assert many.typical_concurrency_paged == pytest.approx(apart.typical_concurrency_paged, rel=0.02)
+
+
+def test_lora_requests_share_the_slots():
+    few = plan(SMALL.replace(num_replicas=1, num_lora_adapters=50, max_loras=1))
+    enough = plan(SMALL.replace(num_replicas=1, num_lora_adapters=50, max_loras=50))
+    none = plan(SMALL.replace(num_replicas=1))
+    assert few.metrics.ttft_s.p95 > 2 * enough.metrics.ttft_s.p95
+    assert enough.metrics.ttft_s.p95 == pytest.approx(none.metrics.ttft_s.p95, rel=0.2)
+    assert enough.metrics.num_rejected == none.metrics.num_rejected
+    # The batching lab serves the same requests: its presets know no LoRA, yet turn none away.
+    assert all(item.metrics.num_rejected == none.metrics.num_rejected for item in enough.policies)
+
+
+def test_a_client_timeout_cuts_long_answers():
+    done = plan(SMALL.replace(num_replicas=1, timeout_s=2.0))
+    assert done.metrics.num_abandoned > 0
+    assert done.metrics.e2e_s.p99 <= 2.0 + 1e-6
+
+
+def test_memory_of_other_processes_is_not_free():
+    free, shared = size(SMALL).memory, size(SMALL.replace(occupied_gib=3.0)).memory
+    assert free.free_bytes - shared.free_bytes == pytest.approx(3 * GIB)
+
+
+def test_an_answer_limit_cuts_the_answers():
+    done = size(SMALL.replace(lengths="constant", output_mean_tokens=300.0, output_limit_tokens=64))
+    assert done.mean_output_tokens == 64
+
+
+def test_impatient_clients_leave():
+    done = plan(SMALL.replace(num_replicas=1, users=12_000, patience_s=0.5))
+    assert done.metrics.num_abandoned > 0
+    assert "abandoned" in {finding.kind for finding in done.findings}
+
+
+@pytest.mark.parametrize("router", ROUTERS)
+def test_every_router_serves_the_whole_rate(router):
+    done = plan(SMALL.replace(users=4000, gpu="L40S", router=router))
+    assert done.num_replicas > 1
+    assert done.metrics.requests_per_s == pytest.approx(done.scenario.peak_rate_rps, rel=0.15)
+
+
+def test_spare_replicas_serve_where_the_user_fixes_the_number():
+    done = plan(SMALL.replace(num_replicas=3, spare_replicas=2))
+    assert serving_replicas(done) == 3
+    assert "Failure reserve" not in {link.reason for link in done.chain}
+    spared = plan(SMALL.replace(spare_replicas=2))
+    assert serving_replicas(spared) == spared.num_replicas - 2 == spared.replicas_for_slo
+
+
+def test_requests_that_the_context_turns_away_are_not_averaged():
+    # Whisper's decoder holds 448 tokens: no running sequence is longer, whatever the traffic sends.
+    sized = size(SMALL.replace(model="openai/whisper-large-v3", max_model_len=448))
+    assert sized.mean_prompt_tokens + sized.mean_output_tokens / 2 <= 448
+
+
+def test_a_closed_loop_is_explained_by_the_rate_that_it_reaches():
+    done = plan(SMALL.replace(arrivals="closed", concurrent_users=40))
+    assert offered_rps(done) == done.metrics.requests_per_s
+    assert not any("than the peak" in reason for reason in done.reasons)
+    # Little's law: 40 users that never think are 40 requests in the system.
+    kv = next(link for link in done.chain if link.reason == "KV cache")
+    assert float(kv.detail.split(" ")[0]) == pytest.approx(40, rel=0.1)
+
+
+def test_attention_ranks_share_a_replica():
+    moe = SMALL.replace(model="Qwen/Qwen3-30B-A3B", expert_parallel=True)
+    two = size(moe.replace(attention_data_parallel_size=2))
+    assert two.memory == plan_memory(
+        moe.model_shape,
+        moe.gpu_spec,
+        get_engine("vllm"),
+        Parallelism(expert_parallel=True, attention_data_parallel_size=2),
+        max_model_len=moe.max_model_len,
+        mean_sequence_tokens=two.mean_prompt_tokens + two.mean_output_tokens / 2,
+    )
+    # The scheduler deals requests to both ranks: twice the blocks and slots of one, on two GPUs.
+    limits = replica_of(two).limits
+    assert limits.num_kv_blocks == 2 * two.memory.num_kv_blocks
+    assert limits.max_num_seqs == 2 * two.memory.max_num_seqs
+    assert two.scenario.parallelism.gpus_per_replica == 2
+    assert run_at_once(two) == 2 * min(two.memory.typical_concurrency_paged, two.memory.max_num_seqs)
+    done = plan(moe.replace(attention_data_parallel_size=2))
+    assert done.num_gpus == 2 * done.num_replicas
+
+
+def test_a_fixed_fleet_beyond_its_capacity_does_not_keep_up():
+    done = plan(SMALL.replace(demand="rate", rate_rps=500.0, num_replicas=5, ttft_target_s=100.0, tpot_target_s=1.0))
+    assert 5 * done.curve.capacity_rps < 500
+    assert not done.slo_met
+    assert "cannot keep up" in done.headline
+
+
+def test_a_router_that_deals_unevenly_is_named():
+    # one common prefix: prefix affinity sends every request to the same replica, however many there are
+    done = plan(Scenario(router="prefix_affinity", shared_prefix_tokens=500, demand="rate", rate_rps=60.0))
+    assert not done.slo_met
+    assert any("prefix affinity" in reason for reason in done.reasons)

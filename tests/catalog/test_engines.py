@@ -1,0 +1,48 @@
+"""Engine presets: dated, sourced, and true to what the engines' documents say."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from planner.catalog.engines import engine_names, get_engine
+from planner.errors import InvalidInput
+from planner.inputs.engine import Batching, KvReservation, OnMemoryShortage, StepOrder
+
+
+@pytest.mark.parametrize("name", engine_names())
+def test_every_preset_has_a_source_and_a_date(name):
+    engine = get_engine(name)
+    assert engine.source.startswith("https://")
+    assert re.fullmatch(r"20\d\d-\d\d", engine.source_date)
+
+
+def test_what_distinguishes_the_engines():
+    vllm, sglang = get_engine("vllm"), get_engine("sglang")
+    assert (vllm.block_size, vllm.step_order) == (16, StepOrder.DECODE_FIRST)
+    assert (sglang.block_size, sglang.step_order) == (1, StepOrder.PREFILL_FIRST)
+    assert sglang.on_memory_shortage is OnMemoryShortage.RETRACT_SHORTEST
+    assert get_engine("tensorrt-llm").kv_reservation is KvReservation.OUTPUT_LIMIT
+    assert get_engine("tensorrt-llm-max-utilization").kv_reservation is KvReservation.PAGED
+    tgi = get_engine("tgi")
+    assert (tgi.max_concurrent_requests, tgi.waiting_served_ratio, tgi.max_waiting_steps) == (128, 0.3, 20)
+    assert (get_engine("ollama").max_num_seqs, get_engine("ollama").max_queued_requests) == (1, 512)
+    assert get_engine("ollama-loaded").max_queued_requests is None  # what happens once the model is loaded
+    server = get_engine("llama-server")  # -np left open: four slots share one context
+    assert (server.max_num_seqs, server.kv_unified, server.kv_reservation) == (4, True, KvReservation.PAGED)
+    assert not get_engine("llama.cpp").kv_unified
+    assert get_engine("fastertransformer").batching is Batching.STATIC
+    assert get_engine("one-at-a-time").batching is Batching.SINGLE
+
+
+@pytest.mark.parametrize(
+    ("alias", "name"), [("trtllm", "tensorrt-llm"), ("TensorRT-LLM", "tensorrt-llm"), ("llamacpp", "llama.cpp")]
+)
+def test_other_spellings(alias, name):
+    assert get_engine(alias).name == name
+
+
+def test_an_unknown_engine_is_told_what_there_is():
+    with pytest.raises(InvalidInput, match="closest: vllm"):
+        get_engine("vlm")

@@ -1,0 +1,67 @@
+"""The accelerator catalog: data-sheet facts, published spellings, bad names."""
+
+import pytest
+
+from planner.catalog.gpus import get_gpu, gpu_names
+from planner.errors import InvalidInput
+
+
+@pytest.mark.parametrize(
+    ("spelling", "name"),
+    [
+        ("H100-SXM-80GB", "H100 SXM"),
+        ("NVIDIA H100 80GB HBM3", "H100 SXM"),
+        ("H100", "H100 SXM"),
+        ("A100 80GB SXM", "A100 SXM 80GB"),
+        ("NVIDIA A100-SXM4-80GB", "A100 SXM 80GB"),
+        ("A100 40GB", "A100 SXM 40GB"),
+        ("A100-PCIe(80GB?)", "A100 PCIe 80GB"),
+        ("RTX-4090-24GB", "RTX 4090"),
+        ("B200-180GB", "B200"),
+        ("GB200-192GB(NVL72)", "GB200"),
+        ("GH200-480GB", "GH200 96GB"),
+        ("Tesla T4", "T4"),
+        ("AMD Instinct MI300X", "MI300X"),
+        ("M2-Ultra-76-Core-GPU-192GB", "Apple M2 Ultra"),
+    ],
+)
+def test_finds_published_spellings(spelling, name):
+    assert get_gpu(spelling).name == name
+
+
+def test_every_name_finds_itself():
+    assert len(set(gpu_names())) == len(gpu_names()) >= 46
+    for name in gpu_names():
+        assert get_gpu(name).name == name
+
+
+def test_every_accelerator_says_where_its_facts_come_from():
+    for name in gpu_names():
+        gpu = get_gpu(name)
+        assert gpu.spec_source
+        if gpu.usd_per_hour_typical is not None:
+            assert gpu.price_source
+        # The driver never reports more than the box says.
+        assert gpu.memory_gib <= gpu.memory_gb * 1.01
+
+
+def test_data_sheet_figures():
+    # NVIDIA data sheets: H100 SXM 3.35 TB/s, 989 TFLOP/s bf16 dense, 900 GB/s NVLink; L4 300 GB/s.
+    h100 = get_gpu("H100 SXM")
+    assert (h100.memory_bandwidth_gb_s, h100.bf16_tflops, h100.link_gb_s) == (3350, 989, 900)
+    assert get_gpu("L4").memory_bandwidth_gb_s == 300
+    assert get_gpu("A100").fp8_tflops is None
+
+
+@pytest.mark.parametrize(
+    ("name", "near"), [("H10O", "H100"), ("RTX 4090 48GB", "RTX 4090"), ("H100 SXM 24GB", "H100 SXM")]
+)
+def test_unknown_names_say_what_is_near(name, near):
+    with pytest.raises(InvalidInput, match=near):
+        get_gpu(name)
+
+
+@pytest.mark.parametrize("name", ["", "GPU", None, 7])
+def test_nonsense_is_refused(name):
+    with pytest.raises(InvalidInput):
+        get_gpu(name)

@@ -1,0 +1,144 @@
+"""The model catalog: names, suggestions, sources, and every published total."""
+
+import time
+
+import pytest
+
+from planner.catalog.gpus import get_gpu
+from planner.catalog.models import find_model_id, get_model, model_names
+from planner.errors import InvalidInput
+from planner.inputs.engine import EngineSettings
+from planner.inputs.hardware import Parallelism
+from planner.memory.sizing import plan_memory
+from planner.model.shape import MixerKind
+from planner.scenario.scenario import Scenario
+
+# What hub totals hold beside main, tower and draft layers, by their note in the catalog's sources:
+# a tied head stored twice, causal-mask and rotary buffers, fp8 scales, a correction bias left out.
+STORED_BESIDE = {
+    "openai-community/gpt2": 12 * 1024 * 1024,
+    "meta-llama/Llama-2-7b-hf": 32 * 64,
+    "meta-llama/Llama-2-13b-hf": 40 * 64,
+    "meta-llama/Llama-2-70b-hf": 80 * 64,
+    "Qwen/Qwen1.5-0.5B-Chat": 151_936 * 1024,
+    "Qwen/Qwen3-0.6B": 151_936 * 1024,
+    "Qwen/Qwen3-1.7B": 151_936 * 2048,
+    "tiiuae/falcon-7b": 65_024 * 4544,
+    "tiiuae/falcon-40b": 65_024 * 8192,
+    "tiiuae/falcon-180B": 65_024 * 14_848,
+    "deepseek-ai/DeepSeek-V3": 41_540_496,
+    "MiniMaxAI/MiniMax-M2.5": 13_880_064,
+    "MiniMaxAI/MiniMax-M3-MXFP8": 13_239_705_600,
+    "stepfun-ai/Step-3.5-Flash-FP8": 11_612_160,
+    "stepfun-ai/Step-3.7-Flash-FP8": 11_612_160,
+    "meituan-longcat/LongCat-Flash-Lite-FP8": 2_223_992,
+}
+
+
+def with_exact_total() -> list[str]:
+    names = [name for name in model_names() if get_model(name).published_parameters]
+    return [name for name in names if not get_model(name).estimated_fields]
+
+
+@pytest.mark.parametrize("name", with_exact_total())
+def test_published_total_is_met_within_a_thousandth(name: str) -> None:
+    model, total = get_model(name), get_model(name).published_parameters
+    beside = STORED_BESIDE.get(name, 0)
+    candidates = [
+        model.num_parameters + beside + extra
+        for extra in (
+            0,
+            model.vision_parameters,
+            model.mtp_parameters,
+            model.vision_parameters + model.mtp_parameters,
+            # GLM-4.5 stores embedding and head again with its draft layer
+            model.mtp_parameters + 2 * model.vocab_size * model.hidden_size,
+        )
+    ]
+    assert min(abs(count / total - 1) for count in candidates) < 1e-3
+
+
+def test_most_models_have_an_exact_total() -> None:
+    assert len(with_exact_total()) >= 100
+
+
+def test_catalog_covers_the_planned_breadth() -> None:
+    assert len(model_names()) >= 96
+    assert len(set(model_names())) == len(model_names())
+
+
+def test_every_model_has_a_source() -> None:
+    assert all(get_model(name).source for name in model_names())
+
+
+@pytest.mark.parametrize(
+    "written", ["meta-llama/Llama-3.1-8B-Instruct", "LLAMA-3.1-8B-INSTRUCT", " llama-3.1-8b-instruct "]
+)
+def test_model_is_found_by_id_or_unique_ending(written: str) -> None:
+    assert get_model(written).name == "meta-llama/Llama-3.1-8B-Instruct"
+
+
+def test_ambiguous_ending_is_not_guessed() -> None:
+    assert find_model_id("instruct") is None
+
+
+def test_unknown_name_suggests_near_ones() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        get_model("meta-llama/Llama-3.1-8B-Instrukt")
+    assert caught.value.field == "model"
+    assert "Llama-3.1-8B-Instruct" in str(caught.value)
+
+
+@pytest.mark.parametrize("written", ["", "x" * 10_000, "../../etc/passwd"])
+def test_odd_names_are_refused(written: str) -> None:
+    with pytest.raises(InvalidInput):
+        get_model(written)
+
+
+def test_same_model_is_made_once() -> None:
+    assert get_model("openai/gpt-oss-20b") is get_model("openai/gpt-oss-20b")
+
+
+def test_whole_catalog_is_made_quickly() -> None:
+    get_model.cache_clear()
+    start = time.perf_counter()
+    for name in model_names():
+        get_model(name)
+    assert time.perf_counter() - start < 5
+
+
+def test_layer_numbers_are_those_of_the_model_cards() -> None:
+    assert get_model("moonshotai/Kimi-K2-Instruct").num_layers == 61
+    assert get_model("nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-BF16").num_layers == 88
+    attention = [x for x in get_model("nvidia/Nemotron-H-8B-Reasoning-128K").layers if x.mixer.kind is MixerKind.FULL]
+    assert len(attention) == 4
+
+
+def test_hub_models_are_found_by_id_and_ending_and_sum_exactly() -> None:
+    for written in ("utter-project/EuroLLM-22B-Instruct-2512", "eurollm-22b-instruct-2512"):
+        model = get_model(written)
+        assert model.num_parameters == model.published_parameters == 22_637_328_384
+    assert "utter-project/EuroLLM-22B-Instruct-2512" not in model_names()
+
+
+def test_towers_of_the_catalog_complete_the_published_total() -> None:
+    model = get_model("openbmb/MiniCPM-V-2_6")
+    assert model.num_parameters + model.vision_parameters == model.published_parameters == 8_099_175_152
+    assert model.estimated_fields == ()
+
+
+# Derivatives that keep the config (unsloth, huihui-ai) have 32,768 positions; the model card tells of YaRN to 131,072.
+def test_contexts_that_need_rope_scaling() -> None:
+    model = get_model("Qwen/Qwen2.5-72B-Instruct")
+    assert (model.max_position_embeddings, model.longest_context) == (32_768, 131_072)
+    assert get_model("Qwen/Qwen2.5-1.5B-Instruct").longest_context == 32_768
+    made = {
+        length: plan_memory(model, get_gpu("H200 SXM"), EngineSettings(), Parallelism(tensor_parallel_size=4),
+                            max_model_len=length)
+        for length in (32_768, 65_536)
+    }  # fmt: skip
+    assert [any("RoPE scaling" in note for note in made[length].notes) for length in made] == [False, True]
+    assert made[32_768].longest_context_tokens == 131_072
+    with pytest.raises(InvalidInput) as caught:
+        Scenario(model="Qwen/Qwen2.5-72B-Instruct", max_model_len=200_000)
+    assert "at most 131,072" in str(caught.value)

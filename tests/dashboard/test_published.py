@@ -1,0 +1,54 @@
+"""Errors of the Accuracy page by hand."""
+
+import pandas as pd
+import pytest
+
+from planner.answer.planning import size
+from planner.dashboard.published import against_peer, error_table, quantities, rows_like, sentence
+from planner.scenario.scenario import Scenario
+
+
+@pytest.fixture
+def rows():
+    return pd.DataFrame(
+        {
+            "quantity": ["tpot_ms_mean"] * 4,
+            "class": ["dense", "dense", "dense", "moe"],
+            "model": ["x/Llama-3.1-8B-Instruct", "b", "c", "d"],
+            "gpu": ["NVIDIA H100-SXM-80GB", "L40S", "L40S", "L40S"],
+            "engine": ["vLLM 0.9", "SGLang", "vLLM", "vLLM"],
+            "measured": [10.0, 10.0, 10.0, 10.0],
+            "predicted": [11.0, 8.0, 13.0, 10.0],
+            "peer_predicted": [14.0, float("nan"), float("nan"), 9.0],
+        }
+    )
+
+
+def test_errors_by_class(rows):
+    dense = error_table(rows, "class").set_index("class").loc["dense"]
+    assert dense["rows"] == 3
+    assert dense["median error"] == pytest.approx(0.2)  # of 10 %, 20 %, 30 %
+    assert dense["signed median"] == pytest.approx(0.1)  # of +10 %, −20 %, +30 %
+    assert dense["shared rows"] == 1
+    assert dense["ours, shared"] == pytest.approx(0.1)
+    assert dense["AIConfigurator"] == pytest.approx(0.4)
+
+
+def test_peer_is_compared_on_the_rows_that_it_predicts(rows):
+    # ours 10 % and 0 %, the peer 40 % and 10 %: medians 5 % and 25 %
+    assert "2 of these rows" in against_peer(rows)
+    assert "25 %, ours 5.0 %" in against_peer(rows)
+
+
+def test_rows_like_the_scenario(rows):
+    plan = size(Scenario())
+    assert list(rows_like(rows, plan, "this GPU").index) == [0]
+    assert list(rows_like(rows, plan, "this engine").index) == [0, 2, 3]
+    assert list(rows_like(rows, plan, "this model").index) == [0]
+    assert list(rows_like(rows, plan, "this class (dense or MoE)").index) == [0, 1, 2]
+    assert len(rows_like(rows, plan, "all")) == 4
+
+
+def test_words(rows):
+    assert quantities(rows) == ["tpot_ms_mean"]
+    assert "time per token 15 %" in sentence(rows)  # median of 0, 10, 20, 30 %

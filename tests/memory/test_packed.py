@@ -1,0 +1,190 @@
+"""Cache of Qwen3.8-Flash-Next: packed blocks of vLLM against logs, other engines, and where its table stands."""
+
+import dataclasses
+
+import pytest
+
+from planner.accuracy.memory_rows import read_case
+from planner.catalog.gpus import get_gpu
+from planner.catalog.models import get_model
+from planner.inputs.engine import EngineSettings
+from planner.inputs.hardware import Parallelism
+from planner.memory.kv_groups import KvLayout
+from planner.memory.kv_layout import kv_bytes_for
+from planner.memory.packed import PackedEntries, packed_layout
+from planner.memory.ranks import Demand
+from planner.memory.sizing import plan_memory
+from planner.memory.verdict import Verdict, logged_kv_tokens, start_verdict
+from planner.model.shape import MixerKind
+from planner.scenario.scenario import Scenario
+from planner.units import GIB
+
+NAME = "Qwen/Qwen3.8-Flash-Next"
+TABLE = 51_200_245_760
+
+
+def judged(
+    tp: int, length: int, kv: str = "auto", pool_bytes: float = 0.0, gpu: str = "GB10", **engine: object
+) -> Verdict:
+    settings = EngineSettings(**engine)  # type: ignore[arg-type]
+    verdict = start_verdict(
+        Demand(model=get_model(NAME), gpu=get_gpu(gpu), engine=settings, weight_dtype="nvfp4", kv_cache_dtype=kv,
+               parallelism=Parallelism(tensor_parallel_size=tp), max_model_len=length),
+        find_longest=False,
+    )  # fmt: skip
+    rank = dataclasses.replace(verdict.rank, pool_bytes=pool_bytes)
+    return dataclasses.replace(verdict, rank=rank, num_blocks=rank.num_blocks)
+
+
+def layout(tp: int, drafted: int = 0, kv: str = "auto") -> KvLayout:
+    return judged(tp, 4096, kv, num_speculative_tokens=drafted).rank.layout
+
+
+# Tokens per block that logs print: 784 on four GPUs (LMCache pull 5042), 1,600 on two with three drafted tokens.
+@pytest.mark.parametrize(
+    ("tp", "drafted", "kv", "tokens", "layers", "per_token"),
+    [
+        (4, 0, "auto", 784, 12, 1024),
+        (2, 0, "auto", 1568, 12, 1024),
+        (2, 3, "auto", 1600, 13, 1024),
+        (1, 2, "auto", 1600, 13, 2048),
+        (1, 2, "fp8", 3184, 13, 1024),
+    ],
+)
+def test_blocks_by_hand(tp: int, drafted: int, kv: str, tokens: int, layers: int, per_token: int) -> None:
+    made = layout(tp, drafted, kv)
+    state = 48 * 128 * 128 * 4 / tp + (2 * 2048 + 6144) * (3 + drafted) * 2 / tp
+    assert made.main.block_tokens == tokens
+    assert tokens - 16 < state / per_token <= tokens  # the least multiple of 16 whose page holds a state
+    # A page of keys and values, and a bf16 key of 128 for every four tokens, for each layer with attention.
+    assert made.block_bytes == layers * tokens * (per_token + 128 * 2 / 4)
+    assert made.bytes_per_token == layers * (per_token + 64)
+    assert [group.num_groups for group in made.groups] == [1, 3, 1, 1]  # states of 36 layers, n-gram layer, rings
+    assert [group.kind for group in made.groups[1:]] == [MixerKind.STATE] * 3
+    assert [group.pages_per_sequence for group in made.groups[1:]] == [2 + drafted, 2 + drafted, 1]
+
+
+# vLLM on one GB10 (vllm-project/vllm issue 54426, 30 August 2026), two drafted tokens: 2.98 and 5.34 sequences.
+@pytest.mark.parametrize(
+    ("kv", "blocks", "tokens", "sequences"), [("auto", 539, 780_638, 2.98), ("fp8", 534, 1_399_848, 5.34)]
+)
+def test_tokens_of_published_pools(kv: str, blocks: int, tokens: int, sequences: float) -> None:
+    size = layout(1, 2, kv).block_bytes
+    verdict = judged(1, 262_144, kv, blocks * size + 1, num_speculative_tokens=2)
+    assert logged_kv_tokens(verdict, 262_144, EngineSettings()) == tokens
+    assert verdict.max_concurrency == pytest.approx(sequences, abs=0.005)
+
+
+# Two DGX Sparks, all else alike: 2,228,932 tokens at 0.85 of 121.69 GiB, 1,001,815 at 0.70; 8.50 and 3.82 sequences.
+def test_two_shares_of_one_memory() -> None:
+    drafted = {"num_speculative_tokens": 3}
+    per_sequence = judged(2, 262_144, **drafted).blocks_per_sequence
+    blocks = [round(tokens / 262_144 * per_sequence, 2) for tokens in (2_228_932, 1_001_815)]
+    assert blocks == [1573, 707]
+    between = 0.15 * 121.69 * GIB / layout(2, 3).block_bytes
+    assert between == pytest.approx(blocks[0] - blocks[1], abs=1)
+
+
+# The same, with contexts of 1,000,000 and other numbers of drafted tokens: whole blocks each.
+@pytest.mark.parametrize(("drafted", "tokens"), [(3, 2_481_424), (3, 2_852_941), (1, 2_520_930), (1, 2_424_806)])
+def test_published_figures_are_whole_blocks(drafted: int, tokens: int) -> None:
+    per_sequence = judged(2, 1_000_000, num_speculative_tokens=drafted).blocks_per_sequence
+    blocks = tokens * per_sequence / 1e6
+    assert blocks == pytest.approx(round(blocks), abs=1e-3)
+
+
+def test_a_stage_without_attention_and_a_wide_side_state() -> None:
+    states = PackedEntries(attention_layers=0, token_bytes=0, index_bytes=0, state_layers=9, state_bytes=4096.0,
+                           side_layers=0, side_bytes=0)  # fmt: skip
+    only = packed_layout(states, 16, 2, 1)
+    assert (only.block_bytes, only.bytes_per_token, only.num_groups) == (4096, 0, 9)
+    wide = dataclasses.replace(states, attention_layers=3, token_bytes=64.0, index_bytes=4.0, side_layers=1,
+                               side_bytes=8192.0)  # fmt: skip
+    made = packed_layout(wide, 16, 2, 1)
+    assert made.main.block_tokens == 128  # 8,192 ÷ 64
+    assert made.block_bytes == 3 * 128 * 68
+
+
+# 2 × 2 heads × 256 × 2 bytes and a quarter of a key of 256 bytes in 12 layers; states of 36 layers in fp32 with tails
+# of 3 columns, and nine columns of four streams.
+def test_cache_of_one_sequence() -> None:
+    model = get_model(NAME)
+    states = 36 * (48 * 128 * 128 * 4 + 10_240 * 3 * 2) + 4 * 2560 * 9 * 2
+    assert kv_bytes_for(model, 0) == states
+    assert kv_bytes_for(model, 1000) - states == 1000 * 12 * (2048 + 64)
+
+
+# SGLang: keys and values of 24 KiB, pooled keys of 64 bytes a layer (QSATokenToKVPool.qsa_bytes_per_token); llama.cpp
+# caches every key of the indexer and its pooled one in the cache's type.
+def test_cache_of_other_engines() -> None:
+    sglang = judged(1, 4096, gpu="H100 SXM", family="sglang", version="0.5.20").rank.layout
+    assert sglang.bytes_per_token == 12 * (2048 + 64)
+    llamacpp = judged(1, 4096, gpu="H100 SXM", family="llamacpp", block_size=1, max_num_seqs=1).rank
+    slots = plan_memory(get_model(NAME), get_gpu("H100 SXM"),
+                        EngineSettings(family="llamacpp", name="llama.cpp", block_size=1, max_num_seqs=1),
+                        Parallelism(), max_model_len=4096, weight_dtype="gguf_q4_k_m")  # fmt: skip
+    states = 4 * (36 * (48 * 128 * 128 + 10_240 * 3) + 4 * 2560 * 9)
+    assert slots.kv_pool_bytes == pytest.approx(4096 * 12 * (2048 + 2 * 128 * 2) + states, rel=1e-6)
+    assert llamacpp.layout.has_states is False  # one reserved pool
+
+
+def planned(gpu: str, family: str = "vllm", **engine: object) -> tuple[float, str]:
+    """Bytes of the n-gram table on the GPU and the note that speaks of it."""
+    settings = EngineSettings(family=family, **engine)  # type: ignore[arg-type]
+    made = plan_memory(get_model(NAME), get_gpu(gpu), settings, Parallelism(tensor_parallel_size=2),
+                       max_model_len=4096, weight_dtype="nvfp4")  # fmt: skip
+    note = next(note for note in made.notes if "n-gram" in note)
+    return dict(made.weights_by_group).get("ngram", 0.0), note
+
+
+# vLLM's EngramConfig.cpu_offload and SGLang's ple_offload_embedding are on by default; each rank keeps its share.
+@pytest.mark.parametrize("family", ["vllm", "sglang", "llamacpp"])
+def test_the_table_stands_in_host_memory_by_default(family: str) -> None:
+    held, note = planned("H100 SXM", family)
+    assert held == 0
+    assert note.startswith("The n-gram tables take 47.7 GiB of host memory")
+
+
+def test_the_table_on_the_gpus_when_asked_or_where_memory_is_shared() -> None:
+    held, note = planned("H100 SXM", ngram_on_gpu=True)
+    assert held == TABLE / 2
+    assert "of GPU memory, divided over 2 GPUs" in note
+    shared, note = planned("GB10")
+    assert shared == TABLE / 2
+    assert "shared with the CPU" in note
+    assert planned("GB10", ngram_on_gpu=False)[0] == 0  # a mapped file
+    assert planned("GB10", "llamacpp")[0] == 0
+    assert planned("H100 SXM", "trtllm")[0] == TABLE / 2
+
+
+def test_other_tables_stay_on_the_gpus() -> None:
+    made = plan_memory(get_model("meituan-longcat/LongCat-Flash-Lite"), get_gpu("H200 SXM"), EngineSettings(),
+                       Parallelism(), max_model_len=4096)  # fmt: skip
+    assert dict(made.weights_by_group)["ngram"] == 2 * get_model("meituan-longcat/LongCat-Flash-Lite").ngram_parameters
+
+
+@pytest.mark.parametrize(("choice", "expected"), [("auto", None), ("gpu", True), ("host", False)])
+def test_the_scenario_says_where_tables_stand(choice: str, expected: bool | None) -> None:
+    assert Scenario(model=NAME, ngram_tables=choice).engine_settings.ngram_on_gpu is expected
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ("PLE table mmap (47.7 GiB fp8)", False),
+        ("max-mamba-cache-size 25, PLE table in RAM", False),
+        ("--no-ple-offload-embedding", True),
+        ("--ple-offload-embedding", False),
+        ("VLLM_PLE_CPU_OFFLOAD=0", True),
+        ("MTP 3", None),
+    ],
+)
+def test_rows_that_say_where_the_table_stands(flags: str, expected: bool | None) -> None:
+    row = {"model": "RadixArk/Qwen3.8-Flash-Next-NVFP4", "gpu": "GB10", "gpu_mem_gib": "121.69", "engine": "vllm",
+           "other_flags": flags, "max_model_len": "4096"}  # fmt: skip
+    assert read_case(row).engine.ngram_on_gpu is expected
+
+
+def test_editions_before_the_pool_of_groups_do_not_pack() -> None:
+    older = judged(1, 4096, version="0.8.5").rank.layout
+    assert older.block_bytes != layout(1).block_bytes
