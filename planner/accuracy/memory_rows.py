@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from planner.accuracy.memory_gpus import assumed_gpu, device_of_budget, gpu_class_in, gpu_of
 from planner.accuracy.memory_names import find_draft, shape_of, weight_dtype_of
+from planner.catalog import version_at
 from planner.inputs import MAMBA_FULL_MEMORY_RATIO, EngineSettings, Gpu, Parallelism
 from planner.memory import ollama_context_tokens, visible_memory_bytes
 from planner.model import ModelShape, weight_bytes_by_group, with_media, with_state_dtype
-from planner.tables import read_table
 from planner.units import GIB
 
 FAMILY_OF_ENGINE = (("sglang", "sglang"), ("llama.cpp", "llamacpp"), ("ollama", "llamacpp"), ("tensorrt", "trtllm"),
@@ -38,6 +38,9 @@ NGRAMS_ON_HOST = re.compile(
     r"PLE\b[^;.]{0,20}(?:mmap|NVMe|\bfile\b|\bRAM\b|host)|(?<!no-)ple-offload-embedding", re.IGNORECASE
 )
 NGRAMS_ON_GPU = re.compile(r"no-ple-offload-embedding|VLLM_PLE_CPU_OFFLOAD=0|cpu_offload\W{1,3}false", re.IGNORECASE)
+STATE_PREFIXES_ASKED = re.compile(
+    r"(?<!no )prefix caching(?! (?:is )?(?:off|disabled))|enable[-_]prefix[-_]caching(?!=False)"
+)
 UNTAGGED = re.compile(r"\bv?0\.1\.dev\S*")
 
 
@@ -109,13 +112,16 @@ def read_case(row: dict[str, str]) -> MemoryCase:
 def engine_of(row: dict[str, str], notes: str) -> EngineSettings:
     """Settings of a row: its columns first, then flags in free text; what neither says stays open."""
     family = family_of(row.get("engine", ""))
+    version = version_of(row, family)
     without_latent = re.search(r"no MLA path|without latent", row.get("model", "") + notes, re.IGNORECASE)
     share = row.get("gpu_memory_utilization", "") or flag_text(notes, "gpu[-_]memory[-_]utilization|mem[-_]fraction")
     lora = re.search(r"lora enabled|enable[-_]lora", notes, re.IGNORECASE)
     return EngineSettings(
         name="ollama" if "ollama" in row.get("engine", "").lower() else family,
         family=family,
-        version=version_of(row, family) + (", no MLA" if without_latent else ""),
+        version=version,
+        use_v1=core_of(version),
+        latent_cache=not without_latent and "ollama" not in row.get("engine", "").lower(),
         gpu_memory_utilization=utilization_of(share, notes),
         max_num_seqs=first_integer(row.get("max_num_seqs", ""))
         or flag_integer(notes, "max[-_]num[-_]seqs|max[-_]running[-_]requests|num[-_]parallel")
@@ -130,11 +136,7 @@ def engine_of(row: dict[str, str], notes: str) -> EngineSettings:
         cuda_graphs=not ("true" in row.get("enforce_eager", "").lower() or "enforce-eager" in notes),
         num_speculative_tokens=speculative_tokens(notes),
         enable_prefix_caching=not WITHOUT_PREFIXES.search(notes),
-        cache_state_prefixes=bool(
-            re.search(
-                r"(?<!no )prefix caching(?! (?:is )?(?:off|disabled))|enable[-_]prefix[-_]caching(?!=False)", notes
-            )
-        ),
+        cache_state_prefixes=True if STATE_PREFIXES_ASKED.search(notes) else None,
         max_state_slots=flag_integer(notes, "max[-_]mamba[-_]cache[-_]size") or _state_slots_in_words(notes),
         mamba_full_memory_ratio=flag_number(notes, "mamba[-_]full[-_]memory[-_]ratio") or MAMBA_FULL_MEMORY_RATIO,
         max_loras=flag_integer(notes, "max[-_]loras") or _slots_in_words(notes) or (1 if lora else 0),
@@ -142,6 +144,11 @@ def engine_of(row: dict[str, str], notes: str) -> EngineSettings:
         kv_offload_gib=float(flag_integer(notes, "kv[-_]offloading[-_]size") or 0),
         ngram_on_gpu=True if NGRAMS_ON_GPU.search(notes) else False if NGRAMS_ON_HOST.search(notes) else None,
     )
+
+
+def core_of(version: str) -> bool | None:
+    """Whether a version names vLLM's second engine core, or the first; None when it says neither."""
+    return True if "V1" in version else False if "V0" in version else None
 
 
 def version_of(row: dict[str, str], family: str) -> str:
@@ -161,9 +168,7 @@ def version_of(row: dict[str, str], family: str) -> str:
     if dated is None:
         return stated
     day = dated[0] if len(dated[0]) == 10 else f"{dated[0]}-28"
-    releases = read_table("catalog/engine_releases.csv")
-    released = [release["version"] for release in releases if release["engine"] == family and release["date"] <= day]
-    return f"{released[-1]} {stated}".strip() if released else stated
+    return f"{version_at(family, day)} {stated}".strip()
 
 
 def length_of(row: dict[str, str], notes: str, model: ModelShape, gpu: Gpu) -> int:

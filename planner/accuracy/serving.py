@@ -112,8 +112,7 @@ def predict_case(case: ServingCase, deployments: dict[Hashable, Deployment | str
     requests = draw_case(case, api_s)
     engine, table = found.engine, found.table
     if case.with_api:
-        streaming_s = overhead(case.engine, ".".join(map(str, case.version)), "stream_us_per_sequence") * 1e-6
-        table = dataclasses.replace(table, host_per_sequence_s=table.host_per_sequence_s + streaming_s)
+        pass
     else:
         table = dataclasses.replace(table, request_overhead_s=0.0)
     if case.arrival == "static":

@@ -3,13 +3,14 @@
 In: a name as people write it. Out: `ModelShape`, `Gpu`, `EngineSettings` or length quantiles. To add one, add a row.
 """
 
-from planner.catalog.engines import engine_names, get_engine
+from planner.catalog.engines import as_of, engine_names, get_engine, newest_version, version_at
 from planner.catalog.gpus import get_gpu, gpu_names
 from planner.catalog.lengths import LENGTH_SET_TITLES, length_quantiles, length_set_names
 from planner.catalog.models import find_model_id, get_model, model_names
 
 __all__ = [
     "LENGTH_SET_TITLES",
+    "as_of",
     "engine_names",
     "find_model_id",
     "get_engine",
@@ -19,4 +20,6 @@ __all__ = [
     "length_quantiles",
     "length_set_names",
     "model_names",
+    "newest_version",
+    "version_at",
 ]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import difflib
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 from planner.errors import InvalidInput
-from planner.inputs import Batching, EngineSettings, KvReservation, OnMemoryShortage, StepOrder
+from planner.inputs import Batching, EngineSettings, KvReservation, OnMemoryShortage, StepOrder, release_of
 from planner.tables import read_table
 
 _ENUMS: dict[str, Any] = {
@@ -25,7 +26,33 @@ def engine_names() -> tuple[str, ...]:
     return tuple(_presets()[0])
 
 
-def get_engine(name: str) -> EngineSettings:
+def newest_version(family: str) -> str:
+    """Newest release of an engine that the catalog lists, "" where it lists none."""
+    versions = [row["version"] for row in read_table("catalog/engine_releases.csv") if row["engine"] == family]
+    return max(versions, key=release_of, default="")
+
+
+def version_at(family: str, day: str) -> str:
+    """Release of an engine that was current on a day.
+
+    Parameters
+    ----------
+    family : str
+        vllm, sglang or trtllm.
+    day : str
+        "2026-03-28", or its beginning: the month's or year's last day.
+
+    Returns
+    -------
+    str
+        "" where the engine had no release yet, or the catalog lists none.
+    """
+    rows = [row for row in read_table("catalog/engine_releases.csv") if row["engine"] == family]
+    known = [row["version"] for row in rows if row["date"] <= day + "-99"]
+    return max(known, key=release_of, default="")
+
+
+def get_engine(name: str, version: str = "") -> EngineSettings:
     """Find an engine preset.
 
     Parameters
@@ -33,11 +60,13 @@ def get_engine(name: str) -> EngineSettings:
     name : str
         For example "vllm", "sglang", "tensorrt-llm", "tgi", "ollama", "static"; case, spaces and
         underscores do not matter.
+    version : str, optional
+        Release whose defaults hold (engine_changes.csv); "" = that of the preset, else the newest.
 
     Returns
     -------
     EngineSettings
-        The preset with the version it describes and its source.
+        The preset with its version and source.
 
     Raises
     ------
@@ -51,7 +80,24 @@ def get_engine(name: str) -> EngineSettings:
         near = difflib.get_close_matches(key, [*presets, *aliases], n=3)
         hint = f"one of {', '.join(presets)}" + (f"; closest: {', '.join(near)}" if near else "")
         raise InvalidInput("engine", name, hint)
-    return presets[key]
+    preset = presets[key]
+    return as_of(replace(preset, version=version)) if version else preset
+
+
+def as_of(engine: EngineSettings) -> EngineSettings:
+    """The engine with the defaults that its release and core had where the newest has others."""
+    changes = {
+        row["field"]: _value(row["field"], row["value"])
+        for row in read_table("catalog/engine_changes.csv")
+        if row["engine"] == engine.family and _holds(row["holds"], engine)
+    }
+    return replace(engine, **changes)
+
+
+def _holds(condition: str, engine: EngineSettings) -> bool:
+    if condition == "V0":
+        return engine.is_v0
+    return release_of(engine.version) < tuple(int(part) for part in condition.removeprefix("<").split("."))
 
 
 @lru_cache(maxsize=1)
@@ -62,7 +108,8 @@ def _presets() -> tuple[dict[str, EngineSettings], dict[str, str]]:
         for alias in filter(None, row["aliases"].split(";")):
             aliases[alias] = row["name"]
         settings = {key: _value(key, text) for key, text in row.items() if text and key != "aliases"}
-        presets[row["name"]] = EngineSettings(**settings)
+        settings.setdefault("version", newest_version(settings["family"]))
+        presets[row["name"]] = as_of(EngineSettings(**settings))
     return presets, aliases
 
 

@@ -5,18 +5,22 @@ In: figures from the catalog or a user. Out: frozen `Gpu`, `EngineSettings`, `Tr
 
 from planner.inputs.engine import (
     MAMBA_FULL_MEMORY_RATIO,
+    V1_DEFAULT,
     Batching,
     EngineSettings,
     KvReservation,
     OnMemoryShortage,
     StepOrder,
 )
+from planner.inputs.engine_version import NEWEST, Release, check_version, release_of
 from planner.inputs.hardware import Gpu, Parallelism
 from planner.inputs.limits import Limits
 from planner.inputs.traffic import ArrivalKind, Arrivals, LengthKind, Lengths, ServiceLevel, Traffic
 
 __all__ = [
     "MAMBA_FULL_MEMORY_RATIO",
+    "NEWEST",
+    "V1_DEFAULT",
     "ArrivalKind",
     "Arrivals",
     "Batching",
@@ -28,7 +32,10 @@ __all__ = [
     "Limits",
     "OnMemoryShortage",
     "Parallelism",
+    "Release",
     "ServiceLevel",
     "StepOrder",
     "Traffic",
+    "check_version",
+    "release_of",
 ]

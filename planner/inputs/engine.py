@@ -10,7 +10,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from planner.errors import require_choice, require_int, require_number
+from planner.inputs.engine_version import release_of
 
+V1_DEFAULT = (0, 8)  # vLLM release with V1 as the default engine core
 MAMBA_FULL_MEMORY_RATIO = 0.9  # SGLang's default: memory of states per memory of the cache, where slots are not told
 
 
@@ -56,6 +58,7 @@ class EngineSettings:
     name: str = "vllm"
     family: str = "vllm"
     version: str = ""
+    use_v1: bool | None = None  # vLLM releases that had both engine cores; None: V1 from 0.8 on
     gpu_memory_utilization: float | None = None
     max_num_seqs: int | None = None
     max_num_batched_tokens: int | None = None
@@ -71,7 +74,7 @@ class EngineSettings:
     enable_prefix_caching: bool = True
     async_scheduling: bool = True
     kv_unified: bool = False  # llama.cpp: all slots share one context instead of having one each
-    offline: bool = False  # vLLM's LLM class instead of its server: larger steps where nothing is set
+    offline: bool = False  # called in the process, without an HTTP server; vLLM then takes larger steps by default
     cuda_graphs: bool = True
     num_speculative_tokens: int = 0
     speculative_acceptance: float = 0.0  # chance that one drafted token is accepted
@@ -87,9 +90,14 @@ class EngineSettings:
     max_lora_rank: int = 16
     max_state_slots: int | None = None  # SGLang: states of hybrids (max_mamba_cache_size); None: by memory
     mamba_full_memory_ratio: float = MAMBA_FULL_MEMORY_RATIO
-    cache_state_prefixes: bool = False  # hybrids keep a state checkpoint per sequence for prefix reuse
+    latent_cache: bool = True  # False: latent attention caches keys and values of every head, as it was told to
+    cache_state_prefixes: bool | None = (
+        None  # hybrids keep one more state a sequence for prefix reuse; None: by release
+    )
     ngram_on_gpu: bool | None = None  # hashed n-gram tables: None = where the engine puts them by default
     kv_offload_gib: float = 0.0  # CPU memory that keeps evicted KV blocks, over all ranks of a replica
+    stream_interval_tokens: int = 1  # tokens that the engine collects before it sends them to the client
+    receive_interval_steps: int = 1  # decode steps between two looks at the queue of new requests (SGLang)
     source: str = ""
     source_date: str = ""  # when the source was read or the version shipped
 
@@ -124,7 +132,16 @@ class EngineSettings:
         for name in ("kv_unified", "offline", "async_scheduling"):
             require_choice(name, getattr(self, name), (False, True))
         require_choice("ngram_on_gpu", self.ngram_on_gpu, (None, False, True))
+        require_int("stream_interval_tokens", self.stream_interval_tokens, at_most=100_000)
+        require_int("receive_interval_steps", self.receive_interval_steps, at_most=100_000)
+        require_choice("cache_state_prefixes", self.cache_state_prefixes, (None, False, True))
         require_number("kv_offload_gib", self.kv_offload_gib, at_least=0)
+
+    @property
+    def is_v0(self) -> bool:
+        """Whether vLLM's first engine core runs."""
+        first = release_of(self.version) < V1_DEFAULT if self.use_v1 is None else not self.use_v1
+        return self.family == "vllm" and first
 
     def with_patient_clients(self) -> EngineSettings:
         """The same engine before clients who wait for ever and a queue that takes them all: what it can do at most.

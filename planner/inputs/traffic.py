@@ -97,6 +97,7 @@ class Traffic:
     shared_prefix_tokens: int = 0  # leading prompt tokens that all requests have in common
     num_prefix_groups: int = 1  # distinct shared prefixes
     output_limit_tokens: int | None = None  # max_tokens that clients send; None = the model's limit
+    exact_output_limit: bool = False  # clients send the answer's own length as max_tokens, as benchmarks do
     num_lora_adapters: int = 0  # adapters that requests ask for; 0: all want the base model
     lora_popularity: float = 1.0  # Zipf exponent of the adapters' popularity; 0: all alike
 
@@ -111,15 +112,21 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceLevel:
-    """Targets at a quantile of requests. None = not a target."""
+    """Targets at a quantile of requests. None = not a target.
+
+    `window` says which requests count: "steady", those after warm-up, or "all", first wave and last answers
+    included, as benchmark clients report.
+    """
 
     ttft_s: float | None = 1.0
     tpot_s: float | None = 0.05
     e2e_s: float | None = None
     quantile: float = 0.95
+    window: str = "steady"
 
     def __post_init__(self) -> None:
         for name in ("ttft_s", "tpot_s", "e2e_s"):
             if getattr(self, name) is not None:
                 require_number(name, getattr(self, name), above=0, at_most=1e6)
+        require_choice("window", self.window, ("steady", "all"))
         require_number("quantile", self.quantile, at_least=0.5, at_most=0.999)

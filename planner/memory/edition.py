@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from functools import lru_cache
 
-from planner.inputs import EngineSettings
-
-NEWEST = (0, 30)
-NEWEST_PATCH = 99
-COMMITS_PER_RELEASE = 500  # vLLM's release notes of v0.14 to v0.21 name 335 to 752 commits each
+from planner.inputs import V1_DEFAULT as V1_DEFAULT
+from planner.inputs import EngineSettings, release_of
 
 # vLLM: first version with the behaviour
 LATENT_CACHE = (0, 7)  # latent attention caches the latent; before, keys and values of every head
-V1_DEFAULT = (0, 8)  # V1 engine by default
 HYBRID_POOL = (0, 9)  # windows share a pool of block groups; before, every layer was kept in full
 FREE_MEMORY_CHECK = (0, 9)  # refuses when other processes hold what it wants; before, theirs counted as its own
 TRITON_EXPERTS = (0, 10, 2)  # 4-bit experts by Triton on Hopper: with PyTorch 2.8; before, by Marlin
@@ -48,7 +42,7 @@ class Edition:
     number: tuple[int, int]
     is_v0: bool = False
     caches_latent: bool = True
-    patch: int = NEWEST_PATCH
+    patch: int = 0
 
     @property
     def release(self) -> tuple[int, int, int]:
@@ -60,28 +54,13 @@ class Edition:
         return self.number >= number
 
 
-@lru_cache(maxsize=256)
 def edition_of(engine: EngineSettings) -> Edition:
-    """Read the edition from the engine's settings; no version means the newest.
-
-    A build between releases ("0.26.1rc1.dev608") counts as the release whose changes it mostly holds: one on for
-    every `COMMITS_PER_RELEASE` commits since the one that it is named after, rounded.
-    """
-    text = engine.version
-    found = re.search(r"(\d+)\.(\d+)(?:\.([1-9]\d*)(?:rc\d+)?\.dev(\d+))?", text)
-    number = (int(found[1]), int(found[2])) if found and "0.1.dev" not in text else NEWEST  # a build without tags
-    if found and found[4]:
-        number = (number[0], number[1] + round(int(found[4]) / COMMITS_PER_RELEASE))
-    is_v0 = engine.family == "vllm" and ("V0" in text or (number < V1_DEFAULT and "V1" not in text))
-    patch = re.search(r"\d+\.\d+\.(\d+)", text)
+    """Read the edition from the engine's settings; no version means the newest."""
+    release = release_of(engine.version)
     return Edition(
-        engine.family, number, is_v0, _caches_latent(engine, number), int(patch[1]) if patch else NEWEST_PATCH
+        engine.family,
+        (release.major, release.minor),
+        engine.is_v0,
+        engine.latent_cache and not (engine.family == "vllm" and release < LATENT_CACHE),
+        release.patch,
     )
-
-
-def _caches_latent(engine: EngineSettings, number: tuple[int, int]) -> bool:
-    if engine.family == "vllm":
-        return number >= LATENT_CACHE
-    if engine.family == "llamacpp":
-        return "ollama" not in engine.name.lower() and not re.search(r"\bno mla\b", engine.version, re.IGNORECASE)
-    return True

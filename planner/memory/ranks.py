@@ -244,9 +244,11 @@ def held_by_engine(demand: Demand, stage: Stage) -> Stage:
 
 
 def caches_state_prefixes(engine: EngineSettings, resolved: Resolved) -> bool:
-    """Whether a state checkpoint per sequence is kept for prefix reuse: when asked for, or by the version's default."""
+    """Whether a state checkpoint per sequence is kept for prefix reuse: as set, or by the version's default."""
+    if engine.cache_state_prefixes is not None:
+        return engine.cache_state_prefixes
     by_default = resolved.edition.family == "vllm" and resolved.edition.since(STATE_PREFIXES)
-    return engine.cache_state_prefixes or (by_default and engine.enable_prefix_caching)
+    return by_default and engine.enable_prefix_caching
 
 
 def draft_mixer(model: ModelShape) -> Mixer | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from planner.catalog import engine_names, find_model_id, get_engine, get_gpu, length_set_names
 from planner.errors import InvalidInput, require_choice
+from planner.inputs import check_version
 from planner.model import kv_dtype_names, weight_dtype_names
 from planner.scenario.derived import DerivedInputs
 from planner.scenario.fields import CONFIG, CUSTOM
@@ -111,6 +112,8 @@ def check_names(scenario: DerivedInputs) -> None:
     """
     if scenario.engine not in engine_names():
         require_choice("engine", scenario.engine, engine_names())
+    if scenario.engine_version:
+        check_version("engine_version", scenario.engine_version)
     require_choice("weight_dtype", scenario.weight_dtype, weight_dtype_names())
     require_choice("kv_cache_dtype", scenario.kv_cache_dtype, kv_dtype_names())
     if scenario.lengths == "trace":

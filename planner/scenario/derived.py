@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from planner.catalog import (
+    as_of,
     get_engine,
     get_gpu,
     get_model,
@@ -40,6 +41,7 @@ from planner.scenario.settings import MAX_CONFIG_TEXT as MAX_CONFIG_TEXT
 from planner.units import SECONDS_PER_DAY
 
 MOST_RPS = 1_000_000
+NO_LIMIT = 10_000_000  # tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +84,10 @@ class DerivedInputs(Inputs):
     def gpu_spec(self) -> Gpu:
         """The accelerator, from the catalog or entered by hand."""
         if self.gpu != CUSTOM:
-            return get_gpu(self.gpu)
+            listed = get_gpu(self.gpu)
+            if self.gpu_total_gib is None:
+                return listed
+            return dataclasses.replace(listed, memory_gib=self.gpu_total_gib)
         return Gpu(
             name=CUSTOM,
             memory_gb=self.gpu_memory_gib * 2**30 / 1e9,
@@ -100,12 +105,17 @@ class DerivedInputs(Inputs):
     @property
     def engine_settings(self) -> EngineSettings:
         """The engine preset with the user's own settings on top."""
-        preset = get_engine(self.engine)
+        preset = self._engine_preset()
         own: dict[str, Any] = {}
         for name in TAKEN_OVER:
             if getattr(self, name) is not None:
                 own[name] = getattr(self, name)
-        for name in ("long_prefill_token_threshold", "kv_offload_gib"):
+        for name in (
+            "long_prefill_token_threshold",
+            "kv_offload_gib",
+            "stream_interval_tokens",
+            "receive_interval_steps",
+        ):
             if getattr(self, name):
                 own[name] = getattr(self, name)
         if self.chunked_prefill != "auto":
@@ -119,6 +129,18 @@ class DerivedInputs(Inputs):
         if preset.kv_unified and self.max_num_seqs is not None:  # llama-server's -np: a context for each slot
             own |= {"kv_unified": False, "kv_reservation": KvReservation.MODEL_LIMIT}
             own["on_memory_shortage"] = OnMemoryShortage.NEVER
+        if self.kv_unified != "auto" and preset.family == "llamacpp":
+            own["kv_unified"] = self.kv_unified == "on"
+        if self.enforce_eager:
+            own["cuda_graphs"] = False
+        if self.offline:
+            own["offline"] = True
+        if self.moe_runner_backend != "auto":
+            own["moe_runner_backend"] = self.moe_runner_backend
+        if self.latent_cache == "off":
+            own["latent_cache"] = False
+        if self.state_prefixes != "auto":
+            own["cache_state_prefixes"] = self.state_prefixes == "on"
         if self.num_speculative_tokens:
             own["num_speculative_tokens"] = self.num_speculative_tokens
             own["speculative_acceptance"] = self.speculative_acceptance
@@ -126,6 +148,15 @@ class DerivedInputs(Inputs):
             own["max_loras"] = self.max_loras or MAX_LORAS.get(preset.family, 1)
             own["max_lora_rank"] = self.max_lora_rank
         return dataclasses.replace(preset, **own) if own else preset
+
+    def _engine_preset(self) -> EngineSettings:
+        """The preset at the release and core that the user names."""
+        preset = get_engine(self.engine, self.engine_version)
+        if self.engine_core == "auto" or preset.family != "vllm":
+            return preset
+        return as_of(
+            dataclasses.replace(get_engine(self.engine), version=preset.version, use_v1=self.engine_core == "v1")
+        )
 
     @property
     def parallelism(self) -> Parallelism:
@@ -135,6 +166,7 @@ class DerivedInputs(Inputs):
             pipeline_parallel_size=self.pipeline_parallel_size,
             expert_parallel=self.expert_parallel,
             attention_data_parallel_size=self.attention_data_parallel_size,
+            decode_context_parallel_size=self.decode_context_parallel_size,
         )
 
     @property
@@ -174,6 +206,7 @@ class DerivedInputs(Inputs):
             shared_prefix_tokens=self.shared_prefix_tokens,
             num_prefix_groups=self.num_prefix_groups,
             output_limit_tokens=self.output_limit_tokens,
+            exact_output_limit=self.exact_output_limit,
             num_lora_adapters=self.num_lora_adapters,
             lora_popularity=self.lora_popularity,
         )
@@ -182,17 +215,25 @@ class DerivedInputs(Inputs):
         if self.lengths == "trace":
             column = "in" if side == "prompt" else "out"
             values = length_quantiles(f"{self.length_trace}_{column}")
-            return Lengths(kind=LengthKind.QUANTILES, mean=math.fsum(values) / len(values), quantiles=values)
+            longest = self.max_prompt_tokens or NO_LIMIT if side == "prompt" else NO_LIMIT
+            mean = math.fsum(values) / len(values)
+            return Lengths(kind=LengthKind.QUANTILES, mean=mean, quantiles=values, maximum=longest)
         return Lengths(
             kind=LengthKind(self.lengths),
             mean=getattr(self, f"{side}_mean_tokens"),
             spread=getattr(self, f"{side}_spread"),
+            maximum=self.max_prompt_tokens or NO_LIMIT if side == "prompt" else NO_LIMIT,
         )
 
     @property
     def service_level(self) -> ServiceLevel:
         """The targets at their quantile."""
-        return ServiceLevel(ttft_s=self.ttft_target_s, tpot_s=self.tpot_target_s, quantile=self.target_quantile)
+        return ServiceLevel(
+            ttft_s=self.ttft_target_s,
+            tpot_s=self.tpot_target_s,
+            quantile=self.target_quantile,
+            window=self.measured_requests,
+        )
 
     @property
     def gpu_price_usd_per_hour(self) -> float | None:

@@ -8,14 +8,14 @@ from functools import lru_cache
 from typing import Any
 
 from planner.scenario.advanced import ROUTERS as ROUTERS
-from planner.scenario.advanced import AdvancedEngine
+from planner.scenario.runtime import EngineRuntime
 from planner.scenario.settings import MAX_CONFIG_TEXT as MAX_CONFIG_TEXT
 from planner.scenario.settings import optional_setting, setting
 
 CUSTOM = "custom"  # model or GPU entered by hand
 CONFIG = "config"  # model from a pasted or uploaded config.json
 DEMAND_KINDS = ("users", "rate", "daily")
-LENGTH_KINDS = ("lognormal", "constant", "normal", "trace")
+LENGTH_KINDS = ("lognormal", "constant", "normal", "uniform", "exponential", "trace")
 OPEN_LOOP_KINDS = ("poisson", "bursty")  # arrivals with a rate of their own, whatever the service does
 ARRIVAL_KINDS = (*OPEN_LOOP_KINDS, "once", "closed")
 # settings that the engine takes over under their own name where the user says something
@@ -27,7 +27,7 @@ MAX_LORAS = {"sglang": 8}  # adapters of one batch where the user says nothing; 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inputs(AdvancedEngine):
+class Inputs(EngineRuntime):
     """The inputs as a user gives them, each on its own; `Scenario` checks them together."""
 
     title: str = setting("", "n", "Name of this plan", group="model", help="Shown in the page title; part of the link.")
@@ -159,6 +159,24 @@ class Inputs(AdvancedEngine):
         maximum=10_000_000,
         help="What clients send as max_tokens. Empty = up to the context length.",
     )
+    exact_output_limit: bool = setting(
+        False,
+        "xl",
+        "max_tokens = answer length",
+        group="traffic",
+        help="Each request asks for exactly its own answer's tokens, as benchmark clients do. Engines that reserve the "
+        "limit then reserve no more than the answer.",
+    )
+    max_prompt_tokens: int | None = optional_setting(
+        "pmax",
+        "Longest prompt",
+        kind="count",
+        unit="tokens",
+        group="traffic",
+        minimum=1,
+        maximum=10_000_000,
+        help="Longer prompts are cut to this by the client. Empty = no limit.",
+    )
     # -- targets
     ttft_target_s: float = setting(1.0, "ttft", "TTFT target", unit="s", group="targets", minimum=0.001, maximum=3600)
     tpot_target_s: float = setting(0.05, "tpot", "TPOT target", unit="s", group="targets", minimum=0.0001, maximum=60)
@@ -199,7 +217,7 @@ class Inputs(AdvancedEngine):
         help="In these the GPUs run and serve; tokens and requests of the month are those of these hours.",
     )
     # -- simulation
-    num_requests: int = setting(2000, "nr", "Simulated requests", group="simulation", minimum=50, maximum=2_000_000)
+    num_requests: int = setting(2000, "nr", "Simulated requests", group="simulation", minimum=1, maximum=2_000_000)
     seed: int = setting(7, "s", "Seed", group="simulation", minimum=0, maximum=2**31 - 1)
 
 
@@ -210,7 +228,7 @@ def fields_by_name() -> dict[str, dataclasses.Field[Any]]:
 
 @lru_cache(maxsize=1)
 def _fields_in_order() -> tuple[tuple[str, dataclasses.Field[Any]], ...]:
-    advanced = {item.name: item for item in dataclasses.fields(AdvancedEngine)}
+    advanced = {item.name: item for item in dataclasses.fields(EngineRuntime)}
     own = {item.name: item for item in dataclasses.fields(Inputs) if item.name not in advanced}
     place = 1 + max(index for index, item in enumerate(own.values()) if item.metadata["group"] == "engine")
     return (*list(own.items())[:place], *advanced.items(), *list(own.items())[place:])

@@ -98,10 +98,14 @@ def build_table(d: RankShare, max_tokens: int) -> StepTimeTable:
             "host_s": overhead(name, version, "host_us") * 1e-6,
             "host_per_sequence_s": overhead(name, version, "host_us_per_sequence") * 1e-6,
             "host_overlaps": bool(overhead(name, version, "overlaps")),
-            "request_overhead_s": overhead(name, version, "request_overhead_ms") * 1e-3,
-            "server_per_request_s": overhead(name, version, "api_ms_per_request") * 1e-3,
-            "server_per_token_s": overhead(name, version, "api_us_per_token") * 1e-6,
         }
+        if not d.engine.offline:
+            host |= {
+                "request_overhead_s": overhead(name, version, "request_overhead_ms") * 1e-3,
+                "server_per_request_s": overhead(name, version, "api_ms_per_request") * 1e-3,
+                "server_per_token_s": overhead(name, version, "api_us_per_token") * 1e-6,
+            }
+            host["host_per_sequence_s"] += overhead(name, version, "stream_us_per_sequence") * 1e-6
     tokens = np.arange(max_tokens + 1, dtype=np.float64)
     return StepTimeTable(
         decode_s=decode,

@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.arrays import Floats
+from planner.inputs import release_of
 from planner.model import Layer, Mixer, MixerKind, Shard, TensorGroup, weight_bits
 from planner.step_time import kernels
 from planner.step_time.kernels import Parts
-from planner.step_time.overheads import overhead, version_numbers
+from planner.step_time.overheads import overhead
 from planner.step_time.profile import device_of, peak_flops
 from planner.step_time.rank_share import RankShare, weight_kernel
 
@@ -162,8 +163,7 @@ def norm_exchange_s(d: RankShare, layer: Layer) -> float:
     wide = (mixer.num_heads + mixer.num_kv_heads) * mixer.head_dim
     if not wide or layer.norm_parameters - 2 * d.model.hidden_size < wide:
         return 0.0
-    version = version_numbers(d.engine.version)
-    if d.engine.family == "vllm" and d.gpu.architecture == "Hopper" and version >= (0, 18):
+    if d.engine.family == "vllm" and d.gpu.architecture == "Hopper" and release_of(d.engine.version) >= (0, 18):
         return 0.0
     return NORM_EXCHANGE_S + (2 * float(d.profile.all_reduce(d.tp)[1][0]) if d.tp > 1 else 0.0)
 

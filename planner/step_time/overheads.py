@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from functools import cache
 
+from planner.inputs import release_of
 from planner.tables import read_table
 
 
@@ -32,17 +33,12 @@ def overhead(engine: str, version: str, parameter: str, architecture: str = "") 
     float
         The value of the latest row that holds; NaN when none does.
     """
-    have = version_numbers(version)
+    have = release_of(version)
     value = math.nan
     for row in read_table("catalog/serving_overheads.csv"):
         since = tuple(int(part) for part in row["version_from"].split(".") if part)
         if row["parameter"] != parameter or row["architecture"] not in ("", architecture):
             continue
-        if row["engine"] in ("", engine) and (not have or have >= since):
+        if row["engine"] in ("", engine) and have >= since:
             value = float(row["value"])
     return value
-
-
-def version_numbers(version: str) -> tuple[int, ...]:
-    """Split a version into its first three numbers, so that versions compare."""
-    return tuple(int(part) for part in version.split(".")[:3] if part.isdigit())

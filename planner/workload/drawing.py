@@ -49,6 +49,8 @@ def draw_requests(traffic: Traffic, num_requests: int, seed: int, *, max_model_l
     prompts = draw_lengths(traffic.prompt_tokens, num_requests, streams["prompts"])
     outputs = draw_lengths(traffic.output_tokens, num_requests, streams["outputs"])
     limit = np.full(num_requests, traffic.output_limit_tokens or NO_LIMIT_TOKENS, dtype=np.int64)
+    if traffic.exact_output_limit:
+        limit = np.minimum(limit, outputs)
     if max_model_len is not None:
         limit = np.minimum(limit, np.maximum(1, max_model_len - prompts))
     group = np.full(num_requests, -1, dtype=np.int64)

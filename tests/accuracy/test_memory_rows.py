@@ -238,14 +238,14 @@ def test_longest_context_is_predicted_for_every_row() -> None:
     assert (predicted.pred_est_max_model_len == 8192).all()
 
 
-# vLLM 0.19.0 is of April 2026, 0.6.5 of December 2024 (dates of published logs).
+# Upload dates on PyPI: 0.19.0 on 3 April 2026, 0.28.0 on 26 August 2026, 0.6.4 on 15 November and 0.6.5 on 18 December 2024.
 @pytest.mark.parametrize(
     ("version", "date", "expected"),
     [
         ("0.11.0", "2026-04-20", "0.11.0"),
-        ("", "2026-04-07", "0.19"),
-        ("main 2026-08", "2026-09-30", "0.28 main 2026-08"),
-        ("", "2024-12-14", "0.6"),
+        ("", "2026-04-07", "0.19.0"),
+        ("main 2026-08", "2026-09-30", "0.28.0 main 2026-08"),
+        ("", "2024-12-14", "0.6.4"),
         ("", "", ""),
     ],
 )
@@ -329,9 +329,9 @@ def test_row_without_a_gpu_is_sized_by_what_its_budget_held() -> None:
     ("stated", "date", "first"),
     [
         ("0.11.0", "2025-12-01", "0.11.0"),
-        ("0.1.dev9876+gabc123", "2026-04-10", "0.19"),
-        ("25.12-py3", "2026-04-10", "0.11"),
-        ("main 2026-05", "2026-06-20", "0.21"),
+        ("0.1.dev9876+gabc123", "2026-04-10", "0.19.0"),
+        ("25.12-py3", "2026-04-10", "0.11.2"),
+        ("main 2026-05", "2026-06-20", "0.21.0"),
     ],
 )
 def test_builds_without_a_version_are_dated(stated: str, date: str, first: str) -> None:

@@ -286,8 +286,8 @@ def test_llamacpp_quantised_cache(kv: str, slots: int, mib: float) -> None:
 @pytest.mark.parametrize(
     ("model", "engine", "length", "expected_bytes", "tolerance"),
     [
-        ("zai-org/GLM-4.7-Flash", {"name": "ollama"}, 8192, 800 * MIB + 6.6 * GIB, 0.01),
-        ("deepseek-ai/DeepSeek-R1", {"version": "no MLA"}, 4096, 4096 * 61 * 40_960 * 2, 1e-9),
+        ("zai-org/GLM-4.7-Flash", {"name": "ollama", "latent_cache": False}, 8192, 800 * MIB + 6.6 * GIB, 0.01),
+        ("deepseek-ai/DeepSeek-R1", {"latent_cache": False}, 4096, 4096 * 61 * 40_960 * 2, 1e-9),
         ("deepseek-ai/DeepSeek-R1", {}, 4096, 4096 * 61 * 576 * 2, 1e-9),
     ],
 )

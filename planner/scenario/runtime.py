@@ -1,0 +1,132 @@
+"""Inputs that say how the engine runs: its release, its process, its graphs, and what a benchmark client counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.scenario.advanced import AdvancedEngine
+from planner.scenario.settings import optional_setting, setting
+
+AUTO_ON_OFF = ("auto", "on", "off")
+ENGINE_CORES = ("auto", "v0", "v1")
+MOE_BACKENDS = ("auto", "triton", "flashinfer_trtllm")
+MEASURED_REQUESTS = ("steady", "all")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineRuntime(AdvancedEngine):
+    """Release, process, graphs and client of the engine; each default is the engine's own."""
+
+    engine_version: str = setting(
+        "",
+        "ev",
+        "Engine version",
+        group="engine",
+        help="Any release, such as 0.30 or 0.27.1: its defaults and its memory rules apply. Empty = the newest that "
+        "Headroom knows.",
+    )
+    engine_core: str = setting(
+        "auto",
+        "core",
+        "vLLM engine core",
+        group="advanced",
+        choices=ENGINE_CORES,
+        help="VLLM_USE_V1 of releases that had both; auto = V1 from 0.8 on.",
+    )
+    enforce_eager: bool = setting(
+        False,
+        "eager",
+        "Without CUDA graphs",
+        group="advanced",
+        help="vLLM --enforce-eager, SGLang --disable-cuda-graph: frees the memory of the graphs; every decode step "
+        "launches its kernels one by one.",
+    )
+    moe_runner_backend: str = setting(
+        "auto",
+        "moe",
+        "Kernels of the experts",
+        group="advanced",
+        choices=MOE_BACKENDS,
+        help="SGLang --moe-runner-backend; auto = as the engine chooses for the model and GPU.",
+    )
+    latent_cache: str = setting(
+        "auto",
+        "mla",
+        "Latent cache (MLA)",
+        group="advanced",
+        choices=("auto", "off"),
+        help="off = keys and values of every head are cached (VLLM_MLA_DISABLE, llama.cpp without MLA).",
+    )
+    state_prefixes: str = setting(
+        "auto",
+        "spx",
+        "Prefix caching of states",
+        group="advanced",
+        choices=AUTO_ON_OFF,
+        help="Hybrid models only: a running sequence keeps one more state for reuse. auto = as the release does.",
+    )
+    kv_unified: str = setting(
+        "auto",
+        "kvu",
+        "One context for all slots",
+        group="advanced",
+        choices=AUTO_ON_OFF,
+        help="llama-server --kv-unified.",
+    )
+    decode_context_parallel_size: int = setting(
+        1,
+        "dcp",
+        "Decode context parallel",
+        group="advanced",
+        minimum=1,
+        maximum=64,
+        help="vLLM --decode-context-parallel-size: ranks of a tensor-parallel group that share one sequence's cache.",
+    )
+    offline: bool = setting(
+        False,
+        "inp",
+        "Called in the process",
+        group="advanced",
+        help="No HTTP server in front (vLLM's LLM class, trtllm-bench, llama-bench): no tokenisation, no streaming. "
+        "vLLM then takes larger steps by default.",
+    )
+    stream_interval_tokens: int = setting(
+        1,
+        "si",
+        "Stream interval",
+        unit="tokens",
+        group="advanced",
+        minimum=1,
+        maximum=1000,
+        help="Tokens that the engine collects before it sends them: SGLang --stream-interval, TensorRT-LLM "
+        "stream_interval. Fewer messages, a later first token.",
+    )
+    receive_interval_steps: int = setting(
+        1,
+        "ri",
+        "Receive interval",
+        unit="steps",
+        group="advanced",
+        minimum=1,
+        maximum=10_000,
+        help="SGLang --scheduler-recv-interval: the scheduler looks for new requests only every so many decode steps.",
+    )
+    gpu_total_gib: float | None = optional_setting(
+        "gt",
+        "GPU memory that the driver shows",
+        kind="number",
+        unit="GiB",
+        group="advanced",
+        minimum=0.5,
+        maximum=10_000,
+        help="Where it differs from the catalog: a MIG slice, a vGPU, another board. Empty = as the catalog says.",
+    )
+    measured_requests: str = setting(
+        "steady",
+        "mr",
+        "Requests that count",
+        group="simulation",
+        choices=MEASURED_REQUESTS,
+        help="steady = after warm-up, as users see a service; all = every request and the whole span, first wave and "
+        "last answers included, as benchmark clients report.",
+    )
