@@ -1,25 +1,32 @@
-"""What a published serving row ran: model, GPU, engine settings, parallelism, dtypes and workload.
+"""What a published serving row ran, as a Scenario: the inputs with which a user would plan the same run.
 
 A row of a benchmark table names some settings, its notes name others (a serve command, a chunk size,
 attention data parallelism, how lengths were drawn), and the benchmark's own scripts publish more
-(`accuracy/data/harness_settings.csv`). What nobody published is left None: the engine's default applies.
+(`accuracy/data/harness_settings.csv`). What nobody published stays at the engine's default. Nothing that was
+measured is read.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from planner.accuracy.cells import number_of, text_of
-from planner.accuracy.names import find_engine, find_gpu, find_model, version_tuple
+from planner.accuracy.harness import acceptance_of, trtllm_bench_batch
+from planner.accuracy.names import find_engine_preset, find_gpu, find_model
+from planner.catalog import get_engine, get_model, version_at
 from planner.errors import InvalidInput
+from planner.inputs import NEWEST, release_of
+from planner.scenario import Scenario
 from planner.tables import read_table
 
 LEAST_RATE_RPS = 1e-6
 #: tokens that a sequence gains per step with three drafts where nobody published it: an assumption
 ASSUMED_TOKENS_PER_STEP = 2.7
+LENGTH_SLACK_TOKENS = 16  # of the context beyond the longest request, where a row states no context
 
 
 # What the scripts compute from a run's prompt length and concurrency.
@@ -31,66 +38,19 @@ _EXPRESSIONS: dict[str, Callable[[int, int], float]] = {
 }
 
 
-# The release that was current from a month on, for rows that name none (or a nightly build).
-_RELEASES: dict[str, tuple[tuple[float, tuple[int, ...]], ...]] = {
-    "vllm": ((2024.5, (0, 5)), (2025.0, (0, 7)), (2025.6, (0, 10)), (2025.75, (0, 11)), (2026.1, (0, 15))),
-    "sglang": ((2025.5, (0, 5, 0)), (2025.8, (0, 5, 5)), (2026.1, (0, 5, 8)), (2026.3, (0, 5, 10))),
-    "trtllm": ((2024.5, (0, 14)), (2025.0, (0, 17)), (2025.6, (1, 0)), (2025.9, (1, 1)), (2026.0, (1, 2))),
-}  # fmt: skip
-
-
 class RowSkipped(ValueError):
-    """A row that cannot be predicted, with the reason that a reader would accept."""
+    """A row that cannot be planned, with the reason that a reader would accept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServingCase:
-    """One published run in the planner's terms; None = not published, the engine's default applies.
+class MeasuredRun:
+    """A published run: the scenario that a user would enter for it, and what its table calls throughput.
 
-    `spread_low` and `spread_high` bound uniformly drawn lengths as fractions of `prompt_tokens` and
-    `output_tokens`; equal bounds mean fixed lengths. `arrival` is one of burst (all at once), static
-    (one batch, nobody joins), closed (at most `concurrency` in flight) and poisson.
+    `decode_only`: tokens per second count from each first token on (llama-bench tg and the like).
     """
 
-    id: str
-    model: str
-    gpu: str
-    engine: str
-    version: tuple[int, ...]
-    year: float
-    weight_dtype: str
-    kv_cache_dtype: str
-    tensor_parallel_size: int = 1
-    pipeline_parallel_size: int = 1
-    expert_parallel: bool = False
-    attention_data_parallel_size: int = 1
-    replicas: int = 1
-    num_gpus: int = 1
-    any_width: bool = False  # nobody published how the GPUs were divided: replicas of the width that serves most
-    beams: int = 1  # sequences that one request decodes side by side (beam search)
-    arrival: str = "burst"
-    concurrency: int = 0
-    rate_rps: float = 0.0
-    num_requests: int = 0
-    prompt_tokens: float = 0.0
-    output_tokens: float = 0.0
-    prompt_low: float = 1.0
-    prompt_high: float = 1.0
-    output_low: float = 1.0
-    output_high: float = 1.0
-    max_num_seqs: int | None = None
-    max_num_batched_tokens: int | None = None
-    gpu_memory_utilization: float | None = None
-    memory_share_stated: bool = False  # by the row itself, not by its harness
-    max_model_len: int | None = None
-    receive_interval_steps: int = 1
-    stream_interval_tokens: int = 1  # tokens that the engine collects before it answers, the first included
-    moe_runner_backend: str = "auto"
-    tuned_batch: bool = False  # the harness sizes batch and token budget from the memory left for the KV cache
-    with_api: bool = True  # requests pass an API server (not a benchmark that calls the engine directly)
-    decode_only: bool = False  # llama-bench tg and the like: the prompt is not part of the time
-    num_speculative_tokens: int = 0
-    tokens_per_step: float = 1.0
+    scenario: Scenario
+    decode_only: bool = False
 
 
 def _names(part: str, published: str) -> bool:
@@ -117,6 +77,8 @@ def harness_settings(row: Mapping[str, Any], engine: str) -> dict[str, float | s
             continue
         if line["version"] and line["version"] != text_of(row, "engine_version"):
             continue
+        if line["tp"] and number_of(row, "tp") != float(line["tp"]):
+            continue
         value = line["value"]
         if value in _EXPRESSIONS:
             out[line["setting"]] = _EXPRESSIONS[value](isl, users)
@@ -137,7 +99,7 @@ def published_weight_dtype(row: Mapping[str, Any], model: str) -> str:
         return "fp8_block"
     if "fp8" in text:
         native = any(name in model for name in ("DeepSeek", "Kimi-K2-", "MiniMax", "Qwen3.5", "GLM-5"))
-        published = re.search(r"(Qwen3|GLM)[^/]*-FP8", text_of(row, "model"))
+        published = re.search(r"Qwen3[^/]*-FP8", text_of(row, "model"))
         return "fp8_block" if native or published else "fp8"
     if "mxfp4" in text:
         return "mxfp4"
@@ -180,7 +142,7 @@ def dataset_of(row: Mapping[str, Any]) -> Mapping[str, str] | None:
 
 
 def _lengths(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Mean lengths and the bounds of their draw, as fractions of the mean."""
+    """Length fields of the scenario: fixed, uniform in a range, or exponential and cut, as the clients drew them."""
     notes = text_of(row, "notes")
     isl, osl = number_of(row, "isl"), number_of(row, "osl")
     if isl is None or osl is None:
@@ -188,27 +150,52 @@ def _lengths(row: Mapping[str, Any]) -> dict[str, Any]:
         if known is None:
             raise RowSkipped("the row gives no prompt or output length, and names no dataset of known lengths")
         isl, osl = isl or float(known["prompt_tokens"]), osl or float(known["output_tokens"])
-        return {
-            "prompt_tokens": isl,
-            "output_tokens": osl,
-            "prompt_low": -1.0,
-            "prompt_high": float(known["max_prompt_tokens"]) / isl,
-            "output_low": -1.0,
-            "output_high": float(known["max_output_tokens"]) / osl,
-        }
-    out = {"prompt_tokens": isl, "output_tokens": max(1.0, osl)}
+        return _exponential(isl, osl, float(known["max_prompt_tokens"]), float(known["max_output_tokens"]))
+    isl, osl = max(1.0, isl), max(1.0, osl)
     if "RANDOM_RANGE_RATIO 0.8" in notes or "kimi-k2.5-gap" in notes or "397b-gap" in notes:
         # published lengths are the nominal upper end: drawn in 0.8 to 1.0 of it
-        out |= {"prompt_low": 0.8, "prompt_high": 1.0, "output_low": 0.8, "output_high": 1.0}
-    elif "ShareGPT" in notes or (isl < 400 and osl < 300 and "random" not in notes and "bench serve" in notes):
+        return _uniform(isl, osl, (0.8, 1.0), (0.8, 1.0))
+    if "ShareGPT" in notes or (isl < 400 and osl < 300 and "random" not in notes and "bench serve" in notes):
         # conversations: about exponential, cut at the client's limit
-        out |= {"prompt_low": -1.0, "prompt_high": 5.0, "output_low": -1.0, "output_high": 5.0}
-    elif "NVIDIA internal gap-analysis" in notes:
-        # nothing is said of the draw; requests that all end together for ever would need exact lengths and times
-        out |= {"prompt_low": 0.95, "prompt_high": 1.05, "output_low": 0.9, "output_high": 1.1}
-    elif "uniform in [1,nominal]" in notes or "lengths uniform" in notes or "sgl-cookbook" in text_of(row, "source"):
-        out |= {"prompt_low": 0.0, "prompt_high": 2.0, "output_low": 0.0, "output_high": 2.0}
-    return out
+        return _exponential(isl, osl, 5 * isl, 5 * osl)
+    if "NVIDIA internal gap-analysis" in notes:
+        # nothing is said of the draw; equal lengths would keep all requests in lockstep, which real ones are not
+        return _uniform(isl, osl, (0.95, 1.05), (0.9, 1.1))
+    if "uniform in [1,nominal]" in notes or "lengths uniform" in notes or "sgl-cookbook" in text_of(row, "source"):
+        return _uniform(isl, osl, (0.0, 2.0), (0.0, 2.0))
+    return {"lengths": "constant", "prompt_mean_tokens": isl, "output_mean_tokens": osl}
+
+
+def _uniform(isl: float, osl: float, prompt: tuple[float, float], output: tuple[float, float]) -> dict[str, Any]:
+    return {
+        "lengths": "uniform",
+        "prompt_mean_tokens": max(1.0, isl * sum(prompt) / 2),
+        "output_mean_tokens": max(1.0, osl * sum(output) / 2),
+        "prompt_spread": (prompt[1] - prompt[0]) / sum(prompt),
+        "output_spread": (output[1] - output[0]) / sum(output),
+    }
+
+
+def _exponential(isl: float, osl: float, longest_prompt: float, longest_output: float) -> dict[str, Any]:
+    return {
+        "lengths": "exponential",
+        "prompt_mean_tokens": _mean_before_cut(isl, longest_prompt),
+        "output_mean_tokens": _mean_before_cut(osl, longest_output),
+        "max_prompt_tokens": max(1, round(longest_prompt)),
+        "output_limit_tokens": max(1, round(longest_output)),
+    }
+
+
+def _mean_before_cut(mean: float, longest: float) -> float:
+    """Mean of the exponential law whose draws, cut at `longest`, have the mean given. [tokens]
+
+    E[min(X, c)] = m (1 - exp(-c / m)), solved for m by bisection.
+    """
+    low, high = mean, 1e7
+    for _ in range(60):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if middle * -math.expm1(-longest / middle) < mean else (low, middle)
+    return max(1.0, high)
 
 
 def _serve_flags(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -250,8 +237,7 @@ def _parallelism(row: Mapping[str, Any], flags: dict[str, Any], moe: bool) -> di
     """Widths of each kind of parallelism from the row's columns and notes."""
     notes = text_of(row, "notes")
     gpus = int(number_of(row, "n_gpus") or number_of(row, "tp") or 1)
-    stated = number_of(row, "tp")
-    tp = int(stated or gpus)
+    tp = int(number_of(row, "tp") or gpus)
     pp = int(number_of(row, "pp") or 1)
     ep = int(number_of(row, "ep") or 1)
     if tp > 1 and re.search(r"llama\.cpp|exllama", text_of(row, "engine"), re.IGNORECASE):
@@ -271,30 +257,28 @@ def _parallelism(row: Mapping[str, Any], flags: dict[str, Any], moe: bool) -> di
     elif attention_dp > 1:
         tp = max(1, tp // attention_dp)
     replica = tp * pp * attention_dp
-    open_width = not stated and replica == gpus > 1 and pp == 1 and attention_dp == 1 and ep == 1
     return {
-        "any_width": open_width,
         "tensor_parallel_size": tp,
         "pipeline_parallel_size": pp,
         "attention_data_parallel_size": attention_dp,
         "expert_parallel": bool(moe and (ep > 1 or flags.get("expert_parallel", False) or attention_dp > 1)),
-        "replicas": max(1, gpus // replica),
-        "num_gpus": max(gpus, replica),
+        "num_replicas": max(1, gpus // replica),
     }
 
 
 def _workload(row: Mapping[str, Any], harness: dict[str, float | str]) -> dict[str, Any]:
-    """Arrival pattern and number of requests."""
+    """Arrival fields of the scenario and the number of requests."""
     notes = text_of(row, "notes")
     arrival = text_of(row, "arrival")
     users = int(number_of(row, "concurrency") or 0)
     published = number_of(row, "n_requests")
     if "STATIC batching" in notes or "batch-1 first-token" in notes:
-        return {"arrival": "static", "concurrency": max(1, users), "num_requests": max(1, users)}
+        return {"arrivals": "once", "num_requests": max(1, users)}
     if arrival == "poisson":
         rate = _rate_rps(row)
         if rate:
-            return {"arrival": "poisson", "rate_rps": rate, "num_requests": int(published or 500)}
+            open_loop = {"arrivals": "poisson", "demand": "rate", "rate_rps": rate, "peak_factor": 1.0}
+            return open_loop | {"num_requests": int(published or 500)}
         # Without its rate an open loop can be read only as the most that the system serves.
     if arrival == "concurrency" or (not arrival and users):
         users = max(1, users)
@@ -302,10 +286,10 @@ def _workload(row: Mapping[str, Any], harness: dict[str, float | str]) -> dict[s
         if shared and int(shared.group(1)) and users > int(shared.group(1)) * (number_of(row, "n_gpus") or users):
             users = int(shared.group(1))  # the published concurrency is that of many replicas together
         count = int(published or float(harness.get("requests_per_user", 10)) * users)
-        return {"arrival": "closed", "concurrency": users, "num_requests": max(count, 1)}
+        return {"arrivals": "closed", "concurrent_users": users, "num_requests": max(count, 1)}
     known = dataset_of(row)
     usual = int(known["num_requests"]) if known and number_of(row, "isl") is None else 1000
-    return {"arrival": "burst", "num_requests": int(published or usual)}
+    return {"arrivals": "once", "num_requests": int(published or usual)}
 
 
 def _rate_rps(row: Mapping[str, Any]) -> float | None:
@@ -318,34 +302,34 @@ def _rate_rps(row: Mapping[str, Any]) -> float | None:
     return rate
 
 
-def release_at(engine: str, year: float) -> tuple[int, ...]:
-    """Release of an engine that was current at a date, () when the date is not known."""
-    since = [version for start, version in _RELEASES.get(engine, ()) if year and year + 1e-6 >= start]
-    return since[-1] if since else ()
+def _version(row: Mapping[str, Any], family: str) -> str:
+    """Release that ran: as the row says, else the one that was current at its date, else the newest."""
+    stated = release_of(text_of(row, "engine_version"))
+    if stated != NEWEST:
+        return ".".join(map(str, stated))
+    date = re.search(r"20\d\d-\d\d", text_of(row, "date"))
+    return version_at(family, date.group(0)) if date else ""
 
 
-def read_case(row: Mapping[str, Any], *, is_moe: Any = None) -> ServingCase:
+def read_run(row: Mapping[str, Any]) -> MeasuredRun:
     """Read one published row.
 
     Parameters
     ----------
     row : mapping
         Columns of a serving benchmark row, as text or numbers.
-    is_moe : callable, optional
-        Catalog model name → whether it is a mixture of experts (attention data parallelism of
-        TensorRT-LLM's published MoE runs applies only to those).
 
     Returns
     -------
-    ServingCase
-        The run in the planner's terms.
+    MeasuredRun
+        The run as a scenario.
 
     Raises
     ------
     RowSkipped
         When the shape of the model or the GPU is in no catalog, or the row lacks its workload.
     InvalidInput
-        When a cell holds a number that no run can have.
+        When a cell holds a number that no run can have, or the settings are not valid together.
     """
     model = find_model(text_of(row, "model"))
     if model is None:
@@ -353,40 +337,72 @@ def read_case(row: Mapping[str, Any], *, is_moe: Any = None) -> ServingCase:
     gpu = find_gpu(text_of(row, "gpu"))
     if gpu is None:
         raise RowSkipped(f"the catalog has no GPU {text_of(row, 'gpu') or '(not stated)'}")
-    engine = find_engine(text_of(row, "engine"))
-    flags = _serve_flags(row)
-    harness = harness_settings(row, engine)
-    date = re.search(r"(20\d\d)-(\d\d)", text_of(row, "date"))
-    year = int(date.group(1)) + (int(date.group(2)) - 1) / 12 if date else 0.0
-    drafts = int(flags.get("num_speculative_tokens", harness.get("num_speculative_tokens", 0)))
-    settings: dict[str, Any] = {}
-    for name, kind in (("max_num_batched_tokens", int), ("max_num_seqs", int), ("gpu_memory_utilization", float)):
-        value = flags.get(name, harness.get(name))
-        settings[name] = kind(value) if value else None
-    beams = re.search(r"\bbeam(?:[ _-]?(?:width|search|size))?[ =]*(\d+)", text_of(row, "notes"), re.IGNORECASE)
-    kv = flags.get("kv_cache_dtype") or text_of(row, "kv_dtype").replace("f16", "fp16").replace("pfp16", "p16")
-    return ServingCase(
-        id=text_of(row, "id"),
-        model=model,
-        gpu=gpu,
-        engine=engine,
-        version=version_tuple(text_of(row, "engine_version")) or release_at(engine, year),
-        year=year,
-        weight_dtype=published_weight_dtype(row, model),
-        kv_cache_dtype=str(kv or harness.get("kv_cache_dtype", "auto")),
-        max_model_len=flags.get("max_model_len"),
-        receive_interval_steps=int(harness.get("receive_interval_steps", 1)),
-        decode_only="prefill excluded" in text_of(row, "notes") or "pure decode" in text_of(row, "notes"),
-        stream_interval_tokens=int(harness.get("stream_interval_tokens", 1)),
-        with_api=not harness.get("without_api"),
-        tuned_batch=bool(harness.get("tuned_batch")),
-        memory_share_stated="gpu_memory_utilization" in flags,
-        moe_runner_backend=str(flags.get("moe_runner_backend") or harness.get("moe_runner_backend", "auto")),
-        beams=max(1, min(64, int(beams.group(1)))) if beams else 1,
-        num_speculative_tokens=drafts,
-        tokens_per_step=float(harness.get("tokens_per_step", ASSUMED_TOKENS_PER_STEP)) if drafts else 1.0,
-        **settings,
-        **_parallelism(row, flags, bool(is_moe and is_moe(model))),
+    notes = text_of(row, "notes")
+    if re.search(r"\bbeam(?:[ _-]?(?:width|search|size))?[ =]*\d+", notes, re.IGNORECASE):
+        raise RowSkipped("beam search cannot be planned")
+    engine = find_engine_preset(text_of(row, "engine"))
+    family = get_engine(engine).family
+    flags, harness = _serve_flags(row), harness_settings(row, family)
+    decode_only = "prefill excluded" in notes or "pure decode" in notes
+    fields: dict[str, Any] = {
+        "title": text_of(row, "id")[:120],
+        "model": model,
+        "gpu": gpu,
+        "engine": engine,
+        "engine_version": _version(row, family),
+        "weight_dtype": published_weight_dtype(row, model),
+        "enable_prefix_caching": bool(float(harness.get("enable_prefix_caching", 1))),
+        "offline": bool(float(harness.get("without_api", 0))),
+        "exact_output_limit": True,
+        "measured_requests": "all",
+        "target_quantile": 0.5,
+        **_parallelism(row, harness | flags, get_model(model).is_moe),
         **_workload(row, harness),
         **_lengths(row),
-    )
+        **_engine_fields(row, flags, harness),
+    }
+    if decode_only:
+        fields |= {"lengths": "constant", "prompt_mean_tokens": 1.0}
+    fields["max_model_len"] = flags.get("max_model_len") or _context(fields, model)
+    scenario = Scenario(**fields)
+    if harness.get("tuned_batch"):
+        batch, budget = trtllm_bench_batch(scenario)
+        scenario = scenario.replace(
+            max_num_seqs=scenario.max_num_seqs or batch,
+            max_num_batched_tokens=scenario.max_num_batched_tokens or budget,
+        )
+    return MeasuredRun(scenario=scenario, decode_only=decode_only)
+
+
+def _engine_fields(row: Mapping[str, Any], flags: dict[str, Any], harness: dict[str, float | str]) -> dict[str, Any]:
+    """Engine settings that the row's flags state, else the benchmark's scripts."""
+    said: dict[str, Any] = {**harness, **flags}
+    kv = flags.get("kv_cache_dtype") or _KV_DTYPES.get(text_of(row, "kv_dtype").lower(), text_of(row, "kv_dtype"))
+    fields: dict[str, Any] = {"kv_cache_dtype": str(kv or harness.get("kv_cache_dtype", "auto"))}
+    for name, kind in (
+        ("max_num_batched_tokens", int),
+        ("max_num_seqs", int),
+        ("gpu_memory_utilization", float),
+        ("receive_interval_steps", int),
+        ("stream_interval_tokens", int),
+        ("moe_runner_backend", str),
+    ):
+        if said.get(name):
+            fields[name] = kind(said[name])
+    drafts = int(said.get("num_speculative_tokens", 0))
+    if drafts:
+        gained = float(harness.get("tokens_per_step", ASSUMED_TOKENS_PER_STEP))
+        fields |= {"num_speculative_tokens": drafts, "speculative_acceptance": acceptance_of(drafts, gained)}
+    return fields
+
+
+_KV_DTYPES = {"f16": "fp16", "float16": "fp16", "bfloat16": "bf16"}
+
+
+def _context(fields: dict[str, Any], model: str) -> int:
+    """Context of a run that states none: its longest request, within the model's limit. [tokens]"""
+    longest = 0.0
+    for side, cut in (("prompt", "max_prompt_tokens"), ("output", "output_limit_tokens")):
+        spread = fields.get(f"{side}_spread", 0.0) if fields["lengths"] == "uniform" else 0.0
+        longest += fields.get(cut) or fields[f"{side}_mean_tokens"] * (1 + spread)
+    return max(16, min(math.ceil(longest) + LENGTH_SLACK_TOKENS, get_model(model).longest_context))

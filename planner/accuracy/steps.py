@@ -7,9 +7,9 @@ from typing import Any
 import pandas as pd
 
 from planner.accuracy.cells import needed_number, number_of, reason_of, text_of
-from planner.accuracy.names import checkpoint_shape, find_engine, find_gpu, find_model
+from planner.accuracy.names import find_engine_preset, find_gpu, find_model
 from planner.accuracy.report import is_moe_name
-from planner.catalog import get_gpu
+from planner.catalog import checkpoint, get_engine, get_gpu, get_model
 from planner.errors import InvalidInput
 from planner.inputs import EngineSettings, Gpu, Parallelism
 from planner.model import ModelShape
@@ -130,8 +130,7 @@ def _kv_dtype(row: dict[str, Any]) -> str:
 
 
 def _deployment(row: dict[str, Any]) -> tuple[ModelShape, Gpu, EngineSettings, Parallelism]:
-    family = find_engine(text_of(row, "engine"))
-    engine = EngineSettings(name=family, family=family, version=text_of(row, "engine_version"))
+    engine = get_engine(find_engine_preset(text_of(row, "engine")), text_of(row, "engine_version"))
     gpu = text_of(row, "gpu")
     return (
         model_of(text_of(row, "model"), weight_dtype_of(row)),
@@ -149,7 +148,7 @@ def model_of(name: str, weight_dtype: str) -> ModelShape:
     known = find_model(name)
     if known is None:
         raise InvalidInput("model", name, "a model whose shape the catalog has")
-    return checkpoint_shape(known, weight_dtype)
+    return checkpoint(get_model(known), weight_dtype)
 
 
 def weight_dtype_of(row: dict[str, Any]) -> str:

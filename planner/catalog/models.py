@@ -48,6 +48,14 @@ def model_names() -> tuple[str, ...]:
     return tuple(_entries())
 
 
+def checkpoint(model: ModelShape, weight_dtype: str) -> ModelShape:
+    """The model as its published checkpoint of a scheme holds it: some leave groups in 16 bits."""
+    for row in read_table("catalog/checkpoint_groups.csv"):
+        if (row["model"], row["scheme"]) == (model.name, weight_dtype):
+            return replace(model, quantization=weight_dtype, unquantized_groups=tuple(row["groups"].split("|")))
+    return model
+
+
 def find_model_id(name: str) -> str | None:
     """Hub id for a name as people write it: exact, or the unique id that ends with it.
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from planner.catalog import (
     as_of,
+    checkpoint,
     get_engine,
     get_gpu,
     get_model,
@@ -51,7 +52,8 @@ class DerivedInputs(Inputs):
     @property
     def model_shape(self) -> ModelShape:
         """The model as sizing and step time see it."""
-        return with_media(with_state_dtype(self.published_shape, self.state_dtype), self.media)
+        held = checkpoint(self.published_shape, self.weight_dtype)
+        return with_media(with_state_dtype(held, self.state_dtype), self.media)
 
     @property
     def published_shape(self) -> ModelShape:

@@ -109,18 +109,18 @@ def measure(result: SimulationResult, service_level: ServiceLevel, *, warmup_fra
     warmup_fraction : float, default 0.1
         First share of the requests, by arrival, left out of latencies and attainment while the
         service fills; from the pooled gaps between tokens those are left out that fell before the
-        next twentieth of the requests began to arrive. Nothing is when all arrive at once.
+        next twentieth of the requests began to arrive. Nothing is when all arrive at once, or all count.
 
     Returns
     -------
     ServingMetrics
         Throughputs count the completions between the end of warm-up and the last arrival, where
-        that span holds at least 100 of them, else all over the whole run.
+        that span holds at least 100 of them; else, and where all requests count, all over the whole run.
     """
     require_number("warmup_fraction", warmup_fraction, at_least=0, at_most=0.9)
     n = len(result.arrival_s)
     spread = n > 0 and result.arrival_s[-1] > result.arrival_s[0]
-    skip = int(n * warmup_fraction) if spread else 0
+    skip = int(n * warmup_fraction) if spread and service_level.window == "steady" else 0
     keep = np.arange(n) >= skip
     done = keep & (result.status == FINISHED)
     arrival, output = result.arrival_s[done], result.output_tokens[done]
@@ -130,7 +130,7 @@ def measure(result: SimulationResult, service_level: ServiceLevel, *, warmup_fra
     tpot = (e2e[several] - ttft[several]) / (output[several] - 1)
     good = _good(ttft, e2e, output, service_level)
     wait = result.admitted_s[done] - arrival if result.admitted_s is not None else np.full(len(ttft), np.nan)
-    rates = _rates(result, done, keep, good, skip)
+    rates = _rates(result, done, keep, good, skip, whole=service_level.window == "all")
     kept = max(1, int(keep.sum()))
     attainment = float(good.sum()) / kept
     replicas = int(result.replica.max()) + 1 if n else 1
@@ -268,13 +268,15 @@ def _good(ttft: Floats, e2e: Floats, output: Ints, level: ServiceLevel) -> Mask:
     return good
 
 
-def _rates(result: SimulationResult, done: Mask, keep: Mask, good: Mask, skip: int) -> dict[str, float]:
+def _rates(
+    result: SimulationResult, done: Mask, keep: Mask, good: Mask, skip: int, *, whole: bool = False
+) -> dict[str, float]:
     # Between warm-up and the last arrival the service is in its steady state; what drains later is not.
     finish = result.finish_s
     ended = result.status == FINISHED
     begin, end = (float(result.arrival_s[skip]), float(result.arrival_s[-1])) if len(finish) else (0.0, 0.0)
     inside = ended & (finish > begin) & (finish <= end)
-    if inside.sum() < 100:
+    if whole or inside.sum() < 100:
         begin, end = (float(result.arrival_s[0]) if len(finish) else 0.0), math.inf
         inside = ended
         last = float(np.nanmax(finish)) if ended.any() else begin

@@ -238,7 +238,7 @@ def test_longest_context_is_predicted_for_every_row() -> None:
     assert (predicted.pred_est_max_model_len == 8192).all()
 
 
-# Upload dates on PyPI: 0.19.0 on 3 April 2026, 0.28.0 on 26 August 2026, 0.6.4 on 15 November and 0.6.5 on 18 December 2024.
+# Uploads to PyPI: 0.19.0 on 3 April 2026, 0.28.0 on 26 August 2026; 0.6.4 on 15 November, 0.6.5 on 18 December 2024.
 @pytest.mark.parametrize(
     ("version", "date", "expected"),
     [

@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.accuracy.names import find_engine, find_gpu, find_model, reduce_name, version_tuple
+from planner.accuracy.names import find_engine_preset, find_gpu, find_model, reduce_name
 
 
 @pytest.mark.parametrize(
@@ -60,17 +60,17 @@ def test_an_unknown_gpu_is_not_guessed():
 
 
 @pytest.mark.parametrize(
-    ("published", "family"),
-    [("TensorRT-LLM+Triton", "trtllm"), ("vLLM-Ascend", "vllm"), ("SGLang", "sglang"), ("Llama.cpp", "llamacpp")],
+    ("published", "preset"),
+    [
+        ("TensorRT-LLM+Triton", "tensorrt-llm"),
+        ("vLLM-Ascend", "vllm"),
+        ("SGLang", "sglang"),
+        ("Llama.cpp", "llama.cpp"),
+        ("MindIE", "paged"),
+    ],
 )
-def test_engine_families(published, family):
-    assert find_engine(published) == family
-
-
-def test_versions_are_read_as_numbers():
-    assert version_tuple("v0.5.4.post2") == (0, 5, 4)
-    assert version_tuple("1.2.0rc6.post3") == (1, 2, 0)
-    assert version_tuple("nightly-dev") == ()
+def test_engine_presets(published, preset):
+    assert find_engine_preset(published) == preset
 
 
 def test_reducing_keeps_what_tells_shapes_apart():

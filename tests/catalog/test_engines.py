@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from planner.catalog.engines import engine_names, get_engine
+from planner.catalog.engines import as_of, engine_names, get_engine, newest_version, version_at
 from planner.errors import InvalidInput
 from planner.inputs.engine import Batching, KvReservation, OnMemoryShortage, StepOrder
 
@@ -46,3 +46,29 @@ def test_other_spellings(alias, name):
 def test_an_unknown_engine_is_told_what_there_is():
     with pytest.raises(InvalidInput, match="closest: vllm"):
         get_engine("vlm")
+
+
+def test_the_newest_release_is_the_default():
+    # PyPI on 30 November 2026
+    assert (newest_version("vllm"), newest_version("sglang")) == ("0.33.0", "0.5.23")
+    assert get_engine("vllm").version == "0.33.0"
+    assert get_engine("vllm-0.19").version == "0.19"
+
+
+@pytest.mark.parametrize(
+    ("day", "version"),
+    [("2026-04-07", "0.19.0"), ("2026-04", "0.20.0"), ("2023", "0.2.6"), ("2022-01-01", "")],
+)
+def test_the_release_that_was_current_on_a_day(day, version):
+    # uploads to PyPI: 0.19.0 on 3 April 2026, 0.20.0 on 27 April; 0.2.6 on 17 December 2023
+    assert version_at("vllm", day) == version
+
+
+def test_an_earlier_release_has_its_own_defaults():
+    old, new = get_engine("vllm", "0.6.3"), get_engine("vllm", "0.33.0")
+    assert (old.step_order, old.enable_chunked_prefill) == (StepOrder.PREFILL_FIRST, False)  # V0
+    assert (new.step_order, new.enable_chunked_prefill) == (StepOrder.DECODE_FIRST, True)
+    assert (old.async_scheduling, new.async_scheduling) == (False, True)  # by default from 0.14 on
+    assert not get_engine("vllm", "0.2.7").cuda_graphs  # CUDA graphs came with 0.3
+    assert get_engine("vllm", "0.3.0").cuda_graphs
+    assert as_of(new) == new
