@@ -8,6 +8,7 @@ from typing import Any
 import streamlit as st
 
 from planner.catalog import engine_names, get_gpu, gpu_names, length_set_names, model_names
+from planner.cost import gpu_price
 from planner.dashboard import urlstate
 from planner.dashboard.config_text import fetch_from_hub, pruned
 from planner.dashboard.widgets import plain, prose
@@ -71,6 +72,7 @@ STEPS = {
     "timeout_s": 10.0,
     "lora_popularity": 0.1,
 }
+SPREAD_LENGTHS = ("lognormal", "normal", "uniform")
 PLACEHOLDERS = {  # what an empty field means, by field or group
     "engine": "engine's own",
     "advanced": "engine's own",
@@ -78,6 +80,9 @@ PLACEHOLDERS = {  # what an empty field means, by field or group
     "patience_s": "waits for ever",
     "timeout_s": "waits for ever",
     "output_limit_tokens": "up to the context",
+    "max_prompt_tokens": "no limit",
+    "gpu_total_gib": "as the catalog says",
+    "engine_version": "newest",
 }
 
 
@@ -98,8 +103,8 @@ def relevant(name: str, s: dict[str, Any]) -> bool:
         "length_trace": s["lengths"] == "trace",
         "prompt_mean_tokens": s["lengths"] != "trace",
         "output_mean_tokens": s["lengths"] != "trace",
-        "prompt_spread": s["lengths"] in ("lognormal", "normal"),
-        "output_spread": s["lengths"] in ("lognormal", "normal"),
+        "prompt_spread": s["lengths"] in SPREAD_LENGTHS,
+        "output_spread": s["lengths"] in SPREAD_LENGTHS,
         "speculative_acceptance": bool(s["num_speculative_tokens"]),
         "draft_model": bool(s["num_speculative_tokens"]),
         "num_prefix_groups": bool(s["shared_prefix_tokens"]),
@@ -109,6 +114,12 @@ def relevant(name: str, s: dict[str, Any]) -> bool:
         "router": s["arrivals"] in OPEN_LOOP_KINDS,
         "max_state_slots": s["engine"].startswith("sglang") or s["max_state_slots"] is not None,
         "mamba_full_memory_ratio": s["engine"].startswith("sglang") or s["mamba_full_memory_ratio"] is not None,
+        "engine_core": s["engine"].startswith("vllm") or s["engine_core"] != "auto",
+        "decode_context_parallel_size": s["engine"].startswith("vllm") or s["decode_context_parallel_size"] > 1,
+        "moe_runner_backend": s["engine"].startswith("sglang") or s["moe_runner_backend"] != "auto",
+        "receive_interval_steps": s["engine"].startswith("sglang") or s["receive_interval_steps"] > 1,
+        "kv_unified": s["engine"].startswith("llama") or s["kv_unified"] != "auto",
+        "gpu_total_gib": s["gpu"] != CUSTOM,
         "experts_per_token": bool(s["num_experts"]),
         "moe_intermediate_size": bool(s["num_experts"]),
     }
@@ -298,7 +309,7 @@ def summary(group: str, s: Scenario) -> str:
         traffic = f"{s.concurrent_users:,} users in a loop" if s.arrivals == "closed" else f"{s.num_requests:,} at once"
     means = s.traffic
     lengths = f"{format_number(means.prompt_tokens.mean)} → {format_number(means.output_tokens.mean)} tokens"
-    price = s.gpu_price_usd_per_hour
+    price, source = gpu_price(s)
     groups = s.attention_data_parallel_size
     replicas = "" if s.num_replicas is None else f" · {s.num_replicas:,} replicas"
     split = f"TP {s.tensor_parallel_size}" + (
@@ -314,7 +325,7 @@ def summary(group: str, s: Scenario) -> str:
         "traffic": f"{traffic} · {lengths}",
         "targets": f"TTFT {format_duration(s.ttft_target_s)} · TPOT {format_duration(s.tpot_target_s)} · "
         f"p{format_number(100 * s.target_quantile)}",
-        "prices": f"{format_usd(price)} per GPU-hour" if price is not None else "no price known, 2 USD assumed",
+        "prices": source if source.startswith("no price") else f"{format_usd(price)} per GPU-hour",
         "simulation": f"{s.num_requests:,} requests · seed {s.seed}",
     }
     return plain(lines[group])

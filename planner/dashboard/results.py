@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from planner.answer import Change, Plan, Search, plan, recommend, serving_replicas, what_would_change
 from planner.scenario import Scenario
-from planner.service import PolicyOutcome
+from planner.service import PolicyOutcome, latencies
 from planner.simulation import FINISHED, SimulationResult
 from planner.units import SECONDS_PER_HOUR, format_number
 
@@ -48,14 +48,8 @@ def current_plan() -> Plan:
 
 def latency_samples(result: SimulationResult) -> dict[str, NDArray[np.float64]]:
     """TTFT and TPOT of each finished request. [s]"""
-    done = result.status == FINISHED
-    first, last = result.first_token_s[done], result.finish_s[done]
-    outputs = result.output_tokens[done]
-    several = outputs > 1
-    return {
-        "ttft_s": first - result.arrival_s[done],
-        "tpot_s": (last - first)[several] / (outputs[several] - 1),
-    }
+    seen = latencies(result, result.status == FINISHED)
+    return {"ttft_s": seen.ttft_s, "tpot_s": seen.tpot_s[np.isfinite(seen.tpot_s)]}
 
 
 def typical_step(done: Plan) -> dict[str, int]:

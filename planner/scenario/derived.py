@@ -237,11 +237,6 @@ class DerivedInputs(Inputs):
             window=self.measured_requests,
         )
 
-    @property
-    def gpu_price_usd_per_hour(self) -> float | None:
-        """Price of one GPU-hour: the user's own, else the catalog's typical price, else None. [USD]"""
-        return self.usd_per_gpu_hour if self.usd_per_gpu_hour is not None else self.gpu_spec.usd_per_hour_typical
-
 
 def _check_rate(scenario: DerivedInputs) -> None:
     """Refuse a rate beyond all services, in the words of the input that makes it.

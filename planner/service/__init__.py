@@ -8,7 +8,7 @@ from planner.service.clients import first_requests, share_of_one
 from planner.service.deployment import Fleet, deploy, replicas_for_targets
 from planner.service.fleet import fewest_sharing, fleet_size, operate
 from planner.service.load import BISECTIONS, STEADY_SHARE, LoadCurve, LoadPoint, load_curve, meets, replicas_needed
-from planner.service.metrics import ServingMetrics, measure
+from planner.service.metrics import ServingMetrics, latencies, measure
 from planner.service.policies import PolicyOutcome, compare_policies
 from planner.service.replica import Replica
 
@@ -27,6 +27,7 @@ __all__ = [
     "fewest_sharing",
     "first_requests",
     "fleet_size",
+    "latencies",
     "load_curve",
     "measure",
     "meets",

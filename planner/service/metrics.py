@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.arrays import Bytes, Floats, Ints
+from planner.arrays import Bytes, Floats
 from planner.errors import require_number
 from planner.inputs import ServiceLevel
 from planner.simulation import ABANDONED, FINISHED, REJECTED, UNFINISHED, SimulationResult
@@ -97,6 +98,22 @@ class ServingMetrics:
         return (self.num_rejected + self.num_abandoned) / max(1, self.num_requests)
 
 
+class Latencies(NamedTuple):
+    """What each of some requests saw, one entry a request. [s]"""
+
+    ttft_s: Floats
+    tpot_s: Floats  # NaN where the answer is one token
+    e2e_s: Floats
+
+
+def latencies(result: SimulationResult, which: Mask) -> Latencies:
+    """TTFT (arrival to first token), TPOT ((E2E - TTFT) / (output - 1)) and E2E of the requests marked in `which`."""
+    arrival, output = result.arrival_s[which], result.output_tokens[which]
+    ttft, e2e = result.first_token_s[which] - arrival, result.finish_s[which] - arrival
+    tpot = np.divide(e2e - ttft, output - 1, out=np.full(len(ttft), np.nan), where=output > 1)
+    return Latencies(ttft, tpot, e2e)
+
+
 def measure(result: SimulationResult, service_level: ServiceLevel, *, warmup_fraction: float = 0.1) -> ServingMetrics:
     """Summarise a simulation.
 
@@ -123,25 +140,22 @@ def measure(result: SimulationResult, service_level: ServiceLevel, *, warmup_fra
     skip = int(n * warmup_fraction) if spread and service_level.window == "steady" else 0
     keep = np.arange(n) >= skip
     done = keep & (result.status == FINISHED)
-    arrival, output = result.arrival_s[done], result.output_tokens[done]
-    ttft = result.first_token_s[done] - arrival
-    e2e = result.finish_s[done] - arrival
-    several = output > 1
-    tpot = (e2e[several] - ttft[several]) / (output[several] - 1)
-    good = _good(ttft, e2e, output, service_level)
-    wait = result.admitted_s[done] - arrival if result.admitted_s is not None else np.full(len(ttft), np.nan)
+    seen = latencies(result, done)
+    good = _good(seen, service_level)
+    arrival = result.arrival_s[done]
+    wait = result.admitted_s[done] - arrival if result.admitted_s is not None else np.full(len(arrival), np.nan)
     rates = _rates(result, done, keep, good, skip, whole=service_level.window == "all")
     kept = max(1, int(keep.sum()))
     attainment = float(good.sum()) / kept
     replicas = int(result.replica.max()) + 1 if n else 1
     span = max(result.duration_s, 1e-300)
-    seen = result.prefix_tokens_hit + result.prefill_tokens_computed
+    prompt_tokens = result.prefix_tokens_hit + result.prefill_tokens_computed
     return ServingMetrics(
-        ttft_s=distribution(ttft),
-        tpot_s=distribution(tpot),
+        ttft_s=distribution(seen.ttft_s),
+        tpot_s=distribution(seen.tpot_s),
         itl_s=pooled(result.itl_gap_s, _gaps_after(result, skip)),
-        max_itl_s=distribution(result.max_itl_s[done][several]),
-        e2e_s=distribution(e2e),
+        max_itl_s=distribution(result.max_itl_s[done][result.output_tokens[done] > 1]),
+        e2e_s=distribution(seen.e2e_s),
         wait_s=distribution(wait),
         output_tokens_per_s=rates["output"],
         total_tokens_per_s=rates["total"],
@@ -159,7 +173,7 @@ def measure(result: SimulationResult, service_level: ServiceLevel, *, warmup_fra
         num_abandoned=_count(result.status, ABANDONED),
         num_unfinished=_count(result.status, UNFINISHED),
         num_preemptions=int(result.num_preemptions.sum()),
-        prefix_hit_fraction=result.prefix_tokens_hit / seen if seen else 0.0,
+        prefix_hit_fraction=result.prefix_tokens_hit / prompt_tokens if prompt_tokens else 0.0,
         duration_s=result.duration_s,
         verdict=result.verdict,
         binding=result.binding,
@@ -257,14 +271,14 @@ def _gaps_after(result: SimulationResult, skip: int) -> Floats | None:
     return after if after.any() else result.itl_count
 
 
-def _good(ttft: Floats, e2e: Floats, output: Ints, level: ServiceLevel) -> Mask:
-    good = np.ones(len(ttft), dtype=bool)
+def _good(seen: Latencies, level: ServiceLevel) -> Mask:
+    good = np.ones(len(seen.ttft_s), dtype=bool)
     if level.ttft_s is not None:
-        good &= ttft <= level.ttft_s
+        good &= seen.ttft_s <= level.ttft_s
     if level.tpot_s is not None:
-        good &= (e2e - ttft) <= level.tpot_s * (output - 1)  # true for a single token
+        good &= ~(seen.tpot_s > level.tpot_s)  # true for a single token, which has none
     if level.e2e_s is not None:
-        good &= e2e <= level.e2e_s
+        good &= seen.e2e_s <= level.e2e_s
     return good
 
 
