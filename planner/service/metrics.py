@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from planner.arrays import Bytes, Floats
 from planner.errors import require_number
 from planner.inputs import ServiceLevel
+from planner.service.steady import Window, mean_error, quantile_error, steady_window
 from planner.simulation import ABANDONED, FINISHED, REJECTED, UNFINISHED, SimulationResult
 
-NUM_BATCHES = 20
-T_975 = 2.093  # Student's t with 19 degrees of freedom: 95 % two-sided
+CORRELATION_TIMES = 300  # lengths of correlation that a run must cover before its intervals hold
 Mask = NDArray[np.bool_]
 _GRID = np.concatenate([np.arange(100) / 100, 0.99 + np.arange(1, 11) / 1000])  # every 1 %, the last one by 0.1 %
 
@@ -31,9 +31,9 @@ _GRID = np.concatenate([np.arange(100) / 100, 0.99 + np.arange(1, 11) / 1000])  
 class Distribution:
     """Percentiles and mean of one latency. NaN when nothing was observed. All in seconds.
 
-    `*_half_width` are half-widths of 95 % confidence intervals from batch means (20 consecutive
-    batches of requests); NaN below 200 observations. `quantiles` runs from 0 to 99 % in steps of
-    1 %, then to 100 % in steps of 0.1 %.
+    `*_half_width` are half-widths of 95 % confidence intervals that respect autocorrelation
+    (`planner.service.steady`); NaN below 100 observations. `correlation` is how many observations are worth one.
+    `quantiles` runs from 0 to 99 % in steps of 1 %, then to 100 % in steps of 0.1 %.
     """
 
     p50: float
@@ -45,6 +45,7 @@ class Distribution:
     count: int = 0
     mean_half_width: float = math.nan
     p95_half_width: float = math.nan
+    correlation: float = math.nan
     quantiles: tuple[float, ...] = ()
 
     def at(self, quantile: float) -> float:
@@ -91,6 +92,17 @@ class ServingMetrics:
     verdict: str
     binding: str
     message: str = ""
+    num_counted: int = 0  # requests that the latencies and the attainment are of
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the run is so long that its intervals can be believed.
+
+        An interval holds the truth 93 to 97 times in 100 once a run is 300 times as long as its requests are
+        correlated; shorter runs near saturation claim too much (`tests/benchmarks/bench_intervals.py`).
+        """
+        longest = max((x.correlation for x in (self.ttft_s, self.tpot_s) if not math.isnan(x.correlation)), default=0.0)
+        return self.num_counted >= CORRELATION_TIMES * longest
 
     @property
     def lost_fraction(self) -> float:
@@ -114,7 +126,7 @@ def latencies(result: SimulationResult, which: Mask) -> Latencies:
     return Latencies(ttft, tpot, e2e)
 
 
-def measure(result: SimulationResult, service_level: ServiceLevel, *, warmup_fraction: float = 0.1) -> ServingMetrics:
+def measure(result: SimulationResult, service_level: ServiceLevel) -> ServingMetrics:
     """Summarise a simulation.
 
     Parameters
@@ -122,11 +134,8 @@ def measure(result: SimulationResult, service_level: ServiceLevel, *, warmup_fra
     result : SimulationResult
         Records of one replica or a service.
     service_level : ServiceLevel
-        Targets that a good request meets, all of them.
-    warmup_fraction : float, default 0.1
-        First share of the requests, by arrival, left out of latencies and attainment while the
-        service fills; from the pooled gaps between tokens those are left out that fell before the
-        next twentieth of the requests began to arrive. Nothing is when all arrive at once, or all count.
+        Targets that a good request meets, all of them, and which requests count: those of the steady state,
+        or all. Gaps between tokens count from the next twentieth of the requests on.
 
     Returns
     -------
@@ -134,11 +143,11 @@ def measure(result: SimulationResult, service_level: ServiceLevel, *, warmup_fra
         Throughputs count the completions between the end of warm-up and the last arrival, where
         that span holds at least 100 of them; else, and where all requests count, all over the whole run.
     """
-    require_number("warmup_fraction", warmup_fraction, at_least=0, at_most=0.9)
     n = len(result.arrival_s)
-    spread = n > 0 and result.arrival_s[-1] > result.arrival_s[0]
-    skip = int(n * warmup_fraction) if spread and service_level.window == "steady" else 0
-    keep = np.arange(n) >= skip
+    window = Window(0, n) if service_level.window == "all" else steady_window(result)
+    skip = window.first
+    keep = np.zeros(n, dtype=bool)
+    keep[window.first : window.last] = True
     done = keep & (result.status == FINISHED)
     seen = latencies(result, done)
     good = _good(seen, service_level)
@@ -163,6 +172,7 @@ def measure(result: SimulationResult, service_level: ServiceLevel, *, warmup_fra
         goodput_rps=rates["good"],
         slo_attainment=attainment,
         slo_attainment_half_width=_share_half_width(keep, done, good),
+        num_counted=kept,
         slots_utilization=result.mean_running / max(1, result.num_slots or result.peak_running * replicas),
         kv_used_utilization=result.mean_kv_used_fraction,
         kv_written_utilization=result.mean_kv_written_fraction,
@@ -181,18 +191,8 @@ def measure(result: SimulationResult, service_level: ServiceLevel, *, warmup_fra
     )
 
 
-def _p95_of_rows(rows: Floats) -> Floats:
-    ordered = np.sort(rows, axis=1)
-    place = 0.95 * (rows.shape[1] - 1)
-    low = int(place)
-    high = min(low + 1, rows.shape[1] - 1)
-    share = place - low
-    result: Floats = ordered[:, low] * (1 - share) + ordered[:, high] * share
-    return result
-
-
 def distribution(values: Floats) -> Distribution:
-    """Summarise observations in their order, which the batch means need.
+    """Summarise observations in their order, which their correlation needs.
 
     Parameters
     ----------
@@ -210,12 +210,7 @@ def distribution(values: Floats) -> Distribution:
         return Distribution(p50=nan, p90=nan, p95=nan, p99=nan, mean=nan)
     ordered = np.sort(seen)
     grid = np.interp(_GRID * (len(ordered) - 1), np.arange(len(ordered)), ordered)  # np.quantile, 20 times as fast
-    mean_half = p95_half = math.nan
-    if len(seen) >= 10 * NUM_BATCHES:
-        size = len(seen) // NUM_BATCHES
-        batches = seen[: size * NUM_BATCHES].reshape(NUM_BATCHES, size)
-        mean_half = _half_width(batches.mean(axis=1))
-        p95_half = _half_width(_p95_of_rows(batches))
+    mean, upper = mean_error(seen), quantile_error(seen, 0.95)
     return Distribution(
         p50=float(grid[50]),
         p90=float(grid[90]),
@@ -224,8 +219,9 @@ def distribution(values: Floats) -> Distribution:
         mean=float(seen.mean()),
         max=float(grid[-1]),
         count=len(seen),
-        mean_half_width=mean_half,
-        p95_half_width=p95_half,
+        mean_half_width=mean.half_width,
+        p95_half_width=upper.half_width,
+        correlation=max(mean.correlation, upper.correlation),
         quantiles=tuple(grid.tolist()),
     )
 
@@ -315,15 +311,7 @@ def _rates(
 def _share_half_width(keep: Mask, done: Mask, good: Mask) -> float:
     met = np.zeros(len(keep))
     met[np.flatnonzero(done)] = good
-    seen = met[keep]
-    if len(seen) < 10 * NUM_BATCHES:
-        return math.nan
-    size = len(seen) // NUM_BATCHES
-    return _half_width(seen[: size * NUM_BATCHES].reshape(NUM_BATCHES, size).mean(axis=1))
-
-
-def _half_width(batches: Floats) -> float:
-    return float(T_975 * batches.std(ddof=1) / math.sqrt(len(batches)))
+    return mean_error(met[keep]).half_width
 
 
 def _count(status: Bytes, which: int) -> int:

@@ -14,12 +14,13 @@ from planner.simulation.machine import simulate
 from tests.simulation.cases import UNIT, limits, make
 
 LEVEL = ServiceLevel(ttft_s=2.5, tpot_s=1.5)
+ALL = ServiceLevel(ttft_s=2.5, tpot_s=1.5, window="all")
 
 
 def test_latencies_by_definition():
     # 0-1: A's prompt | 1-2: A; B waits (one slot) | 2-3: A ends | 3-4: B's prompt, its only token
     result = simulate(make([0, 0.5], [2, 2], [3, 1]), get_engine("vllm"), limits(seqs=1), UNIT)
-    metrics = measure(result, LEVEL, warmup_fraction=0.0)
+    metrics = measure(result, ALL)
     assert (metrics.ttft_s.p50, metrics.ttft_s.max) == ((1 + 3.5) / 2, 3.5)
     assert metrics.tpot_s.p50 == 1.0  # of A alone: one token has no time between tokens
     assert metrics.tpot_s.count == 1
@@ -82,5 +83,5 @@ def test_pooled_gaps_have_the_warm_up_cut():
     # at 11: of A's 29 gaps the 10 up to then are left out. The others have one token and none.
     arrival = [0.0, 5.5, *[10.5 + k for k in range(18)]]
     result = simulate(make(arrival, [1] * 20, [30] + [1] * 19), get_engine("vllm"), limits(), UNIT)
-    assert measure(result, LEVEL, warmup_fraction=0.0).itl_s.count == 29
-    assert measure(result, LEVEL, warmup_fraction=0.1).itl_s.count == 19
+    assert measure(result, ALL).itl_s.count == 29
+    assert measure(result, LEVEL).itl_s.count == 19
