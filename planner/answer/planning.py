@@ -15,7 +15,7 @@ from planner.answer.chain import chain
 from planner.answer.confidence import bands_of, slo_probability
 from planner.answer.outcome import Plan
 from planner.answer.wording import headline, reasons
-from planner.cost import gpu_price, price_plan, served
+from planner.cost import price_plan, price_policies, served
 from planner.errors import Infeasible
 from planner.memory import kv_cache_type, plan_memory
 from planner.scenario import Scenario
@@ -23,13 +23,12 @@ from planner.service import (
     Replica,
     compare_policies,
     deploy,
-    meets,
     replicas_for_targets,
-    share_of_one,
+    share_of_replica,
 )
 from planner.step_time import step_time_table
 from planner.units import GIB
-from planner.workload import Requests, as_traced, draw, mean_lengths, shared_tokens, with_rate
+from planner.workload import Requests, as_traced, draw, mean_lengths, shared_tokens
 
 
 def plan(scenario: Scenario, *, requests: Requests | None = None) -> Plan:
@@ -55,31 +54,22 @@ def plan(scenario: Scenario, *, requests: Requests | None = None) -> Plan:
     if not base.fits:
         return base
     replica = replica_of(base)
-    open_loop, level = scenario.is_open_loop, scenario.service_level
+    gpus_per_replica = scenario.parallelism.gpus_per_replica
     fleet = deploy(scenario, replica, requests, trace)
-    bought, metrics = fleet.num_replicas, fleet.metrics
-    price, _ = gpu_price(scenario)
-    policies = compare_policies(
-        replica,
-        with_rate(requests, scenario.peak_rate_rps / fleet.num_serving)
-        if open_loop
-        else share_of_one(requests, fleet.num_serving),
-        level,
-        usd_per_hour=price * scenario.parallelism.gpus_per_replica,
-        timeline=True,
-    )
+    metrics, met = fleet.metrics, fleet.holds(scenario)
+    needed = replicas_for_targets(scenario, replica, requests, fleet, trace, met=met)
+    policies = compare_policies(replica, share_of_replica(scenario, requests, fleet), scenario.service_level)
     work = served(scenario, fleet, base.mean_prompt_tokens, base.mean_output_tokens)
-    cost = price_plan(scenario, base.model.name, bought * scenario.parallelism.gpus_per_replica, work)
-    met = meets(metrics, level) and not (open_loop and fleet.overloaded(scenario.peak_rate_rps))
+    cost = price_plan(scenario, base.model.name, fleet.num_replicas * gpus_per_replica, work)
     done = dataclasses.replace(
         base,
-        num_replicas=bought,
-        num_gpus=bought * scenario.parallelism.gpus_per_replica,
-        replicas_for_slo=replicas_for_targets(scenario, replica, requests, fleet, trace, met=met),
+        num_replicas=fleet.num_replicas,
+        num_gpus=fleet.num_replicas * gpus_per_replica,
+        replicas_for_slo=needed,
         metrics=metrics,
         result=fleet.result,
         curve=fleet.curve,
-        policies=policies,
+        policies=price_policies(policies, cost.usd_per_gpu_hour * gpus_per_replica),
         cost=cost,
         slo_met=met,
         findings=findings(

@@ -5,7 +5,7 @@ In: the GPUs of a plan, what they serve, prices. Out: a `CostPlan`.
 
 from planner.cost.bill import CostPlan, cost_plan
 from planner.cost.hosted_apis import ApiPrices, api_prices, normalised
-from planner.cost.pricing import gpu_price, price_plan, served
+from planner.cost.pricing import gpu_price, price_plan, price_policies, served
 
 __all__ = [
     "ApiPrices",
@@ -15,5 +15,6 @@ __all__ = [
     "gpu_price",
     "normalised",
     "price_plan",
+    "price_policies",
     "served",
 ]

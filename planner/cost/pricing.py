@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from dataclasses import dataclass
 
 from planner.cost.bill import CostPlan, cost_plan
 from planner.cost.hosted_apis import ApiPrices, api_prices
 from planner.scenario import Scenario
-from planner.service import Fleet
+from planner.service import Fleet, PolicyOutcome
+from planner.units import SECONDS_PER_HOUR
 
 DEFAULT_PRICE_USD_PER_HOUR = 2.0
 
@@ -58,6 +61,16 @@ def served(scenario: Scenario, fleet: Fleet, prompt: float, output: float) -> Se
         output = metrics.output_tokens_per_s / reached
         prompt = metrics.total_tokens_per_s / reached - output
     return Served(mean_rps=mean, peak_rps=peak, mean_prompt_tokens=prompt, mean_output_tokens=output)
+
+
+def price_policies(outcomes: tuple[PolicyOutcome, ...], usd_per_replica_hour: float) -> tuple[PolicyOutcome, ...]:
+    """The outcomes with the price of a million tokens at their full throughput."""
+
+    def price(item: PolicyOutcome) -> float:
+        tokens = item.capacity_tokens_per_s
+        return usd_per_replica_hour / SECONDS_PER_HOUR / tokens * 1e6 if tokens else math.inf
+
+    return tuple(dataclasses.replace(item, usd_per_million_tokens_at_capacity=price(item)) for item in outcomes)
 
 
 def price_plan(scenario: Scenario, model_name: str, num_gpus: int, work: Served) -> CostPlan:

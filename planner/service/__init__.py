@@ -4,8 +4,8 @@ In: a `Replica`, requests, targets. Out: `ServingMetrics`, a `LoadCurve`, the fl
 """
 
 from planner.service.capacity import capacity_rps
-from planner.service.clients import first_requests, share_of_one
-from planner.service.deployment import Fleet, deploy, replicas_for_targets
+from planner.service.clients import first_requests
+from planner.service.deployment import Fleet, deploy, replicas_for_targets, share_of_replica
 from planner.service.fleet import fewest_sharing, fleet_size, operate
 from planner.service.load import BISECTIONS, STEADY_SHARE, LoadCurve, LoadPoint, load_curve, meets, replicas_needed
 from planner.service.metrics import ServingMetrics, latencies, measure
@@ -34,5 +34,5 @@ __all__ = [
     "operate",
     "replicas_for_targets",
     "replicas_needed",
-    "share_of_one",
+    "share_of_replica",
 ]

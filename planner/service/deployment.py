@@ -7,12 +7,13 @@ import math
 from dataclasses import dataclass
 
 from planner.scenario import Scenario
+from planner.service.clients import share_of_one
 from planner.service.fleet import fewest_sharing, fleet_size, operate
 from planner.service.load import STEADY_SHARE, LoadCurve, load_curve, meets, replicas_needed
 from planner.service.metrics import ServingMetrics
 from planner.service.replica import Replica
 from planner.simulation import SimulationResult
-from planner.workload import Requests, as_open_loop
+from planner.workload import Requests, as_open_loop, with_rate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -28,6 +29,11 @@ class Fleet:
     num_serving: int
     result: SimulationResult
     metrics: ServingMetrics
+
+    def holds(self, scenario: Scenario) -> bool:
+        """Whether the fleet meets the targets at the peak, and does not fall behind for ever."""
+        overrun = scenario.is_open_loop and self.overloaded(scenario.peak_rate_rps)
+        return meets(self.metrics, scenario.service_level) and not overrun
 
     def overloaded(self, rate_rps: float) -> bool:
         """Whether a rate exceeds what all replicas finish at full throughput: then the queue grows for ever."""
@@ -88,6 +94,13 @@ def _as_in_the_fleet(curve: LoadCurve, peak_rate_rps: float, replicas: int) -> L
     ceiling = math.inf if replicas == 1 else peak_rate_rps / (replicas - 1) * (1 - 1e-9)
     rate = min(max(curve.slo_rate_rps, peak_rate_rps / replicas), ceiling)
     return dataclasses.replace(curve, slo_rate_rps=rate)
+
+
+def share_of_replica(scenario: Scenario, requests: Requests, fleet: Fleet) -> Requests:
+    """What one serving replica of a fleet gets of the requests."""
+    if scenario.is_open_loop:
+        return with_rate(requests, scenario.peak_rate_rps / fleet.num_serving)
+    return share_of_one(requests, fleet.num_serving)
 
 
 def replicas_for_targets(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 
 from planner.catalog import get_engine
@@ -27,26 +28,23 @@ class PolicyOutcome:
     """What one policy made of the requests.
 
     `capacity_rps` is its throughput with a full queue; `usd_per_million_tokens_at_capacity` the price
-    of a token there; `metrics` and `result` belong to the offered rate.
+    of a token there, NaN until it is priced; `metrics` and `result` belong to the offered rate.
     """
 
     name: str
     title: str
     capacity_rps: float
     capacity_tokens_per_s: float
-    usd_per_million_tokens_at_capacity: float
     metrics: ServingMetrics
     result: SimulationResult
+    usd_per_million_tokens_at_capacity: float = math.nan
 
 
 def compare_policies(
     replica: Replica,
     requests: Requests,
     level: ServiceLevel,
-    *,
-    usd_per_hour: float,
     names: tuple[str, ...] = LAB_POLICIES,
-    timeline: bool = False,
 ) -> tuple[PolicyOutcome, ...]:
     """Serve identical requests under each policy.
 
@@ -58,12 +56,8 @@ def compare_policies(
         The workload at its offered rate.
     level : ServiceLevel
         Targets.
-    usd_per_hour : float
-        What the replica's GPUs cost. [USD/h]
     names : tuple of str
         Engine presets to compare.
-    timeline : bool
-        Keep samples of the step loop.
 
     Returns
     -------
@@ -78,16 +72,13 @@ def compare_policies(
             engine = dataclasses.replace(engine, max_loras=replica.engine.max_loras)
         alone = Replica(engine=engine, limits=replica.limits, step_time=replica.step_time)
         top = capacity_rps(alone, requests)
-        result = alone.run(requests, timeline=timeline)
+        result = alone.run(requests, timeline=True)
         tokens_per_s = top * mean_tokens
         return PolicyOutcome(
             name=name,
             title=POLICY_TITLES.get(name, name),
             capacity_rps=top,
             capacity_tokens_per_s=tokens_per_s,
-            usd_per_million_tokens_at_capacity=(
-                usd_per_hour / 3600 / tokens_per_s * 1e6 if tokens_per_s else float("inf")
-            ),
             metrics=measure(result, level),
             result=result,
         )
