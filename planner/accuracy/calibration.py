@@ -22,16 +22,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from planner.accuracy import steps
 from planner.accuracy.kernel_tables import read_kernel_tables
+from planner.arrays import Floats
 from planner.catalog import get_gpu
 from planner.errors import InvalidInput
 from planner.inputs import Gpu
 from planner.step_time import ALL_REDUCE_BYTES, Device, device_of, kernels, stored_profile
-
-Floats = NDArray[np.float64]
 
 HUBER = 0.1  # relative error beyond which a measurement counts less
 REST_OF_LAYER_US = 100.0  # what a layer takes beside its attention, for weighing attention measurements

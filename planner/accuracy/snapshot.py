@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from planner.accuracy.report import SERVING_QUANTITIES, guesses, measured_values, serving_class, serving_counts
+from planner.accuracy.scoring import SERVING_QUANTITIES, guesses, measured_values, serving_class, serving_counts
 from planner.accuracy.steps import step_class
 from planner.accuracy.validation import MEMORY_QUANTITIES, Validation, read_rows, validate
 

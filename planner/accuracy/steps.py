@@ -8,7 +8,7 @@ import pandas as pd
 
 from planner.accuracy.cells import needed_number, number_of, reason_of, text_of
 from planner.accuracy.names import find_engine_preset, find_gpu, find_model
-from planner.accuracy.report import is_moe_name
+from planner.accuracy.scoring import is_moe_name
 from planner.catalog import checkpoint, get_engine, get_gpu, get_model
 from planner.errors import InvalidInput
 from planner.inputs import EngineSettings, Gpu, Parallelism

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from planner.accuracy import memory, serving, steps
-from planner.accuracy.report import (
+from planner.accuracy.scoring import (
     SERVING_QUANTITIES,
     ErrorSummary,
     labels,

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from planner.arrays import Floats
 from planner.charts.style import COLOUR, Chart, figure, layout
 from planner.units import format_percent
 
 
 def predicted_against_measured(
     quantity: str,
-    measured: NDArray[np.float64],
-    predicted: NDArray[np.float64],
+    measured: Floats,
+    predicted: Floats,
     texts: list[str],
-    peer: NDArray[np.float64] | None = None,
+    peer: Floats | None = None,
     unit: str = "",
 ) -> Chart:
     """Log-log scatter with the line of perfect prediction; texts name each row."""

@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from planner.arrays import Floats
 from planner.charts.style import (
     COLOUR,
     DASH,
@@ -148,9 +148,7 @@ def latency_against_load(
     )
 
 
-def _percentile_lines(
-    curve: LoadCurve, quantity: str, rates: NDArray[np.float64]
-) -> tuple[list[dict[str, Any]], list[float]]:
+def _percentile_lines(curve: LoadCurve, quantity: str, rates: Floats) -> tuple[list[dict[str, Any]], list[float]]:
     traces, values = [], []
     for level in ("p50", "p95", "p99"):
         y = np.array([getattr(getattr(point.metrics, quantity), level) for point in curve.points])
@@ -187,7 +185,7 @@ def _above(text: str, x: float, right: float, y: float, colour: str) -> dict[str
     return label(text, x, y, colour, yref="paper", xanchor="right" if x > 0.6 * right else "left")
 
 
-def distribution(seconds: NDArray[np.float64], quantity: str, target_s: float | None) -> Chart:
+def distribution(seconds: Floats, quantity: str, target_s: float | None) -> Chart:
     """Cumulative distribution of one quantity over the requests at the peak."""
     finite = np.sort(seconds[np.isfinite(seconds)])
     keep = np.unique(np.linspace(0, max(len(finite) - 1, 0), 400).astype(int)) if len(finite) else np.array([], int)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import streamlit as st
-from numpy.typing import NDArray
 
 from planner.answer import Change, Plan, Search, plan, recommend, serving_replicas, what_would_change
+from planner.arrays import Floats
 from planner.scenario import Scenario
 from planner.service import PolicyOutcome, latencies
 from planner.simulation import FINISHED, SimulationResult
@@ -46,7 +46,7 @@ def current_plan() -> Plan:
     return plan_for(st.session_state["_scenario"])
 
 
-def latency_samples(result: SimulationResult) -> dict[str, NDArray[np.float64]]:
+def latency_samples(result: SimulationResult) -> dict[str, Floats]:
     """TTFT and TPOT of each finished request. [s]"""
     seen = latencies(result, result.status == FINISHED)
     return {"ttft_s": seen.ttft_s, "tpot_s": seen.tpot_s[np.isfinite(seen.tpot_s)]}

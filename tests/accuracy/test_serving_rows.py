@@ -8,7 +8,7 @@ import pytest
 
 from planner import plan
 from planner.accuracy.harness import acceptance_of, trtllm_bench_batch
-from planner.accuracy.report import serving_class, serving_counts, serving_report
+from planner.accuracy.scoring import serving_class, serving_counts, serving_report
 from planner.accuracy.serving import figures, predict, serve
 from planner.accuracy.serving_rows import RowSkipped, harness_settings, read_run
 from planner.inputs.traffic import ServiceLevel

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from planner.accuracy.cells import LIMITS, needed_number, number_of, reason_of, text_of
-from planner.accuracy.report import guesses, measured_values
+from planner.accuracy.scoring import guesses, measured_values
 from planner.accuracy.serving_rows import RowSkipped
 from planner.accuracy.steps import phase_of, work_of
 from planner.accuracy.validation import format_validation, kind_of, read_rows, validate
