@@ -7,14 +7,14 @@ row leaves open stays open, so that the engine's own defaults apply.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from planner.accuracy.memory_gpus import gpu_fields
 from planner.accuracy.memory_names import find_model_key, weight_dtype_of
 from planner.accuracy.row_reader import number_in, read_fields
-from planner.catalog import get_engine, get_model, version_at
+from planner.catalog import find_model_id, get_engine, get_model, version_at
 from planner.errors import InvalidInput
 from planner.memory import ollama_context_tokens
 from planner.scenario import Scenario
@@ -61,14 +61,15 @@ def read_case(row: Mapping[str, str]) -> MemoryCase:
     if "engine" not in fields:
         raise InvalidInput("engine", row.get("engine", ""), "an engine of the catalog")
     family = get_engine(fields["engine"]).family
-    fields["model"] = _model_of("model", row.get("model", ""))
+    fields["model"] = _known("model", row.get("model", ""), find_model_key)
     model = get_model(fields["model"])
     gpu = gpu_fields(row)
     fields |= gpu | _split(row, fields, family, is_moe=model.is_moe)
     fields["weight_dtype"] = weight_dtype_of(row, model)
     fields.setdefault("engine_version", _version_by_date(row, family))
     if "draft_model" in fields:
-        fields["draft_model"] = _model_of("draft_model", fields["draft_model"])
+        # by its id alone: EAGLE heads are named after the model that they draft for, which they are not
+        fields["draft_model"] = _known("draft_model", fields["draft_model"], find_model_id)
         fields.setdefault("num_speculative_tokens", 1)
     stated = fields.pop("max_model_len", None)
     made = Scenario(**NO_TRAFFIC | fields, max_model_len=stated or model.max_position_embeddings)
@@ -77,8 +78,8 @@ def read_case(row: Mapping[str, str]) -> MemoryCase:
     return MemoryCase(scenario=made, gpu_known=bool(gpu))
 
 
-def _model_of(field: str, name: str) -> str:
-    key = find_model_key(name)
+def _known(field: str, name: str, find: Callable[[str], str | None]) -> str:
+    key = find(name)
     if key is None:
         raise InvalidInput(field, name, "a model of the catalog")
     return key

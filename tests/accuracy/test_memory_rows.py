@@ -169,9 +169,13 @@ def test_lora_offload_and_draft_flags_are_read() -> None:
     assert read.draft_shape.name == "Qwen/Qwen3-0.6B"
 
 
-def test_a_draft_of_unknown_shape_is_said() -> None:
-    with pytest.raises(InvalidInput, match="draft_model = 'DFlash'"):
-        case(notes="DFlash speculative draft", model="Qwen/Qwen3.6-27B")
+# An EAGLE head is one layer, however much its name says of the model that it drafts for.
+@pytest.mark.parametrize(
+    "words", ["DFlash speculative draft", "--speculative-draft-model-path lmsys/sglang-EAGLE3-LLaMA3.1-Instruct-8B"]
+)
+def test_a_draft_of_unknown_shape_is_said(words: str) -> None:
+    with pytest.raises(InvalidInput, match="draft_model"):
+        case(notes=words)
 
 
 def test_flags_stand_in_for_empty_columns() -> None:

@@ -54,6 +54,8 @@ def test_values_take_the_type_of_their_field() -> None:
         ({"engine": "llama.cpp", "max_model_len": "32768 total (4 slots x 8192)"},
          {"engine": "llama.cpp", "max_model_len": 8192, "max_num_seqs": 4}),
         ({"block_size": "1568 (attention block after mamba alignment, padding 0.13%)"}, {}),
+        ({"engine": "vllm", "block_size": "784"}, {"engine": "vllm"}),
+        ({"engine": "LMDeploy", "block_size": "64"}, {"engine": "paged", "block_size": 64}),
         ({"notes": "MTP off"}, {}),
         ({"notes": "speculative-num-draft-tokens 4"}, {"num_speculative_tokens": 3}),
         ({"kv_cache_dtype": "auto", "other_flags": "--kv-cache-dtype fp8"}, {}),
