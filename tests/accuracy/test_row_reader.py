@@ -4,8 +4,13 @@ import csv
 
 import pytest
 
+from planner.accuracy.memory_gpus import DEVICES
+from planner.accuracy.memory_names import MODELS, SCHEMES
 from planner.accuracy.row_reader import number_in, read_fields, typed
+from planner.catalog import gpu_names, model_names
+from planner.catalog.models import find_model_id
 from planner.errors import InvalidInput
+from planner.model import weight_dtype_names
 from planner.scenario import Scenario, fields_by_name
 from planner.tables import PLANNER, read_table
 
@@ -65,16 +70,30 @@ def test_rows_are_read(row: dict[str, str], fields: dict[str, object]) -> None:
     assert read_fields(row, TABLE) == fields
 
 
-def test_lines_name_fields_of_the_scenario_and_their_source() -> None:
-    for line in read_table(TABLE):
+@pytest.mark.parametrize("table", [TABLE, DEVICES, MODELS, SCHEMES])
+def test_lines_name_fields_of_the_scenario_and_their_source(table: str) -> None:
+    for line in read_table(table):
         assert line["field"] in fields_by_name()
         assert line["source"]
         choices = fields_by_name()[line["field"]].metadata["choices"]
         assert not choices or "\\" in line["value"] or line["value"] in ("", *choices)
 
 
-def test_no_line_of_the_table_is_broken() -> None:
-    with (PLANNER / TABLE).open(encoding="utf-8", newline="") as file:
+def test_values_are_names_of_the_catalog() -> None:
+    for line in read_table(MODELS):
+        if "\\" in line["value"]:
+            before, _, after = line["value"].partition("\\1")
+            assert any(name.startswith(before) and name.endswith(after) for name in model_names())
+        else:
+            assert find_model_id(line["value"]) == line["value"]
+    assert {line["value"] for line in read_table(DEVICES) if line["field"] == "gpu"} <= set(gpu_names())
+    # "quantized" is no scheme: a row that says no more is not predicted
+    assert {line["value"] for line in read_table(SCHEMES)} - {"quantized"} <= set(weight_dtype_names())
+
+
+@pytest.mark.parametrize("table", [TABLE, DEVICES, MODELS, SCHEMES])
+def test_no_line_of_the_table_is_broken(table: str) -> None:
+    with (PLANNER / table).open(encoding="utf-8", newline="") as file:
         lines = list(csv.reader(line for line in file if not line.startswith("#")))
     assert {len(line) for line in lines} == {6}
 
