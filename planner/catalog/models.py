@@ -38,6 +38,12 @@ def _hub() -> dict[str, Mapping[str, str]]:
 
 
 @lru_cache(maxsize=1)
+def _checkpoints() -> dict[str, Mapping[str, str]]:
+    """Checkpoints of catalog models by id, where their publisher keeps other tensors wide than most."""
+    return {row["id"]: row for row in read_table("catalog/checkpoints.csv")}
+
+
+@lru_cache(maxsize=1)
 def _entries() -> dict[str, dict[str, Any]]:
     with _FILE.open(encoding="utf-8") as stream:
         return {entry["id"]: entry for entry in json.load(stream)["models"]}
@@ -50,9 +56,9 @@ def model_names() -> tuple[str, ...]:
 
 def checkpoint(model: ModelShape, weight_dtype: str) -> ModelShape:
     """The model as its published checkpoint of a scheme holds it: some leave groups in 16 bits."""
-    for row in read_table("catalog/checkpoint_groups.csv"):
-        if (row["model"], row["scheme"]) == (model.name, weight_dtype):
-            return replace(model, quantization=weight_dtype, unquantized_groups=tuple(row["groups"].split("|")))
+    for row in _checkpoints().values():
+        if row["usual"] and (row["model"], row["quantization"]) == (model.name, weight_dtype):
+            return replace(model, quantization=weight_dtype, unquantized_groups=(), group_bits=_group_bits(row))
     return model
 
 
@@ -76,6 +82,8 @@ def find_model_id(name: str) -> str | None:
     if not wanted:
         return None
     fits = [key for key in entries if key.lower() == wanted or key.lower().split("/")[-1] == wanted]
+    # A checkpoint goes by its whole id alone: it is the publisher that makes it differ.
+    fits = fits or [key for key in _checkpoints() if key.lower() == wanted]
     fits = fits or [key for key in _hub() if key.lower() == wanted]
     fits = fits or [key for key in _hub() if key.lower().split("/")[-1] == wanted]
     if not fits:
@@ -105,6 +113,8 @@ def get_model(name: str) -> ModelShape:
     key = find_model_id(name) if isinstance(name, str) else None
     if key is None:
         raise InvalidInput("model", name, _suggestion(str(name)))
+    if key in _checkpoints():
+        return _checkpoint_shape(key)
     if key not in _entries():
         row = _hub()[key]
         shape = model_from_config(_hub_config(row), key)
@@ -119,6 +129,23 @@ def get_model(name: str) -> ModelShape:
         source=entry.get("config_source", ""),
     )
     return _with_measured_tower(shape)
+
+
+def _checkpoint_shape(key: str) -> ModelShape:
+    row = _checkpoints()[key]
+    return replace(
+        get_model(row["model"]),
+        name=key,
+        quantization=row["quantization"],
+        unquantized_groups=(),
+        group_bits=_group_bits(row),
+        source=row["source"],
+    )
+
+
+def _group_bits(row: Mapping[str, str]) -> tuple[tuple[str, float], ...]:
+    pairs = (pair.split(":") for pair in row["group_bits"].split("|"))
+    return tuple((group, float(bits)) for group, bits in pairs)
 
 
 def _with_measured_tower(shape: ModelShape) -> ModelShape:

@@ -27,7 +27,7 @@ OOM = "oom_at_startup"
 OOM_CAPTURE = "oom_at_graph_capture"
 PARTLY_ON_CPU = "started_partly_on_cpu"
 RAISES_AT_CAPTURE = ("vllm", "sglang")  # the others log it, or profile again, and serve without the graphs
-STATE_CHECK_SINCE = (0, 19)  # vLLM refuses when max_num_seqs exceeds the state blocks
+STATE_CHECK_SINCE = (0, 20)  # vLLM raises when max_num_seqs exceeds the state blocks (#38270); 0.19 captured fewer
 FRAMEWORK_FREE_BYTES = 0.35 * GIB  # driver and context: never available to the engine
 
 
@@ -162,7 +162,7 @@ def _outcome(demand: Demand, resolved: Resolved, rank: Rank, blocks: int, held: 
     if rank.states is not None and not rank.states.max_sequences:
         return REFUSED_STATE_CACHE, "Hybrid (mamba/linear-attention) state cache is too small to serve any requests."
     states = rank.layout.has_states and family == "vllm" and resolved.edition.since(STATE_CHECK_SINCE)
-    if states and resolved.max_num_seqs > blocks:
+    if states and demand.engine.cuda_graphs and resolved.max_num_seqs > blocks:
         return REFUSED_STATES, (
             f"max_num_seqs ({resolved.max_num_seqs}) exceeds available Mamba cache blocks ({blocks})."
         )

@@ -89,7 +89,8 @@ class DerivedInputs(Inputs):
             listed = get_gpu(self.gpu)
             if self.gpu_total_gib is None:
                 return listed
-            return dataclasses.replace(listed, memory_gib=self.gpu_total_gib)
+            size_gb = listed.memory_gb * self.gpu_total_gib / listed.memory_gib
+            return dataclasses.replace(listed, memory_gib=self.gpu_total_gib, memory_gb=size_gb)
         return Gpu(
             name=CUSTOM,
             memory_gb=self.gpu_memory_gib * 2**30 / 1e9,

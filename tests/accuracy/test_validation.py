@@ -78,7 +78,7 @@ def test_a_cell_that_no_run_can_have_skips_its_row_with_the_reason(tmp_path, row
 def test_a_missing_column_is_one_of_blanks(tmp_path, row):
     for column in row:
         done = validate(written(tmp_path, [{name: cell for name, cell in row.items() if name != column}]))
-        needed = {"model", "gpu", "batch", "ctx", "isl", "osl"} if row is not MEMORY else {"model"}
+        needed = {"model", "gpu", "batch", "ctx", "isl", "osl"} if row is not MEMORY else {"model", "engine"}
         needed -= {"isl"} if row is STEP else set()
         assert (len(done.skipped) == 1) == (column in needed), (column, done.skipped)
         assert format_validation(done)

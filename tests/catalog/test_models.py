@@ -12,6 +12,7 @@ from planner.inputs.hardware import Parallelism
 from planner.memory.sizing import plan_memory
 from planner.model.shape import MixerKind
 from planner.scenario.scenario import Scenario
+from planner.tables import read_table
 
 # What hub totals hold beside main, tower and draft layers, by their note in the catalog's sources:
 # a tied head stored twice, causal-mask and rotary buffers, fp8 scales, a correction bias left out.
@@ -142,3 +143,15 @@ def test_contexts_that_need_rope_scaling() -> None:
     with pytest.raises(InvalidInput) as caught:
         Scenario(model="Qwen/Qwen2.5-72B-Instruct", max_model_len=200_000)
     assert "at most 131,072" in str(caught.value)
+
+
+# vllm-project/recipes pull 810, vllm-project/vllm pull 57497: the publisher decides, so only a whole id names one.
+def test_checkpoints_by_publisher_are_found_by_their_whole_id() -> None:
+    wide = get_model("inferact/qwen3.8-27b-nvfp4")
+    assert (wide.quantization, dict(wide.group_bits)) == ("nvfp4", {"attention": 16.0, "lm_head": 16.0})
+    assert wide.num_parameters == get_model("Qwen/Qwen3.8-27B").num_parameters
+    assert find_model_id("Qwen3.8-27B-NVFP4") is None
+    assert find_model_id("someone/Qwen3.8-27B-NVFP4") is None
+    for row in read_table("catalog/checkpoints.csv"):
+        assert row["source"]
+        assert get_model(row["id"]).name == row["id"]

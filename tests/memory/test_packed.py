@@ -182,7 +182,7 @@ def test_the_scenario_says_where_tables_stand(choice: str, expected: bool | None
 def test_rows_that_say_where_the_table_stands(flags: str, expected: bool | None) -> None:
     row = {"model": "RadixArk/Qwen3.8-Flash-Next-NVFP4", "gpu": "GB10", "gpu_mem_gib": "121.69", "engine": "vllm",
            "other_flags": flags, "max_model_len": "4096"}  # fmt: skip
-    assert read_case(row).engine.ngram_on_gpu is expected
+    assert read_case(row).scenario.engine_settings.ngram_on_gpu is expected
 
 
 def test_editions_before_the_pool_of_groups_do_not_pack() -> None:

@@ -12,6 +12,7 @@ from planner.memory.defaults import resolve
 from planner.memory.edition import Edition
 from planner.memory.kv_layout import build_layout
 from planner.memory.sizing import plan_memory
+from planner.model.config.build import model_from_config
 from planner.model.shape import TensorGroup
 from planner.units import GIB
 
@@ -68,10 +69,13 @@ def test_sglang_leaves_room_for_a_tower() -> None:
 
 # vLLM 0.20, Qwen3.6-27B TP 2 with a DFlash draft: 67,728 tokens = 83 × 816 in 9.74 GiB, 5 layers per block.
 def test_draft_with_other_heads_is_a_group_of_its_own() -> None:
-    from planner.accuracy.memory_names import block_diffusion_draft
-
     model = get_model("Qwen/Qwen3.6-27B")
-    layers = model.layer_counts() + block_diffusion_draft(model).layer_counts()
+    draft = model_from_config({
+        "model_type": "qwen3", "num_hidden_layers": 5, "hidden_size": model.hidden_size, "intermediate_size": 17_408,
+        "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 64,
+        "tie_word_embeddings": True, "max_position_embeddings": model.max_position_embeddings,
+    })  # fmt: skip
+    layers = model.layer_counts() + draft.layer_counts()
     layout = build_layout(
         layers, tensor_parallel_size=2, context_parallel=1, kv_cache_dtype="auto", fp32=False,
         edition=Edition("vllm", (0, 20)), block_size=16, num_speculative_tokens=5,

@@ -5,9 +5,8 @@ import math
 
 import pytest
 
-from planner.accuracy.memory_names import as_published
 from planner.catalog.gpus import get_gpu
-from planner.catalog.models import get_model
+from planner.catalog.models import find_model_id, get_model
 from planner.errors import InvalidInput
 from planner.inputs.engine import EngineSettings
 from planner.inputs.hardware import Gpu, Parallelism
@@ -159,7 +158,7 @@ def test_checkpoint_sizes_of_one_model(dtype: str, gib: float, draft_bytes: int)
      ("Inferact/Qwen3.8-27B-NVFP4", 1, 24.04)],
 )  # fmt: skip
 def test_checkpoint_sizes_by_publisher(publisher: str, drafts: int, gib: float) -> None:
-    model = as_published(get_model("Qwen/Qwen3.8-27B"), {"model": publisher})
+    model = get_model(publisher if find_model_id(publisher) else "Qwen/Qwen3.8-27B")
     size = sum(weight_bytes_by_group(model, "nvfp4").values()) + drafts * 2 * model.mtp_parameters
     assert size / GIB == pytest.approx(gib, rel=0.02)
 

@@ -152,3 +152,11 @@ def test_a_rate_that_nobody_serves_names_the_input_that_makes_it(field, changes)
     with pytest.raises(InvalidInput, match="1,000,000 req/s") as caught:
         _ = Scenario(**changes).traffic
     assert caught.value.field == field
+
+
+# SGLang chooses chunk and graphs by the memory that it sees: a MIG slice of 40 GB is not of the class of its board.
+def test_a_part_of_a_gpu_counts_by_its_own_memory() -> None:
+    part = Scenario(gpu="H100 SXM", gpu_total_gib=40.0).gpu_spec
+    assert part.memory_gib == 40
+    assert part.memory_gb == pytest.approx(40, rel=0.01)
+    assert part.name == "H100 SXM"

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from planner.accuracy.memory_names import as_published
-from planner.catalog.models import get_model
+from planner.catalog.models import find_model_id, get_model
 from planner.dashboard.derivations import group_parameters
 from planner.errors import InvalidInput
 from planner.inputs.hardware import Parallelism
@@ -146,7 +145,7 @@ def test_impossible_figures_are_refused(field: str, value: object) -> None:
     ],
 )
 def test_published_file_sizes(repository: str, scheme: str, published: float) -> None:
-    model = as_published(get_model(NAME), {"model": repository})
+    model = get_model(repository if find_model_id(repository) else NAME)
     dtype = "auto" if model.quantization == scheme else scheme
     sizes = weight_bytes_by_group(model, dtype)
     total = sum(sizes.values()) + draft_bytes(model, dtype, Parallelism())
@@ -157,7 +156,7 @@ def test_published_file_sizes(repository: str, scheme: str, published: float) ->
 
 
 def test_table_that_a_publisher_keeps_wide() -> None:
-    model = as_published(get_model(NAME), {"model": "Inferact/Qwen3.8-Flash-Next-NVFP4"})
+    model = get_model("Inferact/Qwen3.8-Flash-Next-NVFP4")
     assert weight_bytes_by_group(model)[TensorGroup.NGRAM] == 2 * ROWS * 160
 
 
