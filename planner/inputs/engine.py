@@ -83,6 +83,8 @@ class EngineSettings:
     moe_runner_backend: str = "auto"  # SGLang: which kernels run the experts (flashinfer_trtllm on Blackwell)
     patience_s: float | None = None  # a client leaves when its first token takes longer; None: never
     timeout_s: float | None = None  # a client leaves when its whole answer takes longer; None: never
+    stream_interval_tokens: int = 1  # tokens per message to the client after the first (TensorRT-LLM: stream_interval)
+    receive_interval_steps: int = 1  # decode steps between looks at the inbox (SGLang: --scheduler-recv-interval)
     max_loras: int = 0  # distinct adapters in one step; 0: LoRA is off, requests for an adapter are rejected
     max_lora_rank: int = 16
     max_state_slots: int | None = None  # SGLang: states of hybrids (max_mamba_cache_size); None: by memory
@@ -119,6 +121,8 @@ class EngineSettings:
             require_number("patience_s", self.patience_s, above=0)
         if self.timeout_s is not None:
             require_number("timeout_s", self.timeout_s, above=0)
+        require_int("stream_interval_tokens", self.stream_interval_tokens, at_most=1_000_000)
+        require_int("receive_interval_steps", self.receive_interval_steps, at_most=1_000_000)
         require_int("max_loras", self.max_loras, at_least=0, at_most=4096)
         require_int("max_lora_rank", self.max_lora_rank, at_most=4096)
         for name in ("kv_unified", "offline", "async_scheduling"):
