@@ -27,7 +27,7 @@ from planner.accuracy.serving_rows import RowSkipped, ServingCase, read_case
 from planner.errors import PlannerError
 from planner.inputs import Batching
 from planner.simulation import SimulationResult, simulate
-from planner.step_time import StepWork, overhead
+from planner.step_time import overhead
 from planner.workload import Requests
 
 COLUMNS = (
@@ -108,22 +108,27 @@ def predict_case(case: ServingCase, deployments: dict[Hashable, Deployment | str
     if case.any_width:
         return _predict_best_width(case, {} if deployments is None else deployments)
     found = deployment_of(case, {} if deployments is None else deployments)
-    api_s, api_token_s = _api_s(case)
-    requests = draw_case(case, api_s)
+    requests = draw_case(case)
     engine, table = found.engine, found.table
     if case.with_api:
         streaming_s = overhead(case.engine, ".".join(map(str, case.version)), "stream_us_per_sequence") * 1e-6
-        table = dataclasses.replace(table, host_per_sequence_s=table.host_per_sequence_s + streaming_s)
+        table = dataclasses.replace(
+            table,
+            host_per_sequence_s=table.host_per_sequence_s + streaming_s,
+            # the beams of a request are read once, and their tokens sent together
+            server_per_request_s=table.server_per_request_s / case.beams,
+            server_per_token_s=table.server_per_token_s / case.beams,
+        )
     else:
-        table = dataclasses.replace(table, request_overhead_s=0.0)
+        table = dataclasses.replace(table, request_overhead_s=0.0, server_per_request_s=0.0, server_per_token_s=0.0)
+    engine = dataclasses.replace(
+        engine,
+        stream_interval_tokens=case.stream_interval_tokens,
+        receive_interval_steps=case.receive_interval_steps,
+    )
     if case.arrival == "static":
         engine = dataclasses.replace(engine, batching=Batching.STATIC, max_num_seqs=case.concurrency)
-    wait_s = _receive_wait_s(case, found)
-    if wait_s:
-        requests = dataclasses.replace(requests, think_time_s=wait_s)
-    result = simulate(requests, engine, found.limits, table)
-    per_request_s = api_s + api_token_s * case.output_tokens / case.stream_interval_tokens
-    return measure_case(case, result, wait_s, per_request_s)
+    return measure_case(case, simulate(requests, engine, found.limits, table))
 
 
 def _predict_best_width(case: ServingCase, deployments: dict[Hashable, Deployment | str]) -> dict[str, float]:
@@ -145,18 +150,7 @@ def _predict_best_width(case: ServingCase, deployments: dict[Hashable, Deploymen
     return best
 
 
-def _api_s(case: ServingCase) -> tuple[float, float]:
-    """Serial work of the API server per request and per streamed answer, in seconds."""
-    if not case.with_api:
-        return 0.0, 0.0
-    version = ".".join(map(str, case.version))
-    return (
-        overhead(case.engine, version, "api_ms_per_request") * 1e-3,
-        overhead(case.engine, version, "api_us_per_token") * 1e-6,
-    )
-
-
-def draw_case(case: ServingCase, api_s: float = 0.0) -> Requests:
+def draw_case(case: ServingCase) -> Requests:
     """Draw the requests that one replica (or one attention rank's share) of a case serves."""
     shares = case.replicas
     count = max(1, round(case.num_requests / shares))
@@ -181,9 +175,6 @@ def draw_case(case: ServingCase, api_s: float = 0.0) -> Requests:
     if case.arrival == "poisson":
         gaps = rng.exponential(shares / case.rate_rps, count // case.beams)
         arrival = np.repeat(np.cumsum(gaps) - gaps[0], case.beams)
-    elif case.arrival == "burst":
-        # one API server reads the burst request by request
-        arrival = np.asarray(api_s * shares * (np.arange(count) // case.beams), dtype=np.float64)
     return Requests(
         arrival_s=arrival,
         prompt_tokens=prompt,
@@ -210,19 +201,7 @@ def _draw(rng: np.random.Generator, mean: float, low: float, high: float, count:
     return np.maximum(1, np.rint(drawn * (wanted / drawn.mean()))).astype(np.int64)
 
 
-def _receive_wait_s(case: ServingCase, found: Deployment) -> float:
-    """Mean wait before a scheduler that polls its inbox only every so many steps sees a request, in seconds."""
-    if case.receive_interval_steps <= 1 or case.arrival != "closed":
-        return 0.0
-    users = max(1, case.concurrency // case.replicas)
-    context = int(users * (case.prompt_tokens + case.output_tokens / 2))
-    step = found.table.step_s(StepWork(num_decodes=users, kv_tokens=context, window_kv_tokens=0, num_logit_rows=users))
-    return case.receive_interval_steps / 2 * step
-
-
-def measure_case(
-    case: ServingCase, result: SimulationResult, wait_s: float = 0.0, api_s: float = 0.0
-) -> dict[str, float]:
+def measure_case(case: ServingCase, result: SimulationResult) -> dict[str, float]:
     """Measure a simulated run as the benchmark clients do: over all requests, first wave included.
 
     Parameters
@@ -231,11 +210,6 @@ def measure_case(
         What ran.
     result : SimulationResult
         One replica's run.
-    wait_s : float
-        Mean wait until the scheduler sees a request. [s]
-    api_s : float
-        Serial work of the API server per request, its streamed answers included. [s] Engine and API
-        server are two stations in a loop: near the slower one's limit its queue stretches the answers.
 
     Returns
     -------
@@ -246,21 +220,11 @@ def measure_case(
     if not done.any():
         raise RowSkipped("no request finished in the simulation")
     arrival, first, finish = result.arrival_s[done], result.first_token_s[done], result.finish_s[done]
-    if case.arrival == "burst":
-        arrival = np.zeros_like(arrival)  # the clients sent everything at once
     output = result.output_tokens[done]
-    whole_s = float(finish.max() - arrival.min())
-    busy = api_s * len(output) / case.beams / whole_s if api_s and whole_s > 0 else 0.0
-    stretch = (1 + busy**4) ** 0.25
-    finish = first + (finish - first) * stretch
-    if case.stream_interval_tokens > 1:
-        # the first answer carries several tokens: later by their time, which the client's TPOT then misses
-        held = np.minimum(case.stream_interval_tokens, output) - 1
-        first = first + held * (finish - first) / np.maximum(1, output - 1)
-    ttft = first - arrival + wait_s
+    ttft = first - arrival
     several = output > 1
     tpot = (finish - first)[several] / (output[several] - 1)
-    span = float(result.finish_s[done].max() - arrival.min()) * stretch
+    span = float(finish.max() - arrival.min())
     scale = case.replicas / span / case.beams if span > 0 else math.nan
     tokens = float(output.sum())
     if case.decode_only and several.any():
@@ -276,5 +240,5 @@ def measure_case(
         "pred_ttft_ms_p50": 1e3 * float(np.median(ttft)),
         "pred_tpot_ms_mean": 1e3 * float(tpot.mean()) if len(tpot) else math.nan,
         "pred_tpot_ms_p50": 1e3 * float(np.median(tpot)) if len(tpot) else math.nan,
-        "pred_e2e_s_mean": float((finish - arrival).mean()) + wait_s,
+        "pred_e2e_s_mean": float((finish - arrival).mean()),
     }

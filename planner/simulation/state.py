@@ -45,12 +45,12 @@ def _dtype(ints: str = "", floats: str = "") -> np.dtype[Any]:
 
 
 # One per request: what was asked, the tokens whose KV comes with it (`given`), what became of it, its
-# place in the queue (`after`), since when it waits for the scheduler (`waits_since`: read by the API server, or
-# preempted), the tokens it had made when it was last preempted (`made`), the time of its last token before, the
-# run of free blocks that it left then (`own`), its slot + 1 while it runs (`place`). `ready` has nothing to do with the request: the first entries are the
-# ring of idle closed-loop users.
+# place in the queue (`after`), since when it waits for the scheduler (`waits_since`: read by the API server,
+# or preempted), the tokens it had made when it was last preempted (`made`), the time of its last token
+# before, the run of free blocks that it left then (`own`), its slot + 1 while it runs (`place`). `ready` has
+# nothing to do with the request: the first entries are the ring of idle closed-loop users.
 JOB = _dtype(
-    floats="arrival first_token finish admitted max_gap waits_since last_token ready",
+    floats="arrival waits_since first_token finish admitted max_gap last_token ready",
     ints="prompt output limit group prefix given priority adapter status preemptions after made own place",
 )
 # One per slot. `offset` = length less token clock and `key` = token clock at the last token, while it

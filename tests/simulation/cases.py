@@ -83,7 +83,12 @@ def random_case(seed: int, *, pressure: bool = False) -> tuple[Requests, EngineS
         size=size,
         fixed=draw.choice([0, 0, 2]),
     )
-    return requests, _with_intervals(draw, _random_engine(draw, name)), capacity, _served(draw, _random_table(draw, seed))
+    return (
+        requests,
+        _with_intervals(draw, _random_engine(draw, name)),
+        capacity,
+        _served(draw, _random_table(draw, seed)),
+    )
 
 
 def _with_intervals(draw: random.Random, engine: EngineSettings) -> EngineSettings:

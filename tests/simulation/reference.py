@@ -158,6 +158,14 @@ class Reference:
                 if self.clock - s.arrival > limit and not (silent and s.token_times):
                     self.abandon(s, limit)
 
+    def leave_unseen(self, completed: list[Sequence]) -> None:
+        """Who leaves before the server comes to send its first token."""
+        patience = INF if self.e.patience_s is None else self.e.patience_s
+        for s in completed:
+            here = s in self.running and s.status == "unfinished"
+            if here and not s.made and self.server_free - s.arrival > patience:
+                self.abandon(s, patience)
+
     def abandon(self, s: Sequence, limit: float) -> None:
         s.status = "abandoned"
         if s in self.waiting:
@@ -478,7 +486,7 @@ class Reference:
         self.pass_time(work)
         completed = [s for s, _ in chunks if s.computed == s.known]
         self.send(sum(min(gain, s.output - s.made) for s in decodes) + len(completed))
-        self.emit(decodes, gain)
+        self.emit(decodes, gain, completed)
         for s, _ in chunks:
             if s.computed == s.known and s in self.running:
                 self.complete(s)
@@ -509,7 +517,7 @@ class Reference:
         held = sum(len(s.table) - s.shared + len(s.fixed) for s in (self.batch or self.running))
         assert self.free + held + self.pool.text_in_use == self.limits.num_kv_blocks
 
-    def emit(self, decodes: list[Sequence], gain: int) -> None:
+    def emit(self, decodes: list[Sequence], gain: int, completed: list[Sequence]) -> None:
         """Every decoding sequence gets `gain` tokens, or as many as it lacks."""
         for s in decodes:
             gap = self.server_free - s.token_times[-1]
@@ -517,6 +525,7 @@ class Reference:
             self.gaps.append((self.part, gap))
             s.fresh = False
         self.leave()
+        self.leave_unseen(completed)
         if not decodes:
             return
         for s in [s for s in decodes if s in self.running]:
@@ -545,12 +554,6 @@ class Reference:
 
     def complete(self, s: Sequence) -> None:
         """The last prompt token was computed: a token comes out."""
-        patience = self.e.patience_s
-        if patience is not None and not s.token_times and s.status == "unfinished":
-            if self.server_free - s.arrival > patience:
-                self.abandon(s, patience)
-                if not self.static:
-                    return
         if s.token_times:
             gap = self.server_free - s.token_times[-1]
             s.max_gap = max(s.max_gap, gap)
@@ -605,6 +608,7 @@ class Reference:
         self.pass_time(StepWork(chunks=chunks, num_logit_rows=len(members)))
         self.send(len(members))
         self.leave()
+        self.leave_unseen(members)
         for s in members:
             self.complete(s)
         self.since_prefill = 0
@@ -626,7 +630,7 @@ class Reference:
             )
         )
         self.send(sum(min(gain, s.output - s.made) for s in decodes))
-        self.emit(decodes, gain)
+        self.emit(decodes, gain, [])
 
     # -- the loop
 

@@ -18,7 +18,7 @@ from planner.simulation.kernel.queue import (
 from planner.simulation.kernel.sequences import take_out
 from planner.simulation.kernel.server import ask_again, read_requests
 from planner.simulation.records import ABANDONED, REJECTED, UNFINISHED
-from planner.simulation.state import NUM_BINS, NUM_PARTS, NUM_REASONS
+from planner.simulation.state import NUM_BINS, NUM_PARTS, NUM_REASONS, PARTIAL
 
 
 @compiled
@@ -69,6 +69,22 @@ def let_go(jobs, slots, groups, runs, calendar, rules, times, st, feed):
 
 
 @compiled
+def let_go_unseen(jobs, slots, groups, runs, calendar, rules, times, st):
+    """Let go who leaves between the computation of its first token and its turn at the API server."""
+    for k in range(st.chunks):
+        slot = slots[k].chunk_slot
+        job = slots[slot].job
+        if slots[slot].kind != PARTIAL or slots[slot].computed < slots[slot].known or jobs[job].status != UNFINISHED:
+            continue
+        if not jobs[job].made and st.server_free - jobs[job].arrival > rules.patience_s:
+            jobs[job].status = ABANDONED
+            if not rules.static:
+                take_out(jobs, slots, groups, runs, calendar, rules, times, st, slot, False)
+            st.done += 1
+            ask_again(jobs, rules, st)
+
+
+@compiled
 def leave_queue(jobs, groups, runs, slots, st, job):
     """Take a request out of the queue, wherever it stands there."""
     before, at = -1, st.queue_head
@@ -87,11 +103,12 @@ def take_arrivals(jobs, slots, groups, runs, calendar, rules, times, st, feed):
     The scheduler looks at its inbox only every so many decode steps, at once after prompts and with nothing to run.
     """
     now = st.clock
-    looks = st.running == 0 or st.steps_since_prefill % rules.receive_interval == 0
+    looks = rules.receive_interval == 1 or st.running == 0 or st.steps_since_prefill % rules.receive_interval == 0
     while True:
         if rules.impatient:
             let_go(jobs, slots, groups, runs, calendar, rules, times, st, feed)
-        read_requests(jobs, rules, st, feed, now, True)
+        if st.next == st.read or rules.users:
+            read_requests(jobs, rules, st, feed, now, True)
         if not looks or st.next == st.read or jobs[feed[st.next]].waits_since > now:
             break
         job = feed[st.next]

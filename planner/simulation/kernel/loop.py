@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from planner.simulation.kernel.arrivals import let_go, take_arrivals
+from planner.simulation.kernel.arrivals import let_go, let_go_unseen, take_arrivals
 from planner.simulation.kernel.compiling import MAX_STEPS, STOPPED_BY_FAULT, STOPPED_BY_LOAD, compiled_entry
 from planner.simulation.kernel.schedule import schedule_step
 from planner.simulation.kernel.sequences import finish_due
@@ -76,6 +76,7 @@ def advance(jobs, slots, groups, runs, calendar, tallies, tables, rule_records, 
             decode_step_done(jobs, slots, calendar, tallies, rules, st)
         if rules.impatient:
             let_go(jobs, slots, groups, runs, calendar, rules, times, st, feed)
+            let_go_unseen(jobs, slots, groups, runs, calendar, rules, times, st)
         if st.made:
             finish_due(jobs, slots, groups, runs, calendar, rules, times, st, st.made)
         if st.chunks:

@@ -50,6 +50,18 @@ def read_requests(jobs, rules, st, feed, now, until_now):
 
 
 @compiled
+def tokens_beyond_the_end(slots, calendar, st, gain):
+    """Of `gain` tokens that every sequence made: those behind the last that was asked for."""
+    count, mask = 0, len(calendar) // 2 - 1
+    for key in range(st.token_clock - gain + 1, st.token_clock):
+        slot = calendar[key & mask].due
+        while slot != NO_SLOT:
+            count += st.token_clock - key
+            slot = slots[slot].due_after
+    return count
+
+
+@compiled
 def send_tokens(slots, calendar, rules, st, gain, prompts):
     """Send the tokens of a step that ends now: `gain` of each decoding sequence, one of each completed prompt.
 
@@ -57,12 +69,8 @@ def send_tokens(slots, calendar, rules, st, gain, prompts):
     the first token of a new sequence is indeed the last.
     """
     count = gain * st.decoding + prompts
-    mask = len(calendar) // 2 - 1
-    for key in range(st.token_clock - gain + 1, st.token_clock):  # who ends before the last of `gain` tokens
-        slot = calendar[key & mask].due
-        while slot != NO_SLOT:
-            count -= st.token_clock - key
-            slot = slots[slot].due_after
+    if gain > 1:
+        count -= tokens_beyond_the_end(slots, calendar, st, gain)
     st.server_free = max(st.server_free, st.clock) + count * rules.server_token_s
 
 

@@ -11,8 +11,8 @@ from planner.simulation.kernel.blocks import blocks_to_grow, publish, reserved_b
 from planner.simulation.kernel.compiling import MAX_STEPS, compiled
 from planner.simulation.kernel.queue import take_from_queue
 from planner.simulation.kernel.schedule import add_chunk, prompts_may_start, take_slot
-from planner.simulation.kernel.sequences import finish_sequence, start_decoding, take_out
-from planner.simulation.kernel.server import ask_again, next_arrival_s, next_sending_s, send_tokens
+from planner.simulation.kernel.sequences import finish_sequence, start_decoding
+from planner.simulation.kernel.server import next_arrival_s, next_sending_s, send_tokens
 from planner.simulation.kernel.timing import (
     advance_tokens,
     chunk_attention_s,
@@ -22,7 +22,6 @@ from planner.simulation.kernel.timing import (
     pass_time,
     time_step,
 )
-from planner.simulation.records import ABANDONED, UNFINISHED
 from planner.simulation.state import BY_KV, BY_NOTHING, BY_SLOTS, NO_SLOT, PARTIAL, RATIO_DECAY_STEPS
 
 
@@ -31,15 +30,8 @@ def complete_prompt(jobs, slots, groups, runs, calendar, tallies, rules, times, 
     """The last chunk of a prompt ran: its sequence emits a token."""
     job = slots[slot].job
     known = slots[slot].known
-    made = jobs[job].made + 1
-    if made == 1 and jobs[job].status == UNFINISHED and st.server_free - jobs[job].arrival > rules.patience_s:
-        jobs[job].status = ABANDONED  # the server sends the token to nobody
-        st.done += 1
-        ask_again(jobs, rules, st)
-        if not rules.static:
-            take_out(jobs, slots, groups, runs, calendar, rules, times, st, slot, False)
-            return
     st.partial_tokens -= known
+    made = jobs[job].made + 1
     if made == 1:
         jobs[job].first_token = st.server_free
     else:
