@@ -86,6 +86,8 @@ class EngineSettings:
     moe_runner_backend: str = "auto"  # SGLang: which kernels run the experts (flashinfer_trtllm on Blackwell)
     patience_s: float | None = None  # a client leaves when its first token takes longer; None: never
     timeout_s: float | None = None  # a client leaves when its whole answer takes longer; None: never
+    stream_interval_tokens: int = 1  # tokens per message to the client after the first (TensorRT-LLM: stream_interval)
+    receive_interval_steps: int = 1  # decode steps between looks at the inbox (SGLang: --scheduler-recv-interval)
     max_loras: int = 0  # distinct adapters in one step; 0: LoRA is off, requests for an adapter are rejected
     max_lora_rank: int = 16
     max_state_slots: int | None = None  # SGLang: states of hybrids (max_mamba_cache_size); None: by memory
@@ -96,8 +98,6 @@ class EngineSettings:
     )
     ngram_on_gpu: bool | None = None  # hashed n-gram tables: None = where the engine puts them by default
     kv_offload_gib: float = 0.0  # CPU memory that keeps evicted KV blocks, over all ranks of a replica
-    stream_interval_tokens: int = 1  # tokens that the engine collects before it sends them to the client
-    receive_interval_steps: int = 1  # decode steps between two looks at the queue of new requests (SGLang)
     source: str = ""
     source_date: str = ""  # when the source was read or the version shipped
 
@@ -127,13 +127,13 @@ class EngineSettings:
             require_number("patience_s", self.patience_s, above=0)
         if self.timeout_s is not None:
             require_number("timeout_s", self.timeout_s, above=0)
+        require_int("stream_interval_tokens", self.stream_interval_tokens, at_most=1_000_000)
+        require_int("receive_interval_steps", self.receive_interval_steps, at_most=1_000_000)
         require_int("max_loras", self.max_loras, at_least=0, at_most=4096)
         require_int("max_lora_rank", self.max_lora_rank, at_most=4096)
         for name in ("kv_unified", "offline", "async_scheduling"):
             require_choice(name, getattr(self, name), (False, True))
         require_choice("ngram_on_gpu", self.ngram_on_gpu, (None, False, True))
-        require_int("stream_interval_tokens", self.stream_interval_tokens, at_most=100_000)
-        require_int("receive_interval_steps", self.receive_interval_steps, at_most=100_000)
         require_choice("cache_state_prefixes", self.cache_state_prefixes, (None, False, True))
         require_number("kv_offload_gib", self.kv_offload_gib, at_least=0)
 

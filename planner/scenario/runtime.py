@@ -98,8 +98,8 @@ class EngineRuntime(AdvancedEngine):
         group="advanced",
         minimum=1,
         maximum=1000,
-        help="Tokens that the engine collects before it sends them: SGLang --stream-interval, TensorRT-LLM "
-        "stream_interval. Fewer messages, a later first token.",
+        help="Tokens of one message to the client after the first token, which is sent at once: SGLang "
+        "--stream-interval, TensorRT-LLM stream_interval. Fewer messages are less work for the API server.",
     )
     receive_interval_steps: int = setting(
         1,

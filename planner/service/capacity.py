@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from planner.service.replica import Replica
-from planner.simulation import server_s, simulate, stretch
+from planner.simulation import server_s, simulate
 from planner.workload import Requests
 
 #: how many times over the engine is filled to find its capacity, and how many of them settle first
@@ -40,13 +40,15 @@ def capacity_rps(replica: Replica, requests: Requests) -> float:
 
     All requests wait from the start. Until the engine has been filled a few times prompts and answers are
     out of step, and once the last request is taken up only answers are left: completions are counted
-    between the two. The requests are repeated until that span holds several fillings. The API server in
-    front then slows what it cannot keep up with.
+    between the two. The requests are repeated until that span holds several fillings.
+
+    With a queue that never empties neither of the two stations ever waits for the other one's work, so the engine is
+    simulated without its API server, and the slower of the two sets the rate.
 
     Parameters
     ----------
     replica : Replica
-        Scheduler, capacity and step time.
+        Scheduler, capacity, step time and the work of the API server.
     requests : Requests
         The workload; its arrival times do not matter.
 
@@ -56,15 +58,18 @@ def capacity_rps(replica: Replica, requests: Requests) -> float:
         0 when no request of the workload fits.
     """
     engine = replica.engine.with_patient_clients()
-    result = simulate(at_once(requests), engine, replica.limits, replica.step_time)
+    alone = dataclasses.replace(replica.step_time, server_per_request_s=0.0, server_per_token_s=0.0)
+    result = simulate(at_once(requests), engine, replica.limits, alone)
     if len(requests) < FILLINGS * result.peak_running:
         more = at_once(repeated(requests, FILLINGS * result.peak_running))
-        result = simulate(more, engine, replica.limits, replica.step_time)
-    finished = np.sort(result.finish_s[np.isfinite(result.finish_s)])
+        result = simulate(more, engine, replica.limits, alone)
+    done = np.isfinite(result.finish_s)
+    finished = np.sort(result.finish_s[done])
     if len(finished) < 2:
         return 0.0
     high = max(1, len(finished) - 1 - result.peak_running)
     low = min(FILLINGS_LEFT_OUT * result.peak_running, high - 1)
     span = finished[high] - finished[low]
     rate = float((high - low) / span) if span > 0 else len(finished) / max(result.duration_s, 1e-9)
-    return rate / stretch(rate * server_s(replica.step_time, float(requests.output_tokens.mean())))
+    work_s = server_s(replica.step_time, engine, float(result.output_tokens[done].mean()))
+    return min(rate, 1 / work_s) if work_s else rate

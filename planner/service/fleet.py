@@ -20,7 +20,7 @@ from planner.service.clients import (
 from planner.service.load import meets
 from planner.service.metrics import ServingMetrics, measure
 from planner.service.replica import Replica, with_windows
-from planner.simulation import SimulationResult, behind_server, simulate_fleet
+from planner.simulation import SimulationResult, simulate_fleet
 from planner.workload import Requests, draw_requests, with_rate
 
 MAX_SIMULATED_REPLICAS = 16
@@ -82,8 +82,7 @@ def _routed(scenario: Scenario, replica: Replica, requests: Requests, num_replic
         router=scenario.router,
         seed=scenario.seed,
     )
-    served = behind_server(result, replica.step_time, num_replicas=num_replicas)
-    return with_windows(served, replica.limits, num_replicas=num_replicas)
+    return with_windows(result, replica.limits, num_replicas=num_replicas)
 
 
 def _serve_burst(

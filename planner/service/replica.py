@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TypeVar
 
 from planner.inputs import EngineSettings, Limits
-from planner.simulation import SimulationResult, behind_server, simulate
+from planner.simulation import SimulationResult, simulate
 from planner.step_time import StepTimeTable
 from planner.workload import Requests
 
@@ -42,7 +42,7 @@ class Replica:
     def run(self, requests: Requests, *, timeline: bool = False) -> SimulationResult:
         """Serve the requests on this replica."""
         result = simulate(requests, self.engine, self.limits, self.step_time, timeline=timeline)
-        return with_windows(behind_server(result, self.step_time), self.limits)
+        return with_windows(result, self.limits)
 
 
 def with_windows(result: SimulationResult, limits: Limits, *, num_replicas: int = 1) -> SimulationResult:

@@ -3,13 +3,13 @@
 In: `Requests`, engine settings, limits, a `StepTimeTable`. Out: a `SimulationResult`.
 It only records; `service` measures.
 
-machine        one replica: `simulate`; kernel: its compiled step loop; state: the arrays that the loop works on
+machine        one replica with its API server: `simulate`; kernel: the compiled loop; state: the arrays it works on
 router         several replicas behind a router; autoscaling, disaggregation: services that change, or are split
-api_server     the HTTP server in front of the engine
+api_server     the ceiling that the API server sets
 seed_article   the example that the project starts from
 """
 
-from planner.simulation.api_server import behind_server, server_s, stretch
+from planner.simulation.api_server import server_s
 from planner.simulation.autoscaling import simulate_service
 from planner.simulation.disaggregation import simulate_disaggregated
 from planner.simulation.kernel import is_compiled
@@ -24,7 +24,6 @@ __all__ = [
     "REJECTED",
     "UNFINISHED",
     "SimulationResult",
-    "behind_server",
     "format_seed_table",
     "is_compiled",
     "kv_bytes_per_token",
@@ -34,5 +33,4 @@ __all__ = [
     "simulate_disaggregated",
     "simulate_fleet",
     "simulate_service",
-    "stretch",
 ]

@@ -53,7 +53,7 @@ class Machine(NamedTuple):
     def outstanding(self, now_s: float) -> int:
         """Advance to a time and count who is unfinished then."""
         self.run(now_s)
-        return self.count("fed") - self.count("done_before_step" if self.clock_s > now_s else "done")
+        return self.count("fed") - self.count("done")
 
     def give(self, index: int) -> None:
         """Hand over one more request."""
@@ -128,7 +128,7 @@ def make_machine(
     rules = state.make_rules(engine, limits, requests)
     if stop_on_overload and open_loop:
         rules["stop_waiting"] = STOP_QUEUE_REQUESTS
-    rules["think_s"] += step_time.request_overhead_s
+    state.add_front_end(rules, engine, step_time)
     tables, times = state.make_times(step_time)
     fed = len(requests) if jobs is None else 0
     counters, tallies = state.make_state(rules, fed=fed, closed=closed, timeline=timeline)
@@ -153,7 +153,7 @@ def collect(requests: Requests, machines: list[Machine], step_time: StepTimeTabl
     blocks, block_size, slots = (int(machines[0].rules[name][0]) for name in ("blocks", "block_size", "slots"))
     states = np.concatenate([m.state for m in machines])
     total = {name: states[name].sum().item() for name in state.STATE.names or ()}
-    duration = float(states["clock"].max() - jobs["arrival"][0])
+    duration = float(max(states["clock"].max(), states["server_free"].max()) - jobs["arrival"][0])
     span = max(duration, 1e-300)
     pool = max(1, blocks) * len(machines)
     tallies = np.sum([m.tallies[: state.SAMPLES_FROM] for m in machines], axis=0)

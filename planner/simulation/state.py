@@ -45,12 +45,12 @@ def _dtype(ints: str = "", floats: str = "") -> np.dtype[Any]:
 
 
 # One per request: what was asked, the tokens whose KV comes with it (`given`), what became of it, its
-# place in the queue (`after`), the tokens it had made when it was last preempted (`made`), the time of
-# that (`paused`) and of its last token before, the run of free blocks that it left then (`own`), its
-# slot + 1 while it runs (`place`). `ready` has nothing to do with the request: the first entries are the
-# ring of idle closed-loop users.
+# place in the queue (`after`), since when it waits for the scheduler (`waits_since`: read by the API server,
+# or preempted), the tokens it had made when it was last preempted (`made`), the time of its last token
+# before, the run of free blocks that it left then (`own`), its slot + 1 while it runs (`place`). `ready` has
+# nothing to do with the request: the first entries are the ring of idle closed-loop users.
 JOB = _dtype(
-    floats="arrival first_token finish admitted max_gap paused last_token ready",
+    floats="arrival waits_since first_token finish admitted max_gap last_token ready",
     ints="prompt output limit group prefix given priority adapter status preemptions after made own place",
 )
 # One per slot. `offset` = length less token clock and `key` = token clock at the last token, while it
@@ -78,10 +78,11 @@ RUN = _dtype(ints="low high dead group job before after lower upper")
 # suffix maxima of the gaps between emissions.
 CALENDAR = _dtype(floats="stack_gap", ints="due crossing growth stack_index")
 RULES = _dtype(
-    floats="batch_timeout_s serve_ratio gain start_ratio min_ratio patience_s timeout_s think_s",
+    floats="batch_timeout_s serve_ratio gain start_ratio min_ratio patience_s timeout_s think_s "
+    "server_request_s server_token_s",
     ints="slots budget max_len blocks block_size fixed_blocks paged reserve_output static prefill_first chunked "
     "retract caching grouped at_once impatient lora max_loras classes threshold max_queued max_concurrent "
-    "max_waiting_steps tokens_per_decode users stop_waiting",
+    "max_waiting_steps tokens_per_decode users stop_waiting receive_interval",
 )
 TIMES = _dtype(
     floats="decode_slope mixed_slope head_slope base per_sequence per_kv floor window_base window_per_sequence "
@@ -90,13 +91,13 @@ TIMES = _dtype(
 )
 STATE = _dtype(
     floats="clock busy_s running_area waiting_area used_area written_area linear_s head_s decode_attention_s "
-    "prefill_attention_s host_s last_emission ratio reserved_tokens",
+    "prefill_attention_s host_s last_emission ratio reserved_tokens server_free",
     ints="token_clock emissions decoding running free_blocks kv_tokens window_tokens window_growing partial_tokens "
-    "partials queue_head waiting fed next closed done done_before_step steps decode_steps peak_running "
+    "partials queue_head waiting fed read next closed done steps decode_steps peak_running "
     "prefill_tokens hit_tokens decode_tokens preemptions run_first run_last free_slots blocked reason stack_from "
     "stack_to batch batch_kv batch_pad steps_since_prefill allocated shared_twice newcomers chunks sample_stride "
     "samples next_sample ready_from ready ahead retracting stopped adapters fitting turns oldest_run newest_run "
-    "last_run spare_run settled queued silent_from open_from gaps_from",
+    "last_run spare_run settled queued silent_from open_from gaps_from step_open made prompts",
 )
 ROWS_AT_ONCE = 4096
 UNBOUNDED = int(np.iinfo(np.int64).max // 16)
@@ -159,10 +160,21 @@ def make_rules(engine: EngineSettings, limits: Limits, requests: Requests) -> Re
         "patience_s": np.inf if engine.patience_s is None else engine.patience_s,
         "timeout_s": np.inf if engine.timeout_s is None else engine.timeout_s,
         "think_s": requests.think_time_s,
+        "receive_interval": engine.receive_interval_steps,
     }
     for name, value in values.items():
         rules[name] = value
     return rules
+
+
+def add_front_end(rules: Records, engine: EngineSettings, table: StepTimeTable) -> None:
+    """Add what stands between client and scheduler: a fixed latency, and the work of the API server."""
+    overhead = table.request_overhead_s
+    rules["think_s"] += overhead
+    for name in ("patience_s", "timeout_s"):  # the client sees every token that much later
+        rules[name] = max(0.0, float(rules[name][0]) - overhead)
+    rules["server_request_s"] = table.server_per_request_s
+    rules["server_token_s"] = table.server_per_token_s / engine.stream_interval_tokens
 
 
 def _or_unbounded(value: int | None) -> int:

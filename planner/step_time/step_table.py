@@ -75,9 +75,8 @@ class StepTimeTable:
         Fixed front-end latency per request (HTTP, tokenisation), added to TTFT outside the engine's
         steps, so it costs latency, not throughput.
     server_per_request_s, server_per_token_s : float
-        Serial work of the API server per request and per streamed token. Engine and server are two
-        stations in a row: near the server's limit its queue stretches the answers
-        (planner.simulation.api_server).
+        Serial work of the API server per request and per streamed token: a station of its own beside
+        the engine (planner.simulation.kernel.server).
     """
 
     decode_s: Floats

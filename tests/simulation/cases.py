@@ -83,7 +83,29 @@ def random_case(seed: int, *, pressure: bool = False) -> tuple[Requests, EngineS
         size=size,
         fixed=draw.choice([0, 0, 2]),
     )
-    return requests, _random_engine(draw, name), capacity, _random_table(draw, seed)
+    return (
+        requests,
+        _with_intervals(draw, _random_engine(draw, name)),
+        capacity,
+        _served(draw, _random_table(draw, seed)),
+    )
+
+
+def _with_intervals(draw: random.Random, engine: EngineSettings) -> EngineSettings:
+    return dataclasses.replace(
+        engine,
+        stream_interval_tokens=draw.choice([1, 1, 1, 2, 5, 30]),
+        receive_interval_steps=draw.choice([1, 1, 1, 2, 3, 20]),
+    )
+
+
+def _served(draw: random.Random, table: StepTimeTable) -> StepTimeTable:
+    """The table with an API server that has no work, little, or so much that it sets the pace."""
+    return dataclasses.replace(
+        table,
+        server_per_request_s=draw.choice([0.0, 0.0, 0.001, 0.1, 0.5]),
+        server_per_token_s=draw.choice([0.0, 0.0, 0.0001, 0.003, 0.03]),
+    )
 
 
 def _random_engine(draw: random.Random, name: str) -> EngineSettings:

@@ -66,7 +66,11 @@ class Reference:
         self.users = min(requests.closed_loop_users, len(requests))
         self.think = requests.think_time_s
         self.ready = deque([0.0] * self.users)
-        self.coming = deque(self.sequences)
+        self.coming = deque(self.sequences)  # not read by the API server
+        self.inbox: deque[tuple[float, Sequence]] = deque()  # when read, and whose
+        self.server_free = 0.0
+        self.per_request = table.server_per_request_s
+        self.per_token = table.server_per_token_s / engine.stream_interval_tokens
         self.waiting: deque[Sequence] = deque()
         self.running: list[Sequence] = []
         self.batch: list[Sequence] = []  # static: all members until the last has ended
@@ -87,28 +91,49 @@ class Reference:
 
     # -- arrivals
 
-    def next_arrival(self) -> float:
+    def next_sending(self) -> float:
         if not self.coming:
             return INF
         if self.users:
             return self.ready[0] if self.ready else INF
         return self.coming[0].arrival
 
+    def next_arrival(self) -> float:
+        if self.inbox:
+            return self.inbox[0][0]
+        return max(self.server_free, self.next_sending()) + self.per_request
+
     def ask_again(self) -> None:
         if self.users:
-            self.ready.append(self.clock + self.think)
+            self.ready.append(max(self.clock, self.server_free) + self.think)
 
-    def take_arrivals(self) -> None:
-        while True:
-            self.leave()
-            if not self.next_arrival() <= self.clock:
-                return
-            time = self.next_arrival()
+    # -- the API server
+
+    def read(self, *, and_now: bool) -> None:
+        """Read requests sent before the clock's time, or up to it."""
+        while self.next_sending() < self.clock or (and_now and self.next_sending() == self.clock):
+            time = self.next_sending()
             sequence = self.coming.popleft()
-            self.part = max(self.part, sequence.index * 20 // len(self.sequences))
             if self.users:
                 self.ready.popleft()
                 sequence.arrival = time
+            self.server_free = max(self.server_free, time) + self.per_request
+            self.inbox.append((self.server_free, sequence))
+
+    def send(self, tokens: int) -> None:
+        """A step has ended: what was sent to the server before comes first."""
+        self.read(and_now=False)
+        self.server_free = max(self.server_free, self.clock) + tokens * self.per_token
+
+    def take_arrivals(self) -> None:
+        looks = not self.running or self.since_prefill % self.e.receive_interval_steps == 0
+        while True:
+            self.leave()
+            self.read(and_now=True)
+            if not looks or not self.inbox or self.inbox[0][0] > self.clock:
+                return
+            _, sequence = self.inbox.popleft()
+            self.part = max(self.part, sequence.index * 20 // len(self.sequences))
             queue, running = len(self.waiting), len(self.running)
             max_queued, most = self.e.max_queued_requests, self.e.max_concurrent_requests
             full = max_queued is not None and queue - max(0, self.slots - running) >= max_queued
@@ -132,6 +157,14 @@ class Reference:
             for s in sorted(here, key=lambda s: s.index):
                 if self.clock - s.arrival > limit and not (silent and s.token_times):
                     self.abandon(s, limit)
+
+    def leave_unseen(self, completed: list[Sequence]) -> None:
+        """Who leaves before the server comes to send its first token."""
+        patience = INF if self.e.patience_s is None else self.e.patience_s
+        for s in completed:
+            here = s in self.running and s.status == "unfinished"
+            if here and not s.made and self.server_free - s.arrival > patience:
+                self.abandon(s, patience)
 
     def abandon(self, s: Sequence, limit: float) -> None:
         s.status = "abandoned"
@@ -451,7 +484,9 @@ class Reference:
             num_logit_rows=rows,
         )
         self.pass_time(work)
-        self.emit(decodes, gain)
+        completed = [s for s, _ in chunks if s.computed == s.known]
+        self.send(sum(min(gain, s.output - s.made) for s in decodes) + len(completed))
+        self.emit(decodes, gain, completed)
         for s, _ in chunks:
             if s.computed == s.known and s in self.running:
                 self.complete(s)
@@ -482,20 +517,21 @@ class Reference:
         held = sum(len(s.table) - s.shared + len(s.fixed) for s in (self.batch or self.running))
         assert self.free + held + self.pool.text_in_use == self.limits.num_kv_blocks
 
-    def emit(self, decodes: list[Sequence], gain: int) -> None:
+    def emit(self, decodes: list[Sequence], gain: int, completed: list[Sequence]) -> None:
         """Every decoding sequence gets `gain` tokens, or as many as it lacks."""
         for s in decodes:
-            gap = self.clock - s.token_times[-1]
+            gap = self.server_free - s.token_times[-1]
             s.max_gap = max(s.max_gap, gap)
             self.gaps.append((self.part, gap))
             s.fresh = False
         self.leave()
+        self.leave_unseen(completed)
         if not decodes:
             return
         for s in [s for s in decodes if s in self.running]:
             made = min(gain, s.output - s.made)
             s.made += made
-            s.token_times += [self.clock] * made
+            s.token_times += [self.server_free] * made
             if s.made == s.output:
                 self.finish(s)
         self.decode_steps += 1
@@ -510,19 +546,22 @@ class Reference:
         self.running.remove(s)
         self.is_full = False
         if s.status == "unfinished":
-            s.finish, s.status = self.clock, "finished"
+            if self.e.timeout_s is not None and self.server_free - s.arrival > self.e.timeout_s:
+                s.status = "abandoned"
+            else:
+                s.finish, s.status = self.server_free, "finished"
             self.ask_again()
 
     def complete(self, s: Sequence) -> None:
         """The last prompt token was computed: a token comes out."""
         if s.token_times:
-            gap = self.clock - s.token_times[-1]
+            gap = self.server_free - s.token_times[-1]
             s.max_gap = max(s.max_gap, gap)
             self.gaps.append((self.part, gap))
         if not self.at_once:
             self.publish(s, s.computed)
         s.made += 1
-        s.token_times.append(self.clock)
+        s.token_times.append(self.server_free)
         if s.made == s.output:
             self.finish(s)
         else:
@@ -567,9 +606,12 @@ class Reference:
         self.prefill_tokens += pad * len(members)
         chunks = tuple(PrefillChunk(num_tokens=pad) for _ in members)
         self.pass_time(StepWork(chunks=chunks, num_logit_rows=len(members)))
+        self.send(len(members))
         self.leave()
+        self.leave_unseen(members)
         for s in members:
             self.complete(s)
+        self.since_prefill = 0
 
     def static_decode(self) -> None:
         gain = self.gain()
@@ -587,7 +629,8 @@ class Reference:
                 window_kv_tokens=size * min(self.batch_steps, self.table.window_tokens),
             )
         )
-        self.emit(decodes, gain)
+        self.send(sum(min(gain, s.output - s.made) for s in decodes))
+        self.emit(decodes, gain, [])
 
     # -- the loop
 

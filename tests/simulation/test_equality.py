@@ -23,7 +23,7 @@ def assert_equal(seed: int, *, pressure: bool) -> int:
     fast = simulate(requests, engine, limits, table, timeline=seed % 7 == 0)
     ours = plain.sequences
     first = [s.token_times[0] if s.token_times else math.nan for s in ours]
-    span, pool = max(plain.clock - ours[0].arrival, 1e-300), max(1, limits.num_kv_blocks)
+    span, pool = max(max(plain.clock, plain.server_free) - ours[0].arrival, 1e-300), max(1, limits.num_kv_blocks)
     pairs = {
         "status": (fast.status, [STATUS[s.status] for s in ours]),
         "preemptions": (fast.num_preemptions, [s.preempted for s in ours]),

@@ -10,16 +10,15 @@ from planner.simulation.kernel.blocks import forget_own, settle
 from planner.simulation.kernel.compiling import ENOUGH_DONE, STOPPED_BY_LOAD, compiled
 from planner.simulation.kernel.queue import (
     adapter_fits,
-    ask_again,
     count_waiting,
     never_fits,
-    next_arrival_s,
     push_tail,
     take_from_queue,
 )
 from planner.simulation.kernel.sequences import take_out
+from planner.simulation.kernel.server import ask_again, read_requests
 from planner.simulation.records import ABANDONED, REJECTED, UNFINISHED
-from planner.simulation.state import NUM_BINS, NUM_PARTS, NUM_REASONS
+from planner.simulation.state import NUM_BINS, NUM_PARTS, NUM_REASONS, PARTIAL
 
 
 @compiled
@@ -61,11 +60,27 @@ def let_go(jobs, slots, groups, runs, calendar, rules, times, st, feed):
                 leave_queue(jobs, groups, runs, slots, st, job)
                 if rules.lora:
                     count_waiting(jobs, groups, st, job, -1)
-                st.waiting_area += st.clock - jobs[job].paused if jobs[job].preemptions else limit
+                st.waiting_area += st.clock - jobs[job].waits_since if jobs[job].preemptions else limit
             elif not rules.static:  # a static batch computes the answer all the same
                 take_out(jobs, slots, groups, runs, calendar, rules, times, st, jobs[job].place - 1, False)
             st.done += 1
             st.blocked = 0
+            ask_again(jobs, rules, st)
+
+
+@compiled
+def let_go_unseen(jobs, slots, groups, runs, calendar, rules, times, st):
+    """Let go who leaves between the computation of its first token and its turn at the API server."""
+    for k in range(st.chunks):
+        slot = slots[k].chunk_slot
+        job = slots[slot].job
+        if slots[slot].kind != PARTIAL or slots[slot].computed < slots[slot].known or jobs[job].status != UNFINISHED:
+            continue
+        if not jobs[job].made and st.server_free - jobs[job].arrival > rules.patience_s:
+            jobs[job].status = ABANDONED
+            if not rules.static:
+                take_out(jobs, slots, groups, runs, calendar, rules, times, st, slot, False)
+            st.done += 1
             ask_again(jobs, rules, st)
 
 
@@ -83,21 +98,22 @@ def leave_queue(jobs, groups, runs, slots, st, job):
 
 @compiled
 def take_arrivals(jobs, slots, groups, runs, calendar, rules, times, st, feed):
-    """Move who has arrived into the queue, or turn them away; let go who has lost patience."""
+    """Move who has arrived into the queue, or turn them away; let go who has lost patience.
+
+    The scheduler looks at its inbox only every so many decode steps, at once after prompts and with nothing to run.
+    """
     now = st.clock
+    looks = rules.receive_interval == 1 or st.running == 0 or st.steps_since_prefill % rules.receive_interval == 0
     while True:
         if rules.impatient:
             let_go(jobs, slots, groups, runs, calendar, rules, times, st, feed)
-        arrival = next_arrival_s(jobs, rules, st, feed)
-        if not arrival <= now:
+        if st.next == st.read or rules.users:
+            read_requests(jobs, rules, st, feed, now, True)
+        if not looks or st.next == st.read or jobs[feed[st.next]].waits_since > now:
             break
         job = feed[st.next]
         st.next += 1
         st.gaps_from = max(st.gaps_from, NUM_REASONS + job * NUM_PARTS // len(jobs) * NUM_BINS)
-        if rules.users:
-            jobs[job].arrival = arrival
-            st.ready_from = (st.ready_from + 1) % rules.users
-            st.ready -= 1
         waiting, running = st.waiting, st.running
         full = waiting - max(0, rules.slots - running) >= rules.max_queued or waiting + running >= rules.max_concurrent
         if full or never_fits(jobs, rules, job) or (jobs[job].adapter >= 0 and rules.max_loras == 0):
@@ -110,5 +126,6 @@ def take_arrivals(jobs, slots, groups, runs, calendar, rules, times, st, feed):
             count_waiting(jobs, groups, st, job, 1)
             if adapter_fits(jobs, groups, rules, st, job):
                 st.blocked = 0  # those before it may be held up by their adapters
-    if st.waiting > rules.stop_waiting and 10 * st.waiting > 3 * st.next and st.done >= ENOUGH_DONE:
+    waiting = st.waiting + st.read - st.next
+    if waiting > rules.stop_waiting and 10 * waiting > 3 * st.read and st.done >= ENOUGH_DONE:
         st.stopped = STOPPED_BY_LOAD

@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-from planner.simulation.kernel.arrivals import let_go, take_arrivals
+from planner.simulation.kernel.arrivals import let_go, let_go_unseen, take_arrivals
 from planner.simulation.kernel.compiling import MAX_STEPS, STOPPED_BY_FAULT, STOPPED_BY_LOAD, compiled_entry
-from planner.simulation.kernel.queue import next_arrival_s
 from planner.simulation.kernel.schedule import schedule_step
 from planner.simulation.kernel.sequences import finish_due
+from planner.simulation.kernel.server import next_arrival_s, read_requests, send_tokens
 from planner.simulation.kernel.steps import (
     complete_chunks,
     decode_run,
@@ -24,56 +24,65 @@ from planner.simulation.kernel.timing import next_gain
 def advance(jobs, slots, groups, runs, calendar, tallies, tables, rule_records, time_records, counters, feed, until):
     """Run one replica until its clock reaches `until` or it has nothing to do before then.
 
-    A step that starts before `until` is finished. State stays in the arrays, so that a later call
-    continues; `feed` lists the requests of this replica, of which the state's `fed` are known so far.
+    A step that starts before `until` is computed; if it ends later, its tokens stay with the engine until then, since
+    the API server may yet have to read requests that come before it ends. State stays in the arrays, so that a later
+    call continues; `feed` lists the requests of this replica, of which the state's `fed` are known so far.
     """
     rules, times, st = rule_records[0], time_records[0], counters[0]
     while st.stopped == 0:
-        take_arrivals(jobs, slots, groups, runs, calendar, rules, times, st, feed)
-        if st.running == 0 and st.waiting == 0:
-            arrival = next_arrival_s(jobs, rules, st, feed)
-            if arrival >= until:
-                return
-            st.clock = arrival
-            continue
-        if st.clock >= until:
-            return
-        if st.steps > MAX_STEPS:
-            st.stopped = STOPPED_BY_LOAD
-            return
-        made, pad = 0, 0
-        if rules.static and st.batch == 0:
-            wait = form_batch(jobs, slots, groups, rules, st, feed)
-            if wait >= until:
-                return
-            if wait >= 0:
-                st.clock = max(st.clock, wait)
+        if st.step_open == 0:
+            take_arrivals(jobs, slots, groups, runs, calendar, rules, times, st, feed)
+            if st.running == 0 and st.waiting == 0:
+                arrival = next_arrival_s(jobs, rules, st, feed)
+                if arrival >= until:
+                    return
+                st.clock = arrival
                 continue
-            pad = st.batch_pad
-        elif decodes_only(rules, st):
-            made = decode_run(jobs, slots, calendar, tallies, tables, rules, times, st, feed, until)
-        if made == 0:
-            gain = next_gain(rules, st.decode_steps)
-            decodes = 0
-            if pad == 0:
-                decodes = schedule_step(jobs, slots, groups, runs, calendar, rules, times, st, gain)
-            if decodes < 0 and st.blocked:
-                continue
-            if decodes <= 0 and st.chunks == 0:
-                st.stopped = STOPPED_BY_FAULT
+            if st.clock >= until:
                 return
-            execute_step(slots, calendar, tallies, tables, rules, times, st, decodes, gain, pad)
-            if decodes:
-                decode_step_done(jobs, slots, calendar, tallies, rules, st)
-                made = gain
+            if st.steps > MAX_STEPS:
+                st.stopped = STOPPED_BY_LOAD
+                return
+            made, pad, prompts = 0, 0, 0
+            if rules.static and st.batch == 0:
+                wait = form_batch(jobs, slots, groups, rules, st, feed)
+                if wait >= until:
+                    return
+                if wait >= 0:
+                    st.clock = max(st.clock, wait)
+                    continue
+                pad = st.batch_pad
+            elif decodes_only(rules, st):
+                made = decode_run(jobs, slots, calendar, tallies, tables, rules, times, st, feed, until)
+            if made == 0:
+                gain = next_gain(rules, st.decode_steps)
+                decodes = 0
+                if pad == 0:
+                    decodes = schedule_step(jobs, slots, groups, runs, calendar, rules, times, st, gain)
+                if decodes < 0 and st.blocked:
+                    continue
+                if decodes <= 0 and st.chunks == 0:
+                    st.stopped = STOPPED_BY_FAULT
+                    return
+                prompts = execute_step(slots, calendar, tallies, tables, rules, times, st, decodes, gain, pad)
+                made = gain if decodes else 0
+            st.made, st.prompts, st.step_open = made, prompts, 1
+        if st.clock > until:
+            return
+        st.step_open = 0
+        read_requests(jobs, rules, st, feed, st.clock, False)
+        send_tokens(slots, calendar, rules, st, st.made, st.prompts)
+        if st.made:
+            decode_step_done(jobs, slots, calendar, tallies, rules, st)
         if rules.impatient:
             let_go(jobs, slots, groups, runs, calendar, rules, times, st, feed)
-        if made:
-            finish_due(jobs, slots, groups, runs, calendar, rules, times, st, made)
+            let_go_unseen(jobs, slots, groups, runs, calendar, rules, times, st)
+        if st.made:
+            finish_due(jobs, slots, groups, runs, calendar, rules, times, st, st.made)
         if st.chunks:
             complete_chunks(jobs, slots, groups, runs, calendar, tallies, rules, times, st)
         if not rules.prefill_first and not rules.static:
-            st.last_emission = st.clock
+            st.last_emission = st.server_free
         if rules.static and st.decoding == 0:
             st.batch = 0
             st.free_blocks = rules.blocks

@@ -4,27 +4,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from planner.simulation.kernel.compiling import compiled
-
-
-@compiled
-def next_arrival_s(jobs, rules, st, feed):
-    """When the next request of this replica arrives; never when there is none."""
-    if st.next >= st.fed:
-        return np.inf
-    if rules.users:
-        return jobs[st.ready_from].ready if st.ready else np.inf
-    return jobs[feed[st.next]].arrival
-
-
-@compiled
-def ask_again(jobs, rules, st):
-    """Closed loop: the user thinks and will ask again."""
-    if rules.users:
-        jobs[(st.ready_from + st.ready) % rules.users].ready = st.clock + rules.think_s
-        st.ready += 1
 
 
 @compiled

@@ -131,7 +131,7 @@ def admit_first(jobs, slots, groups, runs, rules, st, budget):
     take_from_queue(jobs, slots, st, before, job)
     if rules.lora:
         count_waiting(jobs, groups, st, job, -1)
-    since = jobs[job].paused if jobs[job].preemptions else jobs[job].arrival
+    since = jobs[job].waits_since if jobs[job].preemptions else jobs[job].arrival
     st.waiting_area += st.clock - since
     if np.isnan(jobs[job].admitted):
         jobs[job].admitted = st.clock
@@ -204,13 +204,13 @@ def admit_all(jobs, slots, groups, runs, rules, st, budget):
 
 
 @compiled
-def prompts_may_start(rules, st):
-    """Whether a prefill-first engine looks at its queue now (TGI lets decoding go on for a while)."""
+def prompts_may_start(rules, st, more):
+    """Whether a prefill-first engine looks at its queue after `more` decode steps (TGI lets some pass)."""
     if st.waiting == 0 or st.blocked:
         return False
     if st.decoding == 0 or (rules.max_waiting_steps == 0 and rules.serve_ratio == 0.0):
         return True
-    if rules.max_waiting_steps and st.steps_since_prefill >= rules.max_waiting_steps:
+    if rules.max_waiting_steps and st.steps_since_prefill + more >= rules.max_waiting_steps:
         return True
     return rules.serve_ratio > 0.0 and st.waiting >= rules.serve_ratio * st.running
 
@@ -225,7 +225,7 @@ def schedule_step(jobs, slots, groups, runs, calendar, rules, times, st, gain):
     st.chunks = 0
     if not st.blocked:
         st.reason = BY_NOTHING
-    prompts_only = rules.prefill_first and (st.partials > 0 or prompts_may_start(rules, st))
+    prompts_only = rules.prefill_first and (st.partials > 0 or prompts_may_start(rules, st, 0))
     preempted = False
     budget = rules.budget
     if not prompts_only:

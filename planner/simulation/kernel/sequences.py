@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from planner.simulation.kernel.blocks import blocks_to_grow, release_blocks
 from planner.simulation.kernel.compiling import compiled
-from planner.simulation.kernel.queue import ask_again, count_waiting, push_head, push_tail
+from planner.simulation.kernel.queue import count_waiting, push_head, push_tail
+from planner.simulation.kernel.server import ask_again
 from planner.simulation.kernel.timing import longest_gap
-from planner.simulation.records import FINISHED, UNFINISHED
+from planner.simulation.records import ABANDONED, FINISHED, UNFINISHED
 from planner.simulation.state import DECODES, NO_SLOT, RETRACT_STEPS
 
 
@@ -69,7 +70,7 @@ def start_decoding(jobs, slots, calendar, rules, times, st, slot, made):
     slots[slot].offset = offset
     slots[slot].key = key
     slots[slot].entry = st.emissions
-    slots[slot].joined = st.clock
+    slots[slot].joined = st.server_free
     place = key & (len(calendar) // 2 - 1)
     first = calendar[place].due
     slots[slot].due_before = NO_SLOT
@@ -95,13 +96,16 @@ def start_decoding(jobs, slots, calendar, rules, times, st, slot, made):
 
 @compiled
 def finish_sequence(jobs, slots, groups, runs, rules, st, slot):
-    """End a sequence: its blocks are freed and its client has the answer."""
+    """End a sequence: its blocks are freed, and its client has the answer unless it left before the end was sent."""
     job = slots[slot].job
     release_blocks(jobs, slots, groups, runs, rules, st, slot, False)
     unlink_running(jobs, slots, groups, rules, st, slot)
     if jobs[job].status == UNFINISHED:
-        jobs[job].finish = st.clock
-        jobs[job].status = FINISHED
+        if st.server_free - jobs[job].arrival > rules.timeout_s:
+            jobs[job].status = ABANDONED
+        else:
+            jobs[job].finish = st.server_free
+            jobs[job].status = FINISHED
         st.done += 1
         ask_again(jobs, rules, st)
 
@@ -169,7 +173,7 @@ def preempt(jobs, slots, groups, runs, calendar, rules, times, st, slot):
     """Free all blocks of a sequence and queue it again; what it does not find again is computed anew."""
     job = slots[slot].job
     take_out(jobs, slots, groups, runs, calendar, rules, times, st, slot, True)
-    jobs[job].paused = st.clock
+    jobs[job].waits_since = st.clock
     jobs[job].preemptions += 1
     st.preemptions += 1
     if st.retracting:

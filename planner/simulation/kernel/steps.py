@@ -9,9 +9,10 @@ import numpy as np
 from planner.simulation.kernel.arrivals import patience_since
 from planner.simulation.kernel.blocks import blocks_to_grow, publish, reserved_blocks
 from planner.simulation.kernel.compiling import MAX_STEPS, compiled
-from planner.simulation.kernel.queue import next_arrival_s, take_from_queue
+from planner.simulation.kernel.queue import take_from_queue
 from planner.simulation.kernel.schedule import add_chunk, prompts_may_start, take_slot
 from planner.simulation.kernel.sequences import finish_sequence, start_decoding
+from planner.simulation.kernel.server import next_arrival_s, next_sending_s, send_tokens
 from planner.simulation.kernel.timing import (
     advance_tokens,
     chunk_attention_s,
@@ -32,9 +33,9 @@ def complete_prompt(jobs, slots, groups, runs, calendar, tallies, rules, times, 
     st.partial_tokens -= known
     made = jobs[job].made + 1
     if made == 1:
-        jobs[job].first_token = st.clock
+        jobs[job].first_token = st.server_free
     else:
-        gap = st.clock - jobs[job].last_token
+        gap = st.server_free - jobs[job].last_token
         jobs[job].max_gap = max(jobs[job].max_gap, gap)
         tallies[st.gaps_from + gap_bin(gap)] += 1
     if rules.grouped and not rules.at_once:
@@ -49,9 +50,9 @@ def complete_prompt(jobs, slots, groups, runs, calendar, tallies, rules, times, 
 def execute_step(slots, calendar, tallies, tables, rules, times, st, decodes, gain, pad):
     """Pass the time of a scheduled step: `decodes` sequences make `gain` tokens, chunks are computed.
 
-    `pad` > 0 is the common length to which a static batch pads its prompts.
+    `pad` > 0 is the common length to which a static batch pads its prompts. Returns how many prompts are complete.
     """
-    tokens, prefill, rows = decodes * rules.tokens_per_decode, 0.0, decodes * rules.tokens_per_decode
+    tokens, prefill, prompts = decodes * rules.tokens_per_decode, 0.0, 0
     for k in range(st.chunks):
         slot, part = slots[k].chunk_slot, slots[k].chunk_tokens
         computed = max(part, pad)
@@ -61,8 +62,8 @@ def execute_step(slots, calendar, tallies, tables, rules, times, st, decodes, ga
         st.prefill_tokens += computed
         tokens += computed
         if slots[slot].computed == slots[slot].known:
-            rows += 1
-    kv, window_kv = 0, 0
+            prompts += 1
+    kv, window_kv, rows = 0, 0, decodes * rules.tokens_per_decode + prompts
     if decodes:
         advance_tokens(calendar, times, st, gain)
         kv, window_kv = st.kv_tokens, st.window_tokens
@@ -70,6 +71,7 @@ def execute_step(slots, calendar, tallies, tables, rules, times, st, decodes, ga
         tables, times, st, tokens, st.chunks > 0, rows, decodes, kv, window_kv, prefill, decodes + st.chunks
     )
     pass_time(tallies, rules, st, step_s, tokens)
+    return prompts
 
 
 @compiled
@@ -102,15 +104,15 @@ def decode_step_done(jobs, slots, calendar, tallies, rules, st):
 
 @compiled
 def decode_run(jobs, slots, calendar, tallies, tables, rules, times, st, feed, until):
-    """Steps that only decode, until a sequence ends, a block is missing or a request arrives.
+    """Steps that only decode, until a sequence ends, a block is missing, or a request is sent or has been read.
 
-    Returns the tokens that each sequence made in the last of them, 0 if not even one could be made.
+    Returns the tokens that each sequence made in the last of them, which are not sent yet; 0 if a block is missing.
     """
-    arrival = min(next_arrival_s(jobs, rules, st, feed), until)
+    event = min(next_sending_s(jobs, rules, st, feed), until)
+    read = jobs[feed[st.next]].waits_since if st.next < st.read else np.inf
     batch = st.batch if rules.static else st.decoding
     tokens = batch * rules.tokens_per_decode
     mask = len(calendar) // 2 - 1
-    made = 0
     silent_since = patience_since(jobs, st, feed, True) if rules.patience_s < np.inf else np.inf
     open_since = patience_since(jobs, st, feed, False) if rules.timeout_s < np.inf else np.inf
     if not rules.static and not st.blocked:
@@ -119,7 +121,7 @@ def decode_run(jobs, slots, calendar, tallies, tables, rules, times, st, feed, u
         gain = next_gain(rules, st.decode_steps)
         need = blocks_to_grow(calendar, rules, st, gain)
         if need > st.free_blocks:
-            return made
+            return 0
         st.free_blocks -= need
         st.allocated += need
         advance_tokens(calendar, times, st, gain)
@@ -130,17 +132,19 @@ def decode_run(jobs, slots, calendar, tallies, tables, rules, times, st, feed, u
             kv, window_kv = st.batch_kv, batch * min(st.batch_pad, times.window)
         step_s = time_step(tables, times, st, tokens, st.chunks > 0, st.chunks, batch, kv, window_kv, 0.0, batch)
         pass_time(tallies, rules, st, step_s, tokens)
-        decode_step_done(jobs, slots, calendar, tallies, rules, st)
-        made = gain
         due = False
         for key in range(st.token_clock - gain + 1, st.token_clock + 1):
             due = due or calendar[key & mask].due != NO_SLOT
-        if due or st.clock >= arrival or st.steps > MAX_STEPS:
-            return made
+        if due or st.clock >= event or st.steps > MAX_STEPS:
+            return gain
+        if st.clock >= read and (st.steps_since_prefill + 1) % rules.receive_interval == 0:
+            return gain
         if st.clock - silent_since > rules.patience_s or st.clock - open_since > rules.timeout_s:
-            return made
-        if st.waiting and not st.blocked and prompts_may_start(rules, st):
-            return made
+            return gain
+        if st.waiting and not st.blocked and prompts_may_start(rules, st, 1):
+            return gain
+        send_tokens(slots, calendar, rules, st, gain, 0)
+        decode_step_done(jobs, slots, calendar, tallies, rules, st)
 
 
 @compiled
@@ -185,4 +189,4 @@ def decodes_only(rules, st):
         return False
     if rules.static or st.waiting == 0 or st.blocked:
         return True
-    return rules.prefill_first and not prompts_may_start(rules, st)
+    return rules.prefill_first and not prompts_may_start(rules, st, 0)

@@ -89,6 +89,8 @@ def next_gain(rules, steps):
 @compiled
 def gap_bin(gap):
     """Bin of a gap: 64 per octave."""
+    if gap <= 0:  # of tokens that a busy server sends at no cost
+        return 0
     fraction, exponent = math.frexp(gap)
     index = ((exponent - 1 - FIRST_OCTAVE) * BINS_PER_OCTAVE) + int((fraction - 0.5) * 2 * BINS_PER_OCTAVE)
     return min(max(0, index), NUM_BINS - 1)
@@ -131,22 +133,22 @@ def longest_gap(calendar, st, entry):
 
 @compiled
 def emit_tokens(jobs, slots, calendar, tallies, st):
-    """All decoding sequences got tokens at this clock: record the gap."""
+    """Tokens of all decoding sequences have been sent: record the gap."""
     st.emissions += 1
-    gap = st.clock - st.last_emission
-    st.last_emission = st.clock
+    gap = st.server_free - st.last_emission
+    st.last_emission = st.server_free
     newcomers = st.newcomers
     if st.decoding > newcomers:
         push_gap(calendar, st, gap)
         tallies[st.gaps_from + gap_bin(gap)] += st.decoding - newcomers
     for k in range(newcomers):
         slot = slots[k].newcomer
-        own = st.clock - slots[slot].joined
+        own = st.server_free - slots[slot].joined
         job = slots[slot].job
         jobs[job].max_gap = max(jobs[job].max_gap, own)
         tallies[st.gaps_from + gap_bin(own)] += 1
         slots[slot].entry = st.emissions
-        slots[slot].joined = st.clock
+        slots[slot].joined = st.server_free
     st.newcomers = 0
 
 
@@ -179,7 +181,6 @@ def pass_time(tallies, rules, st, step_s, tokens):
     st.written_area += step_s * written
     if st.waiting:
         tallies[st.reason] += step_s
-    st.done_before_step = st.done
     st.peak_running = max(st.peak_running, st.running)
     st.steps += 1
     if st.steps >= st.next_sample:
