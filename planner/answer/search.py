@@ -20,9 +20,9 @@ from planner.errors import InvalidInput, PlannerError
 from planner.inputs import Gpu
 from planner.memory import REFUSED_STATES, kv_cache_type
 from planner.scenario import CUSTOM, Scenario
-from planner.service import BISECTIONS, STEADY_SHARE, Fleet, Replica, capacity_rps, deploy, measure, meets
+from planner.service import Fleet, capacity_rps, deploy, highest_rate, measure, meets
 from planner.units import SECONDS_PER_HOUR, counted, format_number, format_usd
-from planner.workload import Requests, draw, mean_lengths, with_rate
+from planner.workload import draw, mean_lengths, with_rate
 
 SEARCH_REQUESTS = 600
 TENSOR_PARALLEL = (1, 2, 4, 8)
@@ -281,7 +281,7 @@ def evaluate(item: Candidate, fleet: Fleet | None = None, num_requests: int = SE
         rate, replicas, metrics = fleet.curve.slo_rate_rps, fleet.replicas_for_slo, fleet.metrics
     else:
         replica = replica_of(size(short, requests, explain=False))
-        rate = _slo_rate(replica, requests, item.capacity_rps or 0.0, short)
+        rate = highest_rate(replica, requests, short.service_level, item.capacity_rps or 0.0)
         replicas = max(1, math.ceil(scenario.peak_rate_rps / rate - 1e-9)) if rate > 0 else None
         share = scenario.peak_rate_rps / replicas if replicas else 0.02 * (item.capacity_rps or 1.0)
         metrics = measure(replica.run(with_rate(requests, share)), level)
@@ -310,26 +310,6 @@ def evaluate(item: Candidate, fleet: Fleet | None = None, num_requests: int = SE
         ttft_s=metrics.ttft_s.at(level.quantile),
         tpot_s=metrics.tpot_s.at(level.quantile),
     )
-
-
-def _slo_rate(replica: Replica, requests: Requests, top: float, scenario: Scenario) -> float:
-    level = scenario.service_level
-
-    def holds(rate: float) -> bool:
-        return meets(measure(replica.run(with_rate(requests, rate)), level), level)
-
-    low, high = 0.02 * top, STEADY_SHARE * top
-    if not holds(low):
-        return 0.0
-    if holds(high):
-        return high
-    for _ in range(BISECTIONS + 1):
-        middle = (low + high) / 2
-        if holds(middle):
-            low = middle
-        else:
-            high = middle
-    return low
 
 
 def _summary(ranked: list[Candidate], scenario: Scenario) -> str:

@@ -7,13 +7,12 @@ from planner.service.capacity import capacity_rps
 from planner.service.clients import first_requests
 from planner.service.deployment import Fleet, deploy, replicas_for_targets, share_of_replica
 from planner.service.fleet import fewest_sharing, fleet_size, operate
-from planner.service.load import BISECTIONS, STEADY_SHARE, LoadCurve, LoadPoint, load_curve, meets, replicas_needed
+from planner.service.load import STEADY_SHARE, LoadCurve, LoadPoint, highest_rate, load_curve, meets, replicas_needed
 from planner.service.metrics import ServingMetrics, latencies, measure
 from planner.service.policies import PolicyOutcome, compare_policies
 from planner.service.replica import Replica
 
 __all__ = [
-    "BISECTIONS",
     "STEADY_SHARE",
     "Fleet",
     "LoadCurve",
@@ -27,6 +26,7 @@ __all__ = [
     "fewest_sharing",
     "first_requests",
     "fleet_size",
+    "highest_rate",
     "latencies",
     "load_curve",
     "measure",
