@@ -1,4 +1,4 @@
-"""Engine presets with their sources (engines.csv): one scheduler, many settings."""
+"""Engine presets with their sources (engines.csv): one scheduler with different settings."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _TEXT = ("name", "family", "version", "source", "source_date")
 
 
 def engine_names() -> tuple[str, ...]:
-    """Names of all presets, in the order of the catalog."""
+    """Names of all engine presets, in the order of the catalog."""
     return tuple(_presets()[0])
 
 
 def get_engine(name: str) -> EngineSettings:
-    """Find an engine preset.
+    """The engine preset of a name.
 
     Parameters
     ----------
@@ -37,12 +37,12 @@ def get_engine(name: str) -> EngineSettings:
     Returns
     -------
     EngineSettings
-        The preset with the version it describes and its source.
+        The preset, with the engine version that it describes and its source.
 
     Raises
     ------
     InvalidInput
-        When no preset goes by that name.
+        When no preset has that name.
     """
     presets, aliases = _presets()
     key = str(name).strip().lower().replace("_", "-").replace(" ", "-")
