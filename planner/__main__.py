@@ -280,7 +280,7 @@ def _simulation_line(item: dict[str, Any]) -> str:
     metrics = item["metrics"]
     return (
         f"{item['policy']}: {item['requests']:,} requests in {item['duration_s']:.1f} s of simulated time "
-        f"({item['verdict']}), {metrics['output_tokens_per_s']:.1f} output tokens/s, "
+        f"({item['verdict']}), {metrics['output_tokens_per_s']:,.1f} output tokens/s, "
         f"TTFT p50/p95/p99 {_ms(metrics['ttft_s'])} ms, TPOT {_ms(metrics['tpot_s'])} ms, "
         f"goodput {metrics['goodput_rps']:.2f} req/s; simulated in {item['wall_s'] * 1e3:.1f} ms "
         f"({item['simulated_requests_per_s']:,.0f} requests/s)"
@@ -313,7 +313,7 @@ def _recommend(options: argparse.Namespace) -> None:
         print(
             f"  {item.num_gpus or 0:>4} × {item.scenario.gpu:26} TP {item.scenario.tensor_parallel_size} "
             f"PP {item.scenario.pipeline_parallel_size} {item.scenario.weight_dtype:8} "
-            f"{item.usd_per_month:>12,.0f} USD/month  {item.status}: {item.reason}"
+            f"{item.usd_per_month:>12,.0f} USD/month  {item.reason}"
         )
 
 

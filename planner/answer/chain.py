@@ -31,7 +31,7 @@ def chain(done: Plan) -> tuple[ChainLink, ...]:
         ChainLink(
             reason="Weights alone",
             gpus=float(per_replica),
-            detail=f"{counted(per_replica, 'GPU')} hold{'s' if per_replica == 1 else ''} one replica's weights",
+            detail="one replica holds the weights",
         ),
         ChainLink(
             reason="KV cache",
@@ -47,7 +47,8 @@ def chain(done: Plan) -> tuple[ChainLink, ...]:
             ChainLink(
                 reason="Failure reserve",
                 gpus=done.num_replicas * per_replica,
-                detail=f"{counted(scenario.spare_replicas, 'spare replica')}, so the targets hold when that many fail",
+                detail=f"{counted(scenario.spare_replicas, 'spare replica')}, so the targets hold when "
+                f"{'one fails' if scenario.spare_replicas == 1 else f'{scenario.spare_replicas} fail'}",
             )
         )
     return tuple(links)

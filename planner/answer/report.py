@@ -61,7 +61,7 @@ def policy_rows(done: Plan) -> tuple[tuple[str, ...], ...]:
             "Policy",
             "Full throughput",
             "Running at once",
-            "KV used / held",
+            "KV used / reserved",
             "p50 end to end",
             "p95 end to end",
             "USD / M tokens at full load",

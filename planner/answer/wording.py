@@ -70,6 +70,8 @@ def headline(done: Plan) -> str:
     assert metrics is not None
     assert done.cost is not None
     fleet, who = f"{done.num_gpus:,} × {done.gpu.name}", f"{clients_in_words(done)} of {model}"
+    if scenario.is_open_loop and scenario.demand != "users":
+        who = f"{format_number(scenario.peak_rate_rps)} req/s of {model} at peak"
     lost = _lost(metrics)
     if metrics.num_finished == 0:
         return f"{fleet} cannot serve {who}: {lost or 'no request finishes'}."
@@ -84,8 +86,8 @@ def headline(done: Plan) -> str:
             "growing."
         )
     return (
-        f"{fleet} cannot meet the targets for {who}: "
-        f"{', '.join([*_latencies(done, beside_target=True), _meeting(metrics)])}{', ' if lost else ''}{lost}."
+        f"{fleet} cannot meet the targets for {who}: {', '.join(_latencies(done, beside_target=True))}; "
+        f"{_meeting(metrics)}{', ' if lost else ''}{lost}."
     )
 
 

@@ -131,6 +131,8 @@ def _normalised(name: str) -> tuple[str, float | None]:
 
 def _near(name: str) -> list[str]:
     wanted = _normalised(name)[0]
-    spelled = {_normalised(gpu)[0] + str(i): gpu for i, gpu in enumerate(gpu_names())}
-    near = difflib.get_close_matches(wanted, spelled, n=3, cutoff=0.4)
-    return [spelled[key] for key in near] or ["H100 SXM", "A100 SXM 80GB", "L40S"]
+    likeness = {
+        gpu: difflib.SequenceMatcher(None, wanted, _normalised(gpu)[0][: len(wanted)]).ratio() for gpu in gpu_names()
+    }
+    near = [gpu for gpu in sorted(likeness, key=lambda gpu: -likeness[gpu]) if likeness[gpu] >= 0.4]
+    return near[:3] or ["H100 SXM", "A100 SXM 80GB", "L40S"]

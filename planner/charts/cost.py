@@ -53,7 +53,7 @@ def gpu_chain(links: tuple[ChainLink, ...], num_gpus: int) -> Chart:
 def _chain_title(decisive: ChainLink, num_gpus: int, *, level: bool) -> str:
     have, reason = counted(num_gpus, "GPU"), in_sentence(decisive.reason)
     if level:
-        return f"{have} {'is' if num_gpus == 1 else 'are'} enough for every reason"
+        return f"{have} {'is' if num_gpus == 1 else 'are'} enough on every count"
     if decisive.gpus == num_gpus:
         return f"{have}, set by {reason}"
     if math.isinf(decisive.gpus):
@@ -174,7 +174,7 @@ def cost_against_utilisation(
                 }
             ],
             layout(
-                x="share of full throughput, mean over the month",
+                x="mean share of the fleet's throughput in use",
                 y="USD per million tokens",
                 height=320,
                 xaxis={"tickformat": ".0%", "range": [0, 1.02]},

@@ -69,7 +69,7 @@ def slots(outcomes: tuple[PolicyOutcome, ...], max_num_seqs: int) -> Chart:
     values = [item.result.mean_running for item in outcomes]
     most = max(range(len(outcomes)), key=lambda i: values[i])
     return Chart(
-        title=f"{outcomes[most].title} runs the most: {format_number(values[most])} sequences at once",
+        title=f"Most sequences at once: {format_number(values[most], 2)}, with {in_sentence(outcomes[most].title)}",
         subtitle=f"Mean sequences running at once at the offered rate (max_num_seqs {max_num_seqs:,})",
         figure=_one_bar_each(outcomes, values, "%{x:.1f} running", "sequences running"),
         alt="; ".join(f"{item.title}: {v:.1f} running" for item, v in zip(outcomes, values, strict=True)),

@@ -183,8 +183,8 @@ def band_sentence(memory: MemoryPlan) -> str:
         said += (
             f", KV pool {_gib(pool)} ± {_gib(error * pool)} GiB, so {format_number((1 - error) * memory.kv_tokens)} to "
             f"{format_number((1 + error) * memory.kv_tokens)} tokens and "
-            f"{format_number((1 - error) * memory.max_concurrency)} to "
-            f"{format_number((1 + error) * memory.max_concurrency)} full-length sequences"
+            f"{format_number((1 - error) * memory.max_concurrency, 2)} to "
+            f"{format_number((1 + error) * memory.max_concurrency, 2)} full-length sequences"
         )
     return (
         f"Our error: {said}. 19 of 20 cited start-up logs are within these bands, and 7 of 10 among 109 more whose "

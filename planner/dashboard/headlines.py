@@ -123,20 +123,21 @@ def tiles(plan: Plan) -> tuple[Tile, ...]:
         else ()
     )
     low, high = price_band(plan)
-    replicas = f"{counted(plan.num_replicas, 'replica')} of {counted(per_replica, 'GPU')}"
+    replicas = f"{counted(plan.num_replicas, 'replica')} × {per_replica}"
     return (
         Tile(
             label="GPUs",
             value=f"{plan.num_gpus:,}",
             beside=replicas,
-            help="GPUs that the plan buys. The line: GPUs needed from a quarter of the peak to twice the peak.",
+            help="GPUs that the plan buys: replicas × GPUs of one replica. The line: GPUs needed from a quarter of the peak "
+            "to twice the peak.",
             line=need,
         ),
         Tile(
             label=f"{q} TTFT",
             value=format_duration(metrics.ttft_s.at(s.target_quantile)),
-            beside=f"target {format_duration(s.ttft_target_s)}{band_text(ttft_band)}",
-            help=f"Time to first token, queueing included: {q} over the requests at the peak. "
+            beside=f"≤ {format_duration(s.ttft_target_s)}{band_text(ttft_band)}",
+            help=f"Time to first token, queueing included: {q} over the requests at the peak, with its target (≤). "
             f"{band_meaning(ttft_band)} "
             "The line: TTFT against load.",
             line=_line(plan, lambda p: p.metrics.ttft_s.at(s.target_quantile), points[:-2]),
@@ -144,9 +145,9 @@ def tiles(plan: Plan) -> tuple[Tile, ...]:
         Tile(
             label=f"{q} TPOT",
             value=format_duration(metrics.tpot_s.at(s.target_quantile)),
-            beside=f"target {format_duration(s.tpot_target_s)}{band_text(tpot_band)}",
-            help=f"Time per output token after the first, one figure per request: {q} over the requests at the peak. "
-            f"{band_meaning(tpot_band)} The line: TPOT against load.",
+            beside=f"≤ {format_duration(s.tpot_target_s)}{band_text(tpot_band)}",
+            help=f"Time per output token after the first, one figure per request: {q} over the requests at the peak, "
+            f"with its target (≤). {band_meaning(tpot_band)} The line: TPOT against load.",
             line=_line(plan, lambda p: p.metrics.tpot_s.at(s.target_quantile), points[:-2]),
         ),
         Tile(
@@ -169,7 +170,7 @@ def tiles(plan: Plan) -> tuple[Tile, ...]:
 
 def band_text(band: Band) -> str:
     """Our measured error beside a figure; empty where nothing was measured."""
-    return f" · ± {format_percent(band.median_fraction)}" if math.isfinite(band.median_fraction) else ""
+    return f", ± {format_percent(band.median_fraction)}" if math.isfinite(band.median_fraction) else ""
 
 
 def band_meaning(band: Band) -> str:
@@ -224,9 +225,13 @@ def percentiles(plan: Plan) -> str:
 
 
 def change_lines(plan: Plan, changes: tuple[Change, ...]) -> list[str]:
-    """One line for each change that alters the answer, and one for all others."""
+    """One line for each different outcome, and one for the changes that make no difference."""
     idle = [change.label for change in changes if change.text.endswith("no change")]
-    lines = [f"{change.label}: {change.text}" for change in changes if change.label not in idle]
+    grouped: dict[str, list[str]] = {}
+    for change in changes:
+        if change.label not in idle:
+            grouped.setdefault(change.text, []).append(change.label)
+    lines = [f"{', '.join(labels)}: {text}" for text, labels in grouped.items()]
     return lines + ([f"No change with {', '.join(idle)}"] if idle else [])
 
 

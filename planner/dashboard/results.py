@@ -9,6 +9,7 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from planner.answer import Change, Plan, Search, plan, recommend, serving_replicas, what_would_change
+from planner.charts import in_sentence
 from planner.scenario import Scenario
 from planner.service import PolicyOutcome
 from planner.simulation import FINISHED, SimulationResult
@@ -82,7 +83,7 @@ def timeline_finding(outcomes: tuple[PolicyOutcome, ...], field: str) -> str:
         return "No timeline"
     most = max(peaks, key=lambda title: peaks[title])
     what = "sequences at once" if field == "running" else "blocks of KV cache at once"
-    return f"{most} peaks highest: {format_number(peaks[most])} {what}"
+    return f"Highest peak: {format_number(peaks[most])} {what}, with {in_sentence(most)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

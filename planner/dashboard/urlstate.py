@@ -98,7 +98,7 @@ def settle(before: Scenario, wanted: dict[str, Any]) -> Current:
                 continue
             if error.field in YIELDING and error.field not in changes:
                 # A newly chosen model or context wins over an older setting that does not go with it.
-                errors[error.field] = f"{message(error)} Planned with the default."
+                errors[error.field] = f"{message(error)} Planned without it."
                 changes[error.field] = fields_by_name()[error.field].default
                 continue
             blamed = [error.field] if error.field in changes else [name for name in BLAME if name in changes][:1]

@@ -79,7 +79,9 @@ def _text(text_or_path: str | Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a name that no file can have
-        raise InvalidInput("trace", str(text_or_path), "a file that exists and holds text, or the text of a trace") from error
+        raise InvalidInput(
+            "trace", str(text_or_path), "a file that exists and holds text, or the text of a trace"
+        ) from error
 
 
 def _csv_rows(text: str, fmt: str | None) -> tuple[list[tuple[int, float, int, int]], None, str]:
