@@ -57,7 +57,7 @@ def _chain_title(decisive: ChainLink, num_gpus: int, *, level: bool) -> str:
     if decisive.gpus == num_gpus:
         return f"{have}, set by {reason}"
     if math.isinf(decisive.gpus):
-        return f"{have}; for {reason}, no number of GPUs is enough"
+        return f"{have}; no number of GPUs meets the {reason}"
     return f"{have}; {reason} needs {format_number(decisive.gpus)}"
 
 

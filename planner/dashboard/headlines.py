@@ -129,8 +129,8 @@ def tiles(plan: Plan) -> tuple[Tile, ...]:
             label="GPUs",
             value=f"{plan.num_gpus:,}",
             beside=replicas,
-            help="GPUs that the plan buys: replicas × GPUs of one replica. The line: GPUs needed from a quarter of the peak "
-            "to twice the peak.",
+            help="GPUs that the plan buys: replicas × GPUs of one replica. The line: GPUs needed from a quarter "
+            "of the peak to twice the peak.",
             line=need,
         ),
         Tile(

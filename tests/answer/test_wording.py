@@ -123,7 +123,7 @@ def test_the_chain_agrees_with_the_verdict(changes):
         assert needed <= have
     title = gpu_chain(done.chain, have).title
     if needed > have:
-        assert "decided by" not in title
+        assert "set by" not in title
         assert "enough" not in title
         assert "sets the number" not in done.reasons[0]
     assert done.slo_met == (done.replicas_for_slo is not None and done.replicas_for_slo <= serving_replicas(done))
