@@ -74,7 +74,7 @@ def figure_table(ours: Plan, other: Plan) -> Table:
     """Both plans' figures, and the difference."""
     rows = [(a.label, a.text, b.text, difference(a, b)) for a, b in zip(figures(ours), figures(other), strict=True)]
     rows.insert(0, ("Starts", "yes" if ours.fits else "no", "yes" if other.fits else "no", ""))
-    return table(("Figure", "This plan", "The other", "Difference"), rows)
+    return table(("Figure", "This plan", "The other", "The other against this"), rows)
 
 
 def differing(ours: Scenario, other: Scenario) -> list[str]:

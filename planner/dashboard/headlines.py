@@ -123,7 +123,7 @@ def tiles(plan: Plan) -> tuple[Tile, ...]:
         else ()
     )
     low, high = price_band(plan)
-    replicas = f"{counted(plan.num_replicas, 'replica')} × {per_replica}"
+    replicas = counted(plan.num_replicas, "replica") + (f" × {per_replica}" if per_replica > 1 else "")
     return (
         Tile(
             label="GPUs",

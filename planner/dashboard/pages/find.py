@@ -3,7 +3,7 @@
 import streamlit as st
 
 from planner.catalog import gpu_names
-from planner.dashboard import frames, headlines, inputs, results, sharing, urlstate, widgets
+from planner.dashboard import frames, headlines, inputs, results, sharing, urlstate, widgets, words
 from planner.errors import PlannerError
 from planner.scenario import message, to_query
 from planner.units import counted
@@ -26,6 +26,7 @@ with st.form("find", border=True):
         "Weight precisions",
         inputs.weight_dtype_names(),
         list(dict.fromkeys((scenario.weight_dtype, "fp8"))),
+        format_func=lambda name: words.WORDS["weight_dtype"].get(name, name),
         key="find_dtypes",
         persist_state="session",
     )

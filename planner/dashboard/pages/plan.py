@@ -97,7 +97,7 @@ with st.expander("Where these figures come from"):
         headlines.PAGES / "method.py", label="Vocabulary, formulas, sources and limits", icon=":material/menu_book:"
     )
 
-# Last, because it plans each change anew: everything else is on the page by then.
+# Last, because it plans each change again: everything else is on the page by then.
 if changes_slot is not None:
     with changes_slot:
         changes = results.changes_for(plan.scenario)
