@@ -1,6 +1,6 @@
 """Command line: `python -m planner plan|simulate|recommend|validate|seed|calibrate`.
 
-Exit code 0 on success, 2 on bad input with one line on stderr.
+Exit code 0 on success; 2 and one line on stderr on bad input.
 """
 
 from __future__ import annotations
@@ -29,12 +29,14 @@ from planner.scenario import (
     from_json,
     from_query,
     is_address,
+    message,
     preset,
     preset_names,
     to_query,
 )
 from planner.service import Replica, ServingMetrics, capacity_rps, first_requests, measure
 from planner.simulation import format_seed_table
+from planner.units import counted
 from planner.workload import Requests, draw, read_trace, with_rate
 
 MAX_FILE_BYTES = 5_000_000
@@ -42,12 +44,12 @@ MAX_ERRORS_SHOWN = 3
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command.
+    """Run one command and return its exit code.
 
     Parameters
     ----------
     argv : list of str, optional
-        Arguments without the program name; the process's own when None.
+        Arguments without the program name; None: those of the process.
 
     Returns
     -------
@@ -58,16 +60,16 @@ def main(argv: list[str] | None = None) -> int:
         options = _parser().parse_args(argv)
         options.run(options)
     except PlannerError as error:
-        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"error: {' '.join(message(error).split())}", file=sys.stderr)
         return 2
     except BrokenPipeError:
-        # The reader has gone (`| head`): nothing is left to say, and Python must not try to flush.
+        # The reader closed the pipe (`| head`); Python must not flush into it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 
 class _Parser(argparse.ArgumentParser):
-    """Wrong arguments end like every other bad input: one line, exit code 2."""
+    """Wrong arguments end like any bad input: one line, exit code 2."""
 
     def error(self, message: str) -> NoReturn:
         raise PlannerError(f"{message} (see {self.prog} --help)")
@@ -77,32 +79,37 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="python -m planner", description="Capacity planning for LLM serving.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     shared = _Parser(add_help=False)
-    shared.add_argument("scenario", nargs="?", metavar="SCENARIO", help="JSON file, '-', or a link or query string")
-    shared.add_argument("--preset", metavar="NAME", help="start from: " + ", ".join(preset_names()))
-    shared.add_argument("--requests", type=int, metavar="N", help="how many requests are simulated")
+    shared.add_argument(
+        "scenario", nargs="?", metavar="SCENARIO", help="JSON file, '-' for stdin, a link or its query string"
+    )
+    shared.add_argument("--preset", metavar="NAME", help="scenario to start from: " + ", ".join(preset_names()))
+    shared.add_argument("--requests", type=int, metavar="N", help="number of simulated requests")
     shared.add_argument("--seed", type=int, metavar="N", help="seed of the random draws")
     shared.add_argument("--json", action="store_true", help="write JSON")
     replay = _Parser(add_help=False)
     replay.add_argument(
-        "--trace", metavar="FILE", help="replay this trace (Azure, Vidur, BurstGPT CSV; Mooncake JSONL)"
+        "--trace", metavar="FILE", help="trace to replay (Azure, Vidur or BurstGPT CSV, or Mooncake JSONL)"
     )
 
     command = commands.add_parser("plan", parents=[shared, replay], help="the whole plan")
-    command.add_argument("--html", metavar="FILE", help="also write a printable page")
+    command.add_argument("--html", metavar="FILE", help="also write the plan as a printable page")
     command.set_defaults(run=_plan)
     command = commands.add_parser("simulate", parents=[shared, replay], help="the simulation alone")
     command.add_argument(
-        "--policy", action="append", metavar="NAME", help="engine preset instead of the scenario's; may be repeated"
+        "--policy",
+        action="append",
+        metavar="NAME",
+        help="engine preset to simulate instead of the scenario's; repeat it to compare several",
     )
     command.set_defaults(run=_simulate)
     command = commands.add_parser("recommend", parents=[shared], help="search for the cheapest deployment")
     command.set_defaults(run=_recommend)
-    command = commands.add_parser("validate", help="predict every row of a measurement file")
+    command = commands.add_parser("validate", help="predict every row of a measurement file and print the errors")
     command.add_argument("file", metavar="FILE.csv")
     command.add_argument("--json", action="store_true", help="write JSON")
-    command.add_argument("--out", metavar="PREDICTED.csv", help="write the predictions row by row")
+    command.add_argument("--out", metavar="PREDICTED.csv", help="also write the predictions row by row")
     command.set_defaults(run=_validate)
-    command = commands.add_parser("seed", help="the comparison of the seed article")
+    command = commands.add_parser("seed", help="the scheduling comparison of the seed article")
     command.set_defaults(run=lambda options: print(format_seed_table()))
     command = commands.add_parser("calibrate", help="fit efficiency profiles to kernel step times")
     command.add_argument(
@@ -110,31 +117,31 @@ def _parser() -> argparse.ArgumentParser:
         metavar="STEP_TIMES.csv",
         help="CSV of step times or of kernel measurements, or the folder of published kernel tables",
     )
-    command.add_argument("--out", default="", metavar="FILE", help="write the profiles here instead of printing them")
-    command.add_argument("--source", default="", help="where the measurements come from; kept with the profile")
-    command.add_argument("--date", default="", help="date of the fit")
+    command.add_argument("--out", default="", metavar="FILE", help="file for the profiles; printed without it")
+    command.add_argument("--source", default="", help="where the measurements come from; stored in the profile")
+    command.add_argument("--date", default="", help="date of the fit; stored in the profile")
     command.set_defaults(run=_calibrate)
     return parser
 
 
 def read_scenario(options: argparse.Namespace) -> Scenario:
-    """Make the scenario that the options describe; what had to give way in it is a warning on stderr.
+    """The scenario that the options describe; adjusted settings are warnings on stderr.
 
     Raises
     ------
     InvalidInput, PlannerError
-        When a part of it cannot be used: the plan would answer another question. (The dashboard opens what
-        is left of such a link, and says what it ignored.)
+        When a part of it cannot be used, since the plan would answer another question. (The dashboard opens the rest
+        of such a link and says what it ignored.)
     """
     base = preset(options.preset) if options.preset else Scenario()
     decoded = Decoded(scenario=base)
     if options.scenario:
         decoded = _read(options.scenario, base)
     refused = decoded.errors
-    if not is_address(options.scenario or ""):  # chats and mail programs add parameters of their own to addresses
+    if not is_address(options.scenario or ""):  # chat and mail programs add their own parameters to addresses
         refused += decoded.unknown
     if refused:
-        raise PlannerError(" ".join(map(str, refused[:MAX_ERRORS_SHOWN])))
+        raise PlannerError(" ".join(map(message, refused[:MAX_ERRORS_SHOWN])))
     for problem in decoded.problems:
         print(f"warning: {' '.join(problem.split())}", file=sys.stderr)
     scenario = decoded.scenario
@@ -152,13 +159,15 @@ def _read(text: str, base: Scenario) -> Decoded:
         return from_query(text, base)
     if text.startswith("?") or ("=" in text and not _is_file(text)):
         return from_query(text, base)
-    return _read_text(read_file(Path(text), "SCENARIO", "a JSON file, '-', or a link copied from the dashboard"), base)
+    return _read_text(
+        read_file(Path(text), "SCENARIO", "a JSON file, '-' for stdin, or a link copied from the dashboard"), base
+    )
 
 
 def _is_file(text: str) -> bool:
     try:
         return Path(text).is_file()
-    except (OSError, ValueError):  # too long for a name, or with characters that no name has
+    except (OSError, ValueError):  # too long for a file name, or with invalid characters
         return False
 
 
@@ -171,7 +180,7 @@ def _read_text(text: str, base: Scenario) -> Decoded:
 
 
 def read_file(path: Path, field: str, valid: str, *, max_bytes: int | None = MAX_FILE_BYTES) -> str:
-    """Read a text file of at most `max_bytes` (None: of any size, as a trace may be).
+    """The text of a file of at most `max_bytes` (None: any size, for traces).
 
     Raises
     ------
@@ -189,7 +198,7 @@ def read_file(path: Path, field: str, valid: str, *, max_bytes: int | None = MAX
 
 
 def _decode(data: bytes, field: str, value: str, valid: str) -> str:
-    """Text of UTF-8 or, as some shells redirect output, of UTF-16 with its mark."""
+    """Text from UTF-8, or from UTF-16 with a byte-order mark, which some shells write."""
     wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
         return data.decode("utf-16" if wide else "utf-8-sig")
@@ -204,7 +213,7 @@ def _plan(options: argparse.Namespace) -> None:
         try:
             Path(options.html).write_text(plan_html(done), encoding="utf-8")
         except OSError as error:
-            raise InvalidInput("--html", options.html, "a file that can be written") from error
+            raise InvalidInput("--html", options.html, "a writable file path") from error
     if options.json:
         print(json.dumps(plan_dict(done), indent=2))
     else:
@@ -228,7 +237,7 @@ def _simulate(options: argparse.Namespace) -> None:
         sized = size(lane)
         replica = replica_of(sized)
         requests = trace if trace is not None else offered(lane, replica, options.preset)
-        replica.run(first_requests(requests, 50))  # compile outside the timed run
+        replica.run(first_requests(requests, 50))  # compiles outside the timed run
         started = time.perf_counter()
         result = replica.run(requests)
         wall_s = time.perf_counter() - started
@@ -253,9 +262,9 @@ def _simulate(options: argparse.Namespace) -> None:
 
 
 def offered(scenario: Scenario, replica: Replica, preset: str | None) -> Requests:
-    """The scenario's requests at the rate that one replica is offered.
+    """The scenario's requests at the rate that reaches one replica.
 
-    The reference preset states its rate as a share of capacity, which only the replica can tell.
+    The reference preset gives its rate as a share of capacity, which only the replica knows.
     """
     requests = draw(scenario)
     share = capacity_fraction(preset)
@@ -271,7 +280,7 @@ def _simulation_line(item: dict[str, Any]) -> str:
     metrics = item["metrics"]
     return (
         f"{item['policy']}: {item['requests']:,} requests in {item['duration_s']:.1f} s of simulated time "
-        f"({item['verdict']}), {metrics['output_tokens_per_s']:.1f} output tokens/s, "
+        f"({item['verdict']}), {metrics['output_tokens_per_s']:,.1f} output tokens/s, "
         f"TTFT p50/p95/p99 {_ms(metrics['ttft_s'])} ms, TPOT {_ms(metrics['tpot_s'])} ms, "
         f"goodput {metrics['goodput_rps']:.2f} req/s; simulated in {item['wall_s'] * 1e3:.1f} ms "
         f"({item['simulated_requests_per_s']:,.0f} requests/s)"
@@ -294,8 +303,9 @@ def _recommend(options: argparse.Namespace) -> None:
         return
     print(found.summary)
     print(
-        f"{found.candidates_considered} considered, {found.rejected_by_memory} do not start, {found.pruned_by_bound} "
-        f"pruned, {found.candidates_simulated} simulated in {found.wall_s:.2f} s"
+        f"Considered {counted(found.candidates_considered, 'deployment')}: {found.rejected_by_memory} do not start, "
+        f"{found.pruned_by_bound} cost more than the best even at full load, {found.candidates_simulated} simulated "
+        f"({found.wall_s:.2f} s)."
     )
     for item in found.candidates[:15]:
         if item.usd_per_month is None or item.status == "cannot be cheaper":
@@ -303,7 +313,7 @@ def _recommend(options: argparse.Namespace) -> None:
         print(
             f"  {item.num_gpus or 0:>4} × {item.scenario.gpu:26} TP {item.scenario.tensor_parallel_size} "
             f"PP {item.scenario.pipeline_parallel_size} {item.scenario.weight_dtype:8} "
-            f"{item.usd_per_month:>12,.0f} USD/month  {item.status}: {item.reason}"
+            f"{item.usd_per_month:>12,.0f} USD/month  {item.reason}"
         )
 
 
@@ -315,7 +325,7 @@ def _validate(options: argparse.Namespace) -> None:
         try:
             done.predicted.to_csv(options.out, index=False)
         except OSError as error:
-            raise InvalidInput("--out", options.out, "a file that can be written") from error
+            raise InvalidInput("--out", options.out, "a writable file path") from error
     print(json.dumps(done.to_dict(), indent=2) if options.json else format_validation(done))
 
 
@@ -328,7 +338,7 @@ def _calibrate(options: argparse.Namespace) -> None:
 
 
 def plan_dict(done: Plan) -> dict[str, Any]:
-    """A plan as plain types for JSON: figures with units in their names, arrays of requests left out."""
+    """A plan as plain types for JSON: units in the names, without the per-request arrays."""
     body = {
         item.name: plain(getattr(done, item.name))
         for item in dataclasses.fields(done)
@@ -349,7 +359,7 @@ def plan_dict(done: Plan) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Reduce value objects to what JSON can hold; NaN and infinity become null."""
+    """Value objects as plain types for JSON; NaN and infinity become null."""
     if isinstance(value, ServingMetrics) or dataclasses.is_dataclass(value):
         return {item.name: plain(getattr(value, item.name)) for item in dataclasses.fields(value)}
     if isinstance(value, dict):

@@ -1,25 +1,26 @@
-"""The errors that a user can cause.
+"""Errors that the user can cause and fix.
 
 PlannerError
-├── InvalidInput   one field holds a value that cannot be used
-└── Infeasible     every field is fine, yet no plan exists; says what would help
+├── InvalidInput   a field has a value that cannot be used
+└── Infeasible     every field is valid, but no plan exists; says what would help
 
-Anything else that is raised is a fault of the package.
+Any other exception is a bug in the package.
 """
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Iterable
 from typing import Any
 
 
 class PlannerError(ValueError):
-    """Base of the errors that a user can cause and mend."""
+    """Base of the errors that the user can cause and fix."""
 
 
 class InvalidInput(PlannerError):
-    """A field holds a value that cannot be used.
+    """A field has a value that cannot be used.
 
     Parameters
     ----------
@@ -45,12 +46,12 @@ class InvalidInput(PlannerError):
 
 
 class Infeasible(PlannerError):
-    """Every input is valid, yet the plan cannot exist.
+    """Every input is valid, but no plan exists.
 
     Parameters
     ----------
     reason : str
-        What stands in the way, with figures.
+        What is in the way, with figures.
     remedies : iterable of str
         The smallest changes that would help, most likely first.
     """
@@ -61,7 +62,7 @@ class Infeasible(PlannerError):
         super().__init__(reason, self.remedies)
 
     def __str__(self) -> str:
-        return self.reason + (f" {' or '.join(self.remedies)} would do." if self.remedies else "")
+        return self.reason + (f" Try {' or '.join(self.remedies)}." if self.remedies else "")
 
 
 def require_int(field: str, value: Any, *, at_least: int = 1, at_most: int | None = None) -> None:
@@ -76,7 +77,7 @@ def require_number(
     field: str, value: Any, *, above: float | None = None, at_least: float | None = None, at_most: float | None = None
 ) -> None:
     """Raise InvalidInput unless `value` is a finite number within the bounds."""
-    # compared, not math.isfinite: a whole number may be too long for a float
+    # compared, not math.isfinite: an int can be too large for a float
     ok = isinstance(value, (int, float)) and not isinstance(value, bool) and -math.inf < value < math.inf
     if ok:
         ok = (
@@ -85,18 +86,19 @@ def require_number(
             and (at_most is None or value <= at_most)
         )
     if not ok:
-        parts = []
-        if above is not None:
-            parts.append(f"above {above:,g}")
-        if at_least is not None:
-            parts.append(f"of at least {at_least:,g}")
-        if at_most is not None:
-            parts.append(f"at most {at_most:,g}")
-        raise InvalidInput(field, value, "a finite number " + " and ".join(parts) if parts else "a finite number")
+        if at_least is not None and at_most is not None:
+            bounds = f"a number from {at_least:,g} to {at_most:,g}"
+        else:
+            rows = (("above", above), ("of at least", at_least), ("of at most", at_most))
+            parts = [f"{words} {limit:,g}" for words, limit in rows if limit is not None]
+            bounds = f"a number {' and '.join(parts)}" if parts else "a finite number"
+        raise InvalidInput(field, value, bounds)
 
 
 def require_choice(field: str, value: Any, choices: Iterable[Any]) -> None:
     """Raise InvalidInput unless `value` is one of `choices`."""
     options = tuple(choices)
     if value not in options:
-        raise InvalidInput(field, value, "one of " + ", ".join(map(str, options)))
+        near = difflib.get_close_matches(str(value)[:100], [str(option) for option in options], n=1)
+        closest = f"; the closest is {near[0]}" if near else ""
+        raise InvalidInput(field, value, "one of " + ", ".join(map(str, options)) + closest)

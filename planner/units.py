@@ -1,4 +1,4 @@
-"""Units of the whole package and how they are written for people.
+"""Units of the whole package, and how numbers are written for people.
 
 Inside, everything is SI: seconds, bytes, tokens, USD. 1 GiB = 2**30 bytes (memory),
 1 GB = 10**9 bytes (bandwidth, marketing). Only this module turns numbers into text.
@@ -33,8 +33,8 @@ def format_number(value: float, digits: int = 3) -> str:
 
 
 def counted(number: float, thing: str) -> str:
-    """Write a number of things: "1 user", "1,200 users", "2.5 sequences"."""
-    text = f"{number:,}" if isinstance(number, int) else format_number(number)
+    """Write a number of things: "1 user", "1,200 users", "2.5 sequences", "55 sequences" for 54.86."""
+    text = f"{number:,}" if isinstance(number, int) else format_number(number, 2 if 10 <= number < 100 else 3)
     return f"{text} {thing}{'' if text == '1' else 's'}"
 
 
@@ -66,7 +66,7 @@ def format_usd(usd: float) -> str:
 
 
 def format_percent(fraction: float) -> str:
-    """Write a fraction (0 to 1) as a percentage; one that is not zero is not written as zero."""
+    """Write a fraction (0 to 1) as a percentage; a share above zero never reads 0 %."""
     if fraction is None or math.isnan(fraction):
         return "—"
     percent = 100 * fraction

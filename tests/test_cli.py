@@ -129,13 +129,13 @@ def test_a_file_that_is_no_measurement_is_refused(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("scenario", "named"),
     [
-        ("u=abc&tp=1", "users = 'abc'"),
-        ("m=foo", "model = 'foo'"),
+        ("u=abc&tp=1", "Users (users) = 'abc'"),
+        ("m=foo", "Model (model) = 'foo'"),
         ("u=1.5&tp=abc&g=L40S", "tensor_parallel_size"),
         ("usres=50", "usres"),
         ("http://localhost:8501/?v=1&u=-5", "users"),
-        ('{"model": "foo/bar"}', "model = 'foo/bar'"),
-        ('{"users": -5}', "users = -5"),
+        ('{"model": "foo/bar"}', "Model (model) = 'foo/bar'"),
+        ('{"users": -5}', "Users (users) = -5"),
         ('{"usres": 5}', "usres"),
     ],
 )

@@ -16,7 +16,7 @@ def test_long_values_are_shortened():
 
 
 def test_infeasible_offers_remedies():
-    assert str(Infeasible("3.2 GiB short.", ["fp8 weights", "TP 2"])) == "3.2 GiB short. fp8 weights or TP 2 would do."
+    assert str(Infeasible("3.2 GiB short.", ["fp8 weights", "TP 2"])) == "3.2 GiB short. Try fp8 weights or TP 2."
 
 
 @pytest.mark.parametrize("value", [0, -1, 1.0, True, "1", None, math.nan])
@@ -27,8 +27,22 @@ def test_counts_must_be_whole_and_positive(value):
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -1.0, "1", None, True])
 def test_numbers_must_be_finite_and_in_range(value):
-    with pytest.raises(InvalidInput, match="finite number"):
+    with pytest.raises(InvalidInput, match="a number of at least 0"):
         require_number("x", value, at_least=0)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "said"),
+    [
+        ({"at_least": 0, "at_most": 10}, "a number from 0 to 10"),
+        ({"above": 0}, "a number above 0"),
+        ({"above": 0, "at_most": 1}, "a number above 0 and of at most 1"),
+        ({}, "a finite number"),
+    ],
+)
+def test_bounds_are_said_in_words(bounds, said):
+    with pytest.raises(InvalidInput, match=f"expected {said}\\."):
+        require_number("x", math.nan, **bounds)
 
 
 def test_choices_are_listed():

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from planner.units import GIB, KIB, MIB, format_duration, format_number, format_percent, format_usd
+from planner.units import GIB, KIB, MIB, counted, format_duration, format_number, format_percent, format_usd
 
 
 def test_memory_is_counted_in_powers_of_two():
@@ -33,6 +33,21 @@ def test_numbers_keep_three_digits(value, text):
 )
 def test_durations_use_the_unit_a_person_would(seconds, text):
     assert format_duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (1, "1 seat"),
+        (1200, "1,200 seats"),
+        (0.5, "0.5 seats"),
+        (2.5, "2.5 seats"),
+        (54.857, "55 seats"),
+        (1.0, "1 seat"),
+    ],
+)
+def test_things_are_counted_as_a_person_would(number, text):
+    assert counted(number, "seat") == text
 
 
 def test_money_and_shares():

@@ -1,7 +1,7 @@
-"""Advice: what a plan gets wrong although every input is valid, in the user's words.
+"""Advice: what to question in a plan whose inputs are all valid.
 
-Each finding is one function with one message. The first five are the common mistakes that the seed
-article lists; the rest are traps of sizing.
+Each finding is one function with one message. The first five are the common mistakes of the seed article; the rest
+are sizing traps.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DAYS_PER_MONTH = HOURS_PER_MONTH / 24
 class Finding:
     """One piece of advice.
 
-    `kind` is a stable name, `severity` is "warning" or "note", `field` the input that it speaks of.
+    `kind` is a stable name, `severity` is "warning" or "note", `field` the input that it is about.
     """
 
     kind: str
@@ -42,7 +42,7 @@ def findings(
     mean_output_tokens: float,
     notes: tuple[str, ...] = (),
 ) -> tuple[Finding, ...]:
-    """Collect every finding that applies to a plan, most serious first; `notes` are further estimates to tell."""
+    """Every finding that applies to a plan, warnings first; `notes` are estimates to mention as well."""
     found = [
         one_request_at_a_time(scenario),
         only_short_prompts(scenario, mean_prompt_tokens, mean_output_tokens),
@@ -81,8 +81,8 @@ def one_request_at_a_time(scenario: Scenario) -> Finding | None:
         kind="one_at_a_time",
         severity="warning",
         field="engine" if alone else "concurrent_users",
-        text="One request at a time: the GPU reads all weights for a single token. A serving system shows its value "
-        "under load; let it batch.",
+        text="One request at a time: the GPU reads all the weights to produce a single token. Let it batch, and "
+        "measure under load.",
     )
 
 
@@ -94,9 +94,9 @@ def only_short_prompts(scenario: Scenario, prompt: float, output: float) -> Find
         kind="short_prompts",
         severity="warning",
         field="max_model_len",
-        text=f"Only short prompts: the traffic averages {format_number(prompt)} prompt tokens, yet contexts up to "
-        f"{scenario.max_model_len:,} are allowed. Long contexts are where memory runs out; plan with the longest "
-        "real ones too.",
+        text=f"Only short prompts: they average {format_number(prompt)} tokens, but the context allows "
+        f"{scenario.max_model_len:,}. Long contexts are where memory runs out; plan with the longest prompts you "
+        "expect, too.",
     )
 
 
@@ -108,30 +108,35 @@ def average_hides_tail(metrics: ServingMetrics) -> Finding | None:
     return Finding(
         kind="average_only",
         severity="warning",
-        text=f"The average hides the tail: mean TTFT is {format_duration(mean)}, but one request in a hundred waits "
+        text=f"The average hides the tail: mean TTFT is {format_duration(mean)}, but one request in 100 waits "
         f"{format_duration(p99)} or longer.",
     )
 
 
 def cache_ignored(memory: MemoryPlan) -> Finding | None:
-    """Mistake 4: sizing by the weights and ignoring the cache."""
+    """Mistake 4: sizing by the weights and ignoring the KV cache."""
     if memory.weights_bytes >= memory.total_bytes or (memory.state_bytes and not memory.starts):
         return None
     if memory.starts and memory.max_concurrency >= 4:
         return None
-    pool = max(0.0, memory.kv_pool_bytes) / GIB
+    pool = memory.kv_pool_bytes / GIB
+    left = f"only {pool:.1f} GiB for the KV cache" if pool > 0 else "nothing for the KV cache"
+    holds = (
+        f": {counted(memory.max_concurrency, 'sequence')} of {memory.max_model_len:,} tokens at once"
+        if pool > 0
+        else ""
+    )
     return Finding(
         kind="cache_ignored",
         severity="warning",
         field="max_model_len",
-        text=f"The weights fit ({memory.weights_bytes / GIB:.1f} of {memory.total_bytes / GIB:.1f} GiB), but the KV "
-        f"cache gets only {pool:.1f} GiB: {counted(memory.max_concurrency, 'sequence')} of "
-        f"{memory.max_model_len:,} tokens at once. The weights are not the only thing that must fit.",
+        text=f"The weights fit ({memory.weights_bytes / GIB:.1f} of {memory.total_bytes / GIB:.1f} GiB), but leave "
+        f"{left}{holds}.",
     )
 
 
 def runs_short(memory: MemoryPlan) -> Finding | None:
-    """The engine starts, yet CUDA graphs and a full step do not find room together."""
+    """The engine starts, but CUDA graphs and a full step do not fit together."""
     if not memory.is_short:
         return None
     without = "CUDA graphs" if memory.activations_in_budget else "activations and CUDA graphs"
@@ -139,46 +144,46 @@ def runs_short(memory: MemoryPlan) -> Finding | None:
         kind="runs_short",
         severity="warning",
         field="gpu_memory_utilization",
-        text=f"The engine starts, but sets no memory aside for {without}: with {memory.cuda_graph_bytes / GIB:.2f} GiB "
-        f"of graphs (an estimate) a step of {counted(memory.max_num_batched_tokens, 'token')} needs "
-        f"{-memory.free_bytes / GIB:.2f} GiB more than the GPU has, so that it can run out of memory under load. "
-        "A lower GPU memory utilization leaves room.",
+        text=f"The engine starts but sets no memory aside for {without}. A full step of "
+        f"{counted(memory.max_num_batched_tokens, 'token')} needs {-memory.free_bytes / GIB:.2f} GiB more than the GPU "
+        f"has (CUDA graphs estimated at {memory.cuda_graph_bytes / GIB:.2f} GiB), so it can run out of memory under "
+        "load. Lower the GPU memory utilization.",
     )
 
 
 def api_cheaper(cost: CostPlan) -> Finding | None:
-    """Mistake 5: self-hosting for a few thousand requests a day; and the same trap at larger volumes."""
+    """Mistake 5: self-hosting for a few thousand requests a day, and the same trap at larger volumes."""
     if not cost.api_is_cheaper or cost.api_usd_per_month is None:
         return None
     per_day = cost.requests_per_month / DAYS_PER_MONTH
     few = per_day <= FEW_REQUESTS_PER_DAY
-    bills = (
-        f"{format_number(per_day)} {'request' if per_day == 1 else 'requests'} a day cost "
-        f"{format_usd(cost.usd_per_month)} a month here and "
-        f"{format_usd(cost.api_usd_per_month)} from a hosted API ({cost.api_source})"
-    )
+    requests = f"{counted(per_day, 'request')} a day cost"
+    own, api = format_usd(cost.usd_per_month), format_usd(cost.api_usd_per_month)
     size = "few thousand" if per_day >= 1000 else "few"
     return Finding(
         kind="few_requests" if few else "api_cheaper",
         severity="warning",
-        text=f"Self-hosting for a {size} requests a day: {bills}, which is also simpler." if few else f"{bills}.",
+        text=f"Self-hosting for a {size} requests a day: {requests} {own} a month here and {api} from a hosted API "
+        f"({cost.api_source}), which is also less work."
+        if few
+        else f"A hosted API is cheaper: {requests} {api} a month there ({cost.api_source}), {own} here.",
     )
 
 
 def unserved(scenario: Scenario, metrics: ServingMetrics, cost: CostPlan) -> Finding | None:
-    """Not all that is asked for is finished, and prices count what is."""
+    """Some requests never finish; prices count those that do."""
     offered, served = cost.offered_requests_per_month, cost.requests_per_month
     if metrics.num_finished == 0 or not served:
-        text = "No request is finished, so that no price per token exists: the bill buys nothing."
+        text = "No request finishes, so there is no price per token: the bill buys nothing."
     elif served < 0.995 * offered:
         text = (
-            f"{format_number(served)} of {format_number(offered)} requests a month are finished "
-            f"({format_percent(served / offered)}); the prices per token and request count these alone."
+            f"Only {format_percent(served / offered)} of requests finish: {format_number(served)} of "
+            f"{format_number(offered)} a month. Prices per token and per request count finished requests only."
         )
     elif scenario.is_open_loop and metrics.verdict == "overloaded":
         text = (
-            f"At the peak {format_number(metrics.requests_per_s)} of {format_number(scenario.peak_rate_rps)} req/s are "
-            "finished; the prices per token assume that clients wait until the peak is over."
+            f"At the peak only {format_number(metrics.requests_per_s)} of {format_number(scenario.peak_rate_rps)} "
+            "req/s finish. Prices per token assume that clients wait until the peak is over."
         )
     else:
         return None
@@ -186,7 +191,7 @@ def unserved(scenario: Scenario, metrics: ServingMetrics, cost: CostPlan) -> Fin
 
 
 def idle_replicas(scenario: Scenario) -> Finding | None:
-    """More replicas than users of a closed loop, or requests of a burst."""
+    """More replicas than closed-loop users or requests in the burst."""
     share = scenario.concurrent_users if scenario.arrivals == "closed" else scenario.num_requests
     replicas = scenario.num_replicas or 1
     if scenario.is_open_loop or replicas <= share:
@@ -198,12 +203,12 @@ def idle_replicas(scenario: Scenario) -> Finding | None:
         severity="warning",
         field="num_replicas",
         text=f"{idle:,} of {replicas:,} replicas {'stays' if idle == 1 else 'stay'} idle: there "
-        f"{'is' if share == 1 else 'are'} {counted(share, what)} to deal to them.",
+        f"{'is' if share == 1 else 'are'} only {counted(share, what)}.",
     )
 
 
 def rejects(metrics: ServingMetrics) -> Finding | None:
-    """Some requests are turned away."""
+    """Some requests are rejected."""
     if metrics.num_rejected == 0:
         return None
     share = metrics.num_rejected / max(1, metrics.num_requests)
@@ -211,13 +216,13 @@ def rejects(metrics: ServingMetrics) -> Finding | None:
         kind="rejected",
         severity="warning",
         field="max_model_len",
-        text=f"{format_percent(share)} of requests are rejected: longer than the context or the pool, or beyond the "
-        "queue limit. They count as missing the target.",
+        text=f"{format_percent(share)} of requests are rejected: longer than the context or the KV pool, or beyond the "
+        "queue limit. Each counts as a missed target.",
     )
 
 
 def abandons(scenario: Scenario, metrics: ServingMetrics) -> Finding | None:
-    """Clients leave before their answer is there."""
+    """Clients leave before they have their answer."""
     if metrics.num_abandoned == 0:
         return None
     share = metrics.num_abandoned / max(1, metrics.num_requests)
@@ -227,8 +232,8 @@ def abandons(scenario: Scenario, metrics: ServingMetrics) -> Finding | None:
         kind="abandoned",
         severity="warning",
         field="patience_s" if scenario.patience_s is not None else "timeout_s",
-        text=f"{format_percent(share)} of clients leave after {after}. They count as missing the target, and lighten "
-        "the load for the others.",
+        text=f"{format_percent(share)} of clients leave after {after}. Each counts as a missed target and lightens "
+        "the load for the rest.",
     )
 
 
@@ -240,22 +245,22 @@ def preempts(metrics: ServingMetrics) -> Finding | None:
     return Finding(
         kind="preemption",
         severity="warning",
-        text=f"KV cache runs out under load: {format_number(metrics.num_preemptions)} preemptions, each recomputed "
-        "from the start. More KV memory or fewer sequences would stop that.",
+        text=f"The KV cache runs out under load: {counted(metrics.num_preemptions, 'preemption')}, each recomputed "
+        "from the start. More KV cache or a lower max_num_seqs avoids that.",
     )
 
 
 def reserved_cache(scenario: Scenario, memory: MemoryPlan) -> Finding | None:
-    """Reserving the maximum for every request wastes the pool."""
+    """Reserving max_model_len for every request wastes the KV pool."""
     if scenario.engine_settings.kv_reservation is not KvReservation.MODEL_LIMIT or not memory.starts:
         return None
     return Finding(
         kind="reserved",
         severity="warning",
         field="engine",
-        text=f"This engine reserves {scenario.max_model_len:,} tokens for every request: "
-        f"{counted(memory.typical_concurrency_reserved, 'sequence')} at once instead of "
-        f"{format_number(memory.typical_concurrency_paged)} with paged KV cache.",
+        text=f"This engine reserves {scenario.max_model_len:,} tokens of KV cache for every request, so "
+        f"{counted(memory.typical_concurrency_reserved, 'sequence')} of this traffic fit at once; paged, the same "
+        f"pool holds {format_number(memory.typical_concurrency_paged)}.",
     )
 
 
@@ -269,20 +274,20 @@ def cross_node(scenario: Scenario) -> Finding | None:
         kind="cross_node",
         severity="warning",
         field="tensor_parallel_size",
-        text=f"Tensor and attention data parallel {wide} span more than one node of {counted(node, 'GPU')}; their "
-        "all-reduces would cross the network, which this model does not price. Use pipeline parallelism between nodes.",
+        text=f"Tensor × attention data parallel = {wide} GPUs, more than one node of {node}. The all-reduces would "
+        "cross the network, which Headroom does not model. Use pipeline parallelism between nodes.",
     )
 
 
 def decode_only_note(scenario: Scenario) -> Finding | None:
-    """All at once is a benchmark, not traffic."""
+    """A burst is a benchmark, not traffic."""
     if scenario.arrivals != "once":
         return None
     return Finding(
         kind="all_at_once",
         severity="note",
         field="arrivals",
-        text="All requests arrive together: time to first token is queueing here. Use it for throughput, not latency.",
+        text="All requests arrive at once, so TTFT is mostly queueing. Read this plan for throughput, not for latency.",
     )
 
 
@@ -296,7 +301,7 @@ def one_prompt_one_replica(scenario: Scenario) -> Finding | None:
         severity="warning",
         field="router",
         text=f"With prefix affinity, {counted(few, 'system prompt')} can keep at most {counted(few, 'replica')} busy; "
-        "the others stay idle.",
+        "any others stay idle.",
     )
 
 
@@ -309,26 +314,26 @@ def small_budget(scenario: Scenario) -> Finding | None:
         kind="small_budget",
         severity="warning",
         field="max_num_batched_tokens",
-        text=f"max_num_batched_tokens ({budget:,}) is below max_num_seqs ({seqs:,}), which vLLM refuses at the start; "
-        f"planned with {budget:,} sequences.",
+        text=f"vLLM refuses to start with max_num_batched_tokens ({budget:,}) below max_num_seqs ({seqs:,}); planned "
+        f"with max_num_seqs {budget:,}.",
     )
 
 
 def shared_prompt_kept_apart(scenario: Scenario) -> Finding | None:
-    """A common system prompt is computed and held again for every request."""
+    """Without prefix caching, every request computes and stores the shared system prompt again."""
     if not scenario.shared_prefix_tokens or scenario.engine_settings.enable_prefix_caching:
         return None
     return Finding(
         kind="prefix_not_cached",
         severity="note",
         field="enable_prefix_caching",
-        text=f"The {scenario.shared_prefix_tokens:,} tokens that all prompts share are computed and held for each "
-        "request anew: this engine, as set, caches no prefixes.",
+        text=f"Prefix caching is off: each request computes and stores the {scenario.shared_prefix_tokens:,} shared "
+        "tokens again.",
     )
 
 
 def lora_slots(scenario: Scenario, metrics: ServingMetrics) -> Finding | None:
-    """Requests wait for an adapter's slot."""
+    """Requests wait for a LoRA slot."""
     slots = scenario.engine_settings.max_loras
     if not scenario.num_lora_adapters or metrics.binding != "lora slots":
         return None
@@ -337,42 +342,44 @@ def lora_slots(scenario: Scenario, metrics: ServingMetrics) -> Finding | None:
         severity="warning",
         field="max_loras",
         text=f"{scenario.num_lora_adapters:,} LoRA adapters share {counted(slots, 'slot')} on each "
-        "replica: a request waits until its adapter may enter. More adapters per batch would end that, for memory.",
+        "replica, so requests wait for theirs. A higher max_loras shortens the wait and takes memory.",
     )
 
 
 def without_effect(scenario: Scenario) -> Finding | None:
-    """Settings that do nothing beside the others."""
+    """Settings that the other settings make irrelevant."""
     idle = []
     if scenario.draft_model and not scenario.num_speculative_tokens:
-        idle.append("the draft model (no tokens are drafted)")
+        idle.append("the draft model (speculative tokens are 0)")
     if scenario.max_loras is not None and not scenario.num_lora_adapters:
-        idle.append("LoRA adapters per batch (no adapter is served)")
+        idle.append("LoRA adapters per batch (no adapters are served)")
     if scenario.kv_offload_gib and not scenario.engine_settings.enable_prefix_caching:
         idle.append("KV offload (prefix caching is off)")
     if scenario.async_scheduling == "off" and scenario.engine_settings.family != "vllm":
-        idle.append("async scheduling (its effect is known for vLLM's cache only)")
+        idle.append("async scheduling (modelled for vLLM only)")
     states = any(layer.mixer.is_state for layer in scenario.model_shape.layer_kinds)
-    pooled = states and scenario.engine_settings.family == "sglang"  # states have a pool of their own
+    pooled = states and scenario.engine_settings.family == "sglang"
     if scenario.max_state_slots is not None and not pooled:
-        idle.append("states kept (a setting of SGLang for models with states)")
+        idle.append("states kept (only for hybrid models on SGLang)")
     told = scenario.max_state_slots or (not scenario.enable_prefix_caching and scenario.max_num_seqs)
     if scenario.mamba_full_memory_ratio is not None and (told or not pooled):
-        idle.append("the memory of states to cache (of models with states in SGLang that tell no number of states)")
+        idle.append("state memory ratio (only for hybrid models on SGLang when the number of states is not set)")
     if scenario.state_dtype != "auto" and (not states or scenario.engine_settings.family == "llamacpp"):
-        idle.append("the type of states (of models that have some; llama.cpp keeps them in fp32)")
+        idle.append("state type (only for models with recurrent states; llama.cpp keeps them in fp32)")
     tower = scenario.published_shape.vision_tower
     videos = tower is not None and tower.videos_as_images
     if scenario.media == "none" and not scenario.published_shape.vision_parameters:
         idle.append("text only (the model has no vision tower)")
     if scenario.media == "images" and not (videos and scenario.engine_settings.family == "vllm"):
-        idle.append("images without video (only Qwen2-VL and 2.5-VL in vLLM keep more memory for a video)")
+        idle.append("images without video (only Qwen2-VL and Qwen2.5-VL on vLLM set aside more memory for video)")
     if scenario.ngram_tables != "auto" and not scenario.model_shape.ngram_parameters:
-        idle.append("the place of n-gram tables (the model has none)")
+        idle.append("n-gram tables (the model has none)")
     if scenario.router != "round_robin" and not scenario.is_open_loop:
-        idle.append("the router (the users are dealt out evenly)")
+        idle.append("the router (closed-loop users and bursts are split evenly)")
     if scenario.router == "prefix_affinity" and not scenario.shared_prefix_tokens:
-        idle.append("prefix affinity (no system prompt is shared; requests go round)")
+        idle.append("prefix affinity (no shared system prompt, so requests go round robin)")
     if not idle:
         return None
-    return Finding(kind="without_effect", severity="note", text=f"Without effect as set: {', '.join(idle)}.")
+    return Finding(
+        kind="without_effect", severity="note", text=f"These settings have no effect here: {', '.join(idle)}."
+    )

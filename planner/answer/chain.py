@@ -1,4 +1,4 @@
-"""The chain of reasons: how many GPUs each of them alone would need."""
+"""The chain of reasons: how many GPUs each reason alone would need."""
 
 from __future__ import annotations
 
@@ -10,19 +10,18 @@ from planner.units import counted, format_number
 
 
 def chain(done: Plan) -> tuple[ChainLink, ...]:
-    """Explain the GPU count: what each reason alone would need, and which one decides.
+    """The GPUs that each reason alone would need, with its figures; the largest decides.
 
-    Memory: sequences that run at once by Little's law (rate × time from admission to the last token; who
-    still queues holds no cache). Prefill and decode: rate ÷ throughput with a full queue. Targets: the fewest
-    replicas that meet them. Clients of a closed loop or a burst wait for their turn, so that one replica does
-    for all but the targets.
+    KV cache: sequences running at once by Little's law (rate × time from admission to the last token; a queued
+    request holds no cache). Throughput: rate ÷ throughput of a saturated replica. Targets: the fewest replicas that
+    meet them. Clients of a closed loop or a burst wait their turn, so only the targets can need more than one replica.
     """
     scenario, metrics, curve = done.scenario, done.metrics, done.curve
     per_replica = scenario.parallelism.gpus_per_replica
     if metrics is None or curve is None or done.step_time is None:
         return ()
     rate, serving = offered_rps(done), serving_replicas(done)
-    # What was simulated and held is enough, whatever a mean says.
+    # A simulated fleet that meets the targets is enough, whatever the means say.
     most = serving if done.slo_met or not scenario.is_open_loop else math.inf
     served_s = metrics.e2e_s.mean - metrics.wait_s.mean
     held = served_s * rate if math.isfinite(served_s) else 0.0  # NaN: nothing was finished
@@ -32,13 +31,13 @@ def chain(done: Plan) -> tuple[ChainLink, ...]:
         ChainLink(
             reason="Weights alone",
             gpus=float(per_replica),
-            detail=f"one replica of {counted(per_replica, 'GPU')} holds the weights",
+            detail="one replica holds the weights",
         ),
         ChainLink(
             reason="KV cache",
             gpus=by_kv * per_replica,
-            detail=f"{counted(held, 'sequence')} running (rate × time from admission to the last token), "
-            f"{format_number(fit)} fit on one replica",
+            detail=f"{counted(held, 'sequence')} running at once (rate × time from admission to last token), one "
+            f"replica holds {format_number(fit)}",
         ),
         _throughput_link(done, rate, most),
         _target_link(done),
@@ -48,7 +47,8 @@ def chain(done: Plan) -> tuple[ChainLink, ...]:
             ChainLink(
                 reason="Failure reserve",
                 gpus=done.num_replicas * per_replica,
-                detail=f"{scenario.spare_replicas} more so that the targets hold when that many fail",
+                detail=f"{counted(scenario.spare_replicas, 'spare replica')}, so the targets hold when "
+                f"{'one fails' if scenario.spare_replicas == 1 else f'{scenario.spare_replicas} fail'}",
             )
         )
     return tuple(links)
@@ -61,34 +61,29 @@ def _throughput_link(done: Plan, rate: float, most: float) -> ChainLink:
     if curve.capacity_rps <= 0:
         return ChainLink(reason="Throughput", gpus=math.inf, detail="no request of this traffic fits on a replica")
     if not done.scenario.is_open_loop:
-        reached = f"clients wait for their turn; {format_number(rate)} req/s are reached, one replica finishes {full}"
-        return ChainLink(reason="Throughput", gpus=float(per_replica), detail=f"{reached} with a full queue")
+        reached = f"clients wait their turn: {format_number(rate)} req/s finish, a saturated replica finishes {full}"
+        return ChainLink(reason="Throughput", gpus=float(per_replica), detail=reached)
     return ChainLink(
         reason="Throughput",
         gpus=min(math.ceil(rate / curve.capacity_rps), most) * per_replica,
-        detail=f"{format_number(rate)} req/s at the peak, one replica finishes {full} with a full queue",
+        detail=f"{format_number(rate)} req/s at the peak, a saturated replica finishes {full}",
     )
 
 
 def _target_link(done: Plan) -> ChainLink:
     curve, needed, per_replica = done.curve, done.replicas_for_slo, done.scenario.parallelism.gpus_per_replica
     assert curve is not None
-    alone = f"one replica holds the targets up to {format_number(curve.slo_rate_rps)} req/s"
+    alone = f"one replica meets the targets up to {format_number(curve.slo_rate_rps)} req/s"
+    together = "1 replica meets the targets" if needed == 1 else f"{needed} replicas together meet the targets"
     if needed is None:
-        return ChainLink(
-            reason="Latency target", gpus=math.inf, detail="no number of replicas that was tried holds the targets"
-        )
+        return ChainLink(reason="Latency target", gpus=math.inf, detail="no number of replicas tried meets the targets")
     if not done.scenario.is_open_loop:
-        detail = (
-            f"{counted(needed, 'replica')} hold{'s' if needed == 1 else ''} the targets for {clients_in_words(done)}"
-        )
+        meet = "replica meets" if needed == 1 else "replicas meet"
+        detail = f"{needed:,} {meet} the targets for {clients_in_words(done)}"
     elif curve.slo_rate_rps * needed >= done.scenario.peak_rate_rps * (1 - 1e-9):
         detail = alone
     elif curve.slo_rate_rps:
-        together = f"{counted(needed, 'replica')} hold{'s' if needed == 1 else ''} them all"
-        detail = (
-            f"{together}; in the sweep one replica holds the targets up to {format_number(curve.slo_rate_rps)} req/s"
-        )
+        detail = f"{together}; in the load sweep {alone}"
     else:
-        detail = f"bursts overrun a single replica at any mean rate; {needed} share them"
+        detail = f"{together}; in the load sweep one replica alone misses them at every rate"
     return ChainLink(reason="Latency target", gpus=float(needed * per_replica), detail=detail)

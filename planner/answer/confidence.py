@@ -1,8 +1,8 @@
-"""Confidence: our own error against published measurements, as a band on every headline figure.
+"""Confidence: our error against published measurements, as a band on every headline figure.
 
 The errors come from `catalog/accuracy_summary.csv`, written by `planner.accuracy.snapshot`. A figure's
-band is the error of the nearest class that was measured: same kind of model on the same engine, else
-the same kind of model on any engine.
+band is the error on the nearest measured class: the same kind of model on the same engine, else the same
+kind of model on any engine.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ MIN_ROWS = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Band:
-    """Error of one quantity on the nearest measured class.
+    """Our error for one quantity on the nearest measured class.
 
-    `median_fraction` and `p90_fraction` are absolute relative errors (0.1 = 10 %), `rows` how many
-    published results stand behind them, `basis` which class that was. NaN where nothing was measured.
+    `median_fraction` and `p90_fraction` are absolute relative errors (0.1 = 10 %), `rows` the published
+    results behind them, `basis` their class. NaN where nothing was measured.
     """
 
     quantity: str
@@ -47,7 +47,7 @@ class Band:
 
 
 def band(quantity: str, *, is_moe: bool, engine_family: str) -> Band:
-    """Find the error that predictions of a quantity have shown.
+    """Our measured error for one quantity.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def band(quantity: str, *, is_moe: bool, engine_family: str) -> Band:
     Returns
     -------
     Band
-        NaN errors when nothing like it was measured.
+        NaN errors where nothing comparable was measured.
     """
     family = "moe" if is_moe else "dense"
     engine = _ENGINES.get(engine_family, "")
@@ -81,7 +81,7 @@ def band(quantity: str, *, is_moe: bool, engine_family: str) -> Band:
 
 
 def bands_of(model: ModelShape, engine: EngineSettings) -> dict[str, Band]:
-    """Our measured error on the class of this plan, by headline figure."""
+    """Our measured error for this class of model and engine, by headline figure."""
     names = {
         "ttft": "ttft_ms_mean",
         "tpot": "tpot_ms_mean",
@@ -93,9 +93,9 @@ def bands_of(model: ModelShape, engine: EngineSettings) -> dict[str, Band]:
 
 
 def slo_probability(scenario: Scenario, bands: dict[str, Band], metrics: ServingMetrics) -> float:
-    """Chance that both targets hold, given our error: the smaller of the two, since they fail together.
+    """Chance that both targets hold, given our error: the smaller of the two chances, since they fail together.
 
-    0 when more requests are turned away or left than may miss the targets, however fast the others are.
+    0 when more requests are rejected or abandoned than may miss the targets, however fast the others are.
     """
     if metrics.lost_fraction > 1 - scenario.target_quantile:
         return 0.0

@@ -1,4 +1,4 @@
-"""The answer: the Plan with its chain of reasons, its headline and its sentences, all made from numbers."""
+"""The Plan: every stage's result, with the headline, reasons and findings made from it."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from planner.step_time import StepTimeTable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainLink:
-    """One reason for GPUs: how many this reason alone would need, and why."""
+    """How many GPUs one reason alone would need, and why."""
 
     reason: str
-    gpus: float  # inf when no number would do
+    gpus: float  # inf: no number is enough
     detail: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Plan:
-    """The whole answer. Stages that could not run (the engine does not start) are None.
+    """The whole answer. Stages that cannot run because the engine does not start are None.
 
-    `num_replicas` is what the plan buys, `replicas_for_slo` what the targets ask for (None: no number
-    of replicas meets them). `slo_met` is judged by simulating the bought fleet at the peak rate.
+    `num_replicas` is what the plan buys, `replicas_for_slo` what the targets need (None: no number of
+    replicas meets them). `slo_met` comes from simulating the bought fleet at the peak rate.
     `chain` explains the GPU count. `bands` hold our measured error for TTFT, TPOT, throughput and KV
     pool; `slo_probability` is the chance, given that error, that both targets hold (NaN when unknown).
     """
@@ -65,23 +65,23 @@ class Plan:
 
 
 def offered_rps(done: Plan) -> float:
-    """Requests per second at the peak; of a closed loop or a burst, what its clients get done. [req/s]"""
+    """Requests per second at the peak; for a closed loop or a burst, the rate that finishes. [req/s]"""
     if done.scenario.is_open_loop or done.metrics is None:
         return done.scenario.peak_rate_rps
     return done.metrics.requests_per_s
 
 
 def serving_replicas(done: Plan) -> int:
-    """Replicas that share the load: those bought, less the spare ones; where the user fixes the number, all serve."""
+    """Replicas that share the load: those bought less the spares, or all of them where the user fixes the number."""
     spare = done.scenario.spare_replicas if done.scenario.num_replicas is None else 0
     return max(1, done.num_replicas - spare)
 
 
 def fit_on_rank(done: Plan) -> float:
-    """Sequences of this traffic that the KV pool of one attention rank holds, as this engine reserves it.
+    """Sequences of this traffic that fit in the KV pool of one attention rank, the way this engine reserves it.
 
-    Paged: what a sequence has written on average. With the output limit reserved: prompt + limit, in whole
-    blocks. With the model's limit reserved, or in static batches: the maximum for each.
+    Paged: the mean tokens written. Output limit reserved: prompt + limit, in whole blocks. Model limit reserved, or
+    static batches: max_model_len each.
     """
     memory, engine = done.memory, done.engine
     if engine.kv_reservation is KvReservation.MODEL_LIMIT:
@@ -94,12 +94,12 @@ def fit_on_rank(done: Plan) -> float:
 
 
 def run_on_rank(done: Plan) -> float:
-    """Sequences of this traffic that one attention rank runs at once: what its pool holds, or the scheduler's limit."""
+    """Sequences of this traffic running at once on one attention rank: what fits, at most max_num_seqs."""
     if done.engine.batching is Batching.SINGLE:
         return min(1.0, fit_on_rank(done))
     return min(fit_on_rank(done), float(done.memory.max_num_seqs))
 
 
 def run_at_once(done: Plan) -> float:
-    """Sequences of this traffic that one replica runs at once, over all its attention ranks."""
+    """Sequences of this traffic running at once on one replica, all attention ranks together."""
     return run_on_rank(done) * done.scenario.attention_data_parallel_size

@@ -1,6 +1,6 @@
-"""The one door: `plan(scenario)` runs every stage and returns one frozen Plan.
+"""`plan(scenario)` runs every stage and returns one frozen Plan.
 
-Pages, command line and notebooks all call it, so that they cannot disagree.
+Pages, command line and notebooks all call it, so they cannot disagree.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from planner.workload import Requests, as_traced, draw, mean_lengths, shared_tok
 
 
 def plan(scenario: Scenario, *, requests: Requests | None = None) -> Plan:
-    """Run every stage for a scenario.
+    """The whole plan of a scenario.
 
     Parameters
     ----------
     scenario : Scenario
         All inputs.
     requests : Requests, optional
-        A replayed trace in place of the drawn requests; its own times and lengths hold.
+        A trace to replay instead of drawn requests, with its own times and lengths.
 
     Returns
     -------
@@ -87,9 +87,9 @@ def plan(scenario: Scenario, *, requests: Requests | None = None) -> Plan:
 
 
 def size(scenario: Scenario, requests: Requests | None = None, *, explain: bool = True) -> Plan:
-    """Run the stages up to memory and step time: whether one replica starts at all.
+    """A plan up to memory and step time: whether one replica starts at all.
 
-    Without `explain` the memory plan has neither formulas nor remedies, which a search can do without.
+    Without `explain` the memory plan has no formulas and no remedies, which a search does not need.
     """
     model, gpu = scenario.model_shape, scenario.gpu_spec
     requests = draw(scenario) if requests is None else requests
@@ -109,7 +109,7 @@ def size(scenario: Scenario, requests: Requests | None = None, *, explain: bool 
         occupied_bytes=scenario.occupied_gib * GIB,
         explain=explain,
     )
-    ranks = scenario.attention_data_parallel_size  # the scheduler's limits are over all ranks, memory is of one
+    ranks = scenario.attention_data_parallel_size  # scheduler limits are per replica, memory is per rank
     engine = dataclasses.replace(
         scenario.engine_settings,
         max_num_seqs=memory.max_num_seqs * ranks,
@@ -160,7 +160,7 @@ def size(scenario: Scenario, requests: Requests | None = None, *, explain: bool 
 
 
 def replica_of(sized: Plan) -> Replica:
-    """What the simulator needs of one replica of a sized plan.
+    """What the simulator needs to know about one replica of a sized plan.
 
     Raises
     ------
@@ -170,7 +170,7 @@ def replica_of(sized: Plan) -> Replica:
     if sized.step_time is None:
         raise Infeasible(sized.memory.refusal, sized.memory.remedies)
     limits, ranks = sized.memory.limits(), sized.scenario.attention_data_parallel_size
-    if ranks > 1:  # memory is that of one attention rank; requests are dealt to all of them evenly
+    if ranks > 1:  # memory is per attention rank; requests are split evenly over the ranks
         limits = dataclasses.replace(
             limits,
             max_num_seqs=limits.max_num_seqs * ranks,

@@ -1,4 +1,4 @@
-"""A plan as text for the terminal and as a printable page that needs nothing else."""
+"""A plan as text for the terminal and as one self-contained printable page."""
 
 from __future__ import annotations
 
@@ -6,27 +6,31 @@ from html import escape
 
 from planner.answer.outcome import Plan, offered_rps, serving_replicas
 from planner.scenario import to_query
-from planner.units import GIB, format_duration, format_number, format_percent, format_usd
+from planner.units import GIB, counted, format_duration, format_number, format_percent, format_usd
 
 
 def figures(done: Plan) -> tuple[tuple[str, str, str], ...]:
-    """The headline figures: name, value and what it stands beside."""
+    """The headline figures: name, value and what to compare it with."""
     scenario = done.scenario
     if done.metrics is None or done.cost is None or done.curve is None:
         return ()
     m, q, serving = done.metrics, scenario.target_quantile, serving_replicas(done)
-    label, room = f"p{q * 100:g}", done.curve.slo_rate_rps * serving  # of one replica's curve: bursts may say otherwise
+    label, room = f"p{q * 100:g}", done.curve.slo_rate_rps * serving  # from one replica's curve; a fleet can differ
     return (
-        ("GPUs", f"{done.num_gpus}", f"{done.num_replicas} × {scenario.parallelism.gpus_per_replica} per replica"),
+        (
+            "GPUs",
+            f"{done.num_gpus}",
+            f"{counted(done.num_replicas, 'replica')} of {counted(scenario.parallelism.gpus_per_replica, 'GPU')}",
+        ),
         (f"{label} TTFT", format_duration(m.ttft_s.at(q)), f"target {format_duration(scenario.ttft_target_s)}"),
         (f"{label} TPOT", format_duration(m.tpot_s.at(q)), f"target {format_duration(scenario.tpot_target_s)}"),
         ("Meet both targets", format_percent(m.slo_attainment), f"goodput {format_number(m.goodput_rps)} req/s"),
         (
-            "Holds the targets up to",
+            "Meets the targets up to",
             f"{format_number(room)} req/s" if room and (done.slo_met or room < offered_rps(done)) else "—",
-            f"full throughput {format_number(done.curve.capacity_rps * serving)} req/s",
+            f"saturates at {format_number(done.curve.capacity_rps * serving)} req/s",
         ),
-        ("Per million tokens", format_usd(done.cost.usd_per_million_tokens), "input and output alike"),
+        ("Per million tokens", format_usd(done.cost.usd_per_million_tokens), "prompt and output tokens alike"),
         ("Per month", format_usd(done.cost.usd_per_month), f"{format_usd(done.cost.usd_per_gpu_hour)} per GPU-hour"),
     )
 
@@ -51,15 +55,15 @@ def memory_rows(done: Plan) -> tuple[tuple[str, str], ...]:
 
 
 def policy_rows(done: Plan) -> tuple[tuple[str, ...], ...]:
-    """The batching policies on identical requests, header first."""
+    """The batching policies on the same requests, header first."""
     rows: list[tuple[str, ...]] = [
         (
             "Policy",
             "Full throughput",
-            "Slots busy",
-            "KV written / held",
-            "p50 wait",
-            "p95 wait",
+            "Running at once",
+            "KV used / reserved",
+            "p50 end to end",
+            "p95 end to end",
             "USD / M tokens at full load",
         )
     ]
@@ -69,7 +73,7 @@ def policy_rows(done: Plan) -> tuple[tuple[str, ...], ...]:
             (
                 item.title,
                 f"{format_number(item.capacity_tokens_per_s)} tok/s",
-                f"{format_number(item.result.mean_running)} running",
+                counted(item.result.mean_running, "sequence"),
                 f"{format_percent(item.result.mean_kv_written_fraction)} / "
                 f"{format_percent(item.result.mean_kv_used_fraction)}",
                 format_duration(m.e2e_s.p50),
@@ -81,7 +85,7 @@ def policy_rows(done: Plan) -> tuple[tuple[str, ...], ...]:
 
 
 def plan_text(done: Plan) -> str:
-    """Write a plan for the terminal."""
+    """A plan as text for the terminal."""
     lines = [done.headline, ""]
     lines += [f"  {name:26} {value:>14}   {beside}" for name, value, beside in figures(done)]
     lines += ["", f"Memory per GPU ({done.gpu.name})"]
@@ -94,14 +98,14 @@ def plan_text(done: Plan) -> str:
         rows = policy_rows(done)
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
         lines += ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-    lines += [""] + [f"- {reason}" for reason in done.reasons]
+    lines += ["", *([] if done.fits else ["What would make it start"]), *(f"- {reason}" for reason in done.reasons)]
     lines += [f"! {finding.text}" for finding in done.findings]
     lines += ["", f"Link: ?{to_query(done.scenario)}"]
     return "\n".join(lines)
 
 
 def plan_html(done: Plan) -> str:
-    """Write a plan as one printable HTML page without outside resources; all text is escaped."""
+    """A plan as one printable HTML page without outside resources; all text is escaped."""
 
     def table(rows: tuple[tuple[str, ...], ...], header: bool = False) -> str:
         out = []

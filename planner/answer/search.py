@@ -1,7 +1,7 @@
-"""Search: which GPU, how many, split how, at which precision, for the least money that meets the targets.
+"""Search: the cheapest GPU, parallelism and precision that meet the targets.
 
-Candidates that do not start are dropped by memory; those that cannot beat the cheapest found, even
-at full throughput and with no waiting at all, by a bound; the rest is simulated on the same requests.
+Candidates that do not start are dropped first, then those that cost more than the best so far even at full load.
+The rest is simulated on the same requests.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from planner.workload import draw, mean_lengths, with_rate
 SEARCH_REQUESTS = 600
 TENSOR_PARALLEL = (1, 2, 4, 8)
 KEPT = 30
-CONFIRMED, MOST_CONFIRMED = 5, 20  # leading rows that are simulated as plans, and how many may be tried for them
+CONFIRMED, MOST_CONFIRMED = 5, 20  # top rows confirmed as whole plans, and the most plans run for that
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class Candidate:
     """One deployment that was considered, with its outcome.
 
     `status` is "meets targets", "misses targets", "does not start" or "cannot be cheaper". Figures that
-    were not worked out are None. `scenario` opens it as a plan of its own.
+    were not computed are None. `scenario` opens it as its own plan.
     """
 
     scenario: Scenario
@@ -53,7 +53,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """The outcome of a search: candidates, cheapest that meets the targets first."""
+    """The outcome of a search: candidates, the cheapest that meets the targets first."""
 
     candidates: tuple[Candidate, ...]
     candidates_considered: int
@@ -65,7 +65,7 @@ class Search:
 
     @property
     def best(self) -> Candidate | None:
-        """The cheapest candidate that meets the targets, if any does."""
+        """The cheapest candidate that meets the targets; None if none does."""
         first = self.candidates[0] if self.candidates else None
         return first if first is not None and first.status == "meets targets" else None
 
@@ -84,16 +84,16 @@ class Change:
 def candidate_scenarios(
     scenario: Scenario, *, gpus: Iterable[str] | None = None, weight_dtypes: Iterable[str] | None = None
 ) -> tuple[Scenario, ...]:
-    """List the deployments to consider: GPU × tensor parallel × pipeline parallel × precision.
+    """The deployments to consider: GPU × tensor parallel × pipeline parallel × precision.
 
     Parameters
     ----------
     scenario : Scenario
         Model, traffic, targets and engine stay as they are.
     gpus : iterable of str, optional
-        Catalog names; all accelerators with a known price when None.
+        Catalog names; None: every accelerator with a known price.
     weight_dtypes : iterable of str, optional
-        Precisions to try; the scenario's own and fp8 when None.
+        Precisions to try; None: the scenario's own and fp8.
     """
     names = tuple(gpus) if gpus is not None else tuple(n for n in gpu_names() if get_gpu(n).usd_per_hour_typical)
     dtypes = tuple(weight_dtypes) if weight_dtypes is not None else tuple(dict.fromkeys((scenario.weight_dtype, "fp8")))
@@ -140,7 +140,7 @@ def recommend(
     weight_dtypes: Iterable[str] | None = None,
     executor: Executor | None = None,
 ) -> Search:
-    """Find the cheapest deployments that meet the targets.
+    """The cheapest deployments that meet the targets.
 
     Parameters
     ----------
@@ -149,15 +149,17 @@ def recommend(
     gpus, weight_dtypes : iterable of str, optional
         See `candidate_scenarios`.
     executor : concurrent.futures.Executor, optional
-        Where candidates are sized; in this thread when None. Dask's `Client.get_executor()` will do.
+        Where candidates are sized; None: in this thread. Dask's `Client.get_executor()` works.
 
     Returns
     -------
     Search
-        Candidates that meet the targets first, cheapest first; then those that miss them; then the rest.
+        Candidates that meet the targets, cheapest first; then those that miss them; then the rest.
     """
     if not scenario.is_open_loop:
-        raise InvalidInput("arrivals", scenario.arrivals, "poisson or bursty: the search needs a rate to hold")
+        raise InvalidInput(
+            "arrivals", scenario.arrivals, "poisson or bursty; the search needs an arrival rate to size for"
+        )
     started = time.perf_counter()
     options = candidate_scenarios(scenario, gpus=gpus, weight_dtypes=weight_dtypes)
     run = executor.map if executor is not None else map
@@ -167,7 +169,7 @@ def recommend(
     judged: list[Candidate] = []
     simulated, best = 0, math.inf
     for item in open_items:
-        # The bound assumes full throughput: once it exceeds twice the best, later ones cannot be of interest.
+        # The bound assumes full load; past twice the best, nothing later is worth simulating.
         if (item.usd_per_month or 0.0) > 2 * best or (simulated >= KEPT and (item.usd_per_month or 0.0) > best):
             judged.append(dataclasses.replace(item, status="cannot be cheaper", reason=_beaten(item, best)))
             continue
@@ -194,10 +196,10 @@ def _ranked(items: Iterable[Candidate]) -> list[Candidate]:
 
 
 def confirmed(ranked: list[Candidate]) -> list[Candidate]:
-    """Judge the leading candidates anew as their own plans would, until the first few stand.
+    """The candidates with the leading ones confirmed as whole plans.
 
-    The search simulates few requests of one replica; a plan simulates the whole fleet on all of them and
-    may need a replica more. What leads the list must be what its plan says.
+    The search simulates one replica on few requests; a plan simulates the whole fleet on all of them and may need one
+    more replica. The top of the list must agree with its own plan.
 
     Parameters
     ----------
@@ -207,7 +209,7 @@ def confirmed(ranked: list[Candidate]) -> list[Candidate]:
     Returns
     -------
     list of Candidate
-        Ranked anew.
+        Ranked again.
     """
     seen: set[Scenario] = set()
     while len(seen) < MOST_CONFIRMED:
@@ -224,11 +226,11 @@ def confirmed(ranked: list[Candidate]) -> list[Candidate]:
 
 def _beaten(item: Candidate, best: float) -> str:
     least = format_usd(item.usd_per_month or 0.0)
-    return f"at least {least} a month even at full throughput; the best costs {format_usd(best)}"
+    return f"costs at least {least} a month even at full load; the best costs {format_usd(best)}"
 
 
 def bound(scenario: Scenario) -> Candidate:
-    """Size one candidate and bound its cost from below: replicas at full throughput, no waiting."""
+    """One candidate with a lower bound on its cost: replicas at full load, no waiting."""
     short = scenario.replace(num_requests=SEARCH_REQUESTS)
     requests = draw(short)
     try:
@@ -236,7 +238,7 @@ def bound(scenario: Scenario) -> Candidate:
     except PlannerError as error:
         return Candidate(scenario=scenario, status="does not start", reason=str(error))
     if sized.memory.outcome == REFUSED_STATES and scenario.max_num_seqs is None:
-        # Hybrids refuse the default number of sequences on small pools; users then lower it, so the search does.
+        # Hybrids refuse the default max_num_seqs on small pools; users then lower it, and so does the search.
         for fewer in (512, 256, 128, 64):
             scenario, short = scenario.replace(max_num_seqs=fewer), short.replace(max_num_seqs=fewer)
             sized = size(short, requests, explain=False)
@@ -246,7 +248,9 @@ def bound(scenario: Scenario) -> Candidate:
         return Candidate(scenario=scenario, status="does not start", reason=sized.memory.refusal)
     top = capacity_rps(replica_of(sized), requests)
     if top <= 0:
-        return Candidate(scenario=scenario, status="does not start", reason="no request of this traffic fits")
+        return Candidate(
+            scenario=scenario, status="does not start", reason="no request of this traffic fits on a replica"
+        )
     replicas = max(1, math.ceil(scenario.peak_rate_rps / top)) + scenario.spare_replicas
     return _priced(Candidate(scenario=scenario, status="", reason="", capacity_rps=top), replicas)
 
@@ -259,17 +263,17 @@ def _priced(item: Candidate, replicas: int) -> Candidate:
 
 
 def fleet_of(item: Candidate, num_requests: int = SEARCH_REQUESTS) -> Fleet:
-    """Simulate one candidate's replicas together, as a plan does; on few requests by default."""
+    """One candidate's replicas simulated together, as a plan does; on few requests by default."""
     short = item.scenario.replace(num_requests=num_requests, num_replicas=None)
     requests = draw(short)
     return deploy(short, replica_of(size(short, requests, explain=False)), requests)
 
 
 def evaluate(item: Candidate, fleet: Fleet | None = None, num_requests: int = SEARCH_REQUESTS) -> Candidate:
-    """Simulate one candidate: the highest rate that meets the targets, the replicas, the latency there.
+    """One candidate simulated: the highest rate that meets the targets, the replicas, the latency there.
 
-    One replica at its share of the rate stands for the fleet. Where a fleet shares what a single replica
-    cannot bear (bursts, LoRA slots), or where one is given (of `num_requests`), the replicas are simulated together.
+    One replica at its share of the rate stands for the fleet. The replicas are simulated together where sharing
+    matters (bursts, LoRA slots), or where a fleet is given (of `num_requests`).
     """
     scenario = item.scenario
     short = scenario.replace(num_requests=num_requests)
@@ -289,7 +293,7 @@ def evaluate(item: Candidate, fleet: Fleet | None = None, num_requests: int = SE
         return dataclasses.replace(
             item,
             status="misses targets",
-            reason="an idle replica already misses the targets",
+            reason="even one idle replica misses the targets",
             slo_rate_rps=0.0,
             ttft_s=metrics.ttft_s.at(level.quantile),
             tpot_s=metrics.tpot_s.at(level.quantile),
@@ -304,7 +308,7 @@ def evaluate(item: Candidate, fleet: Fleet | None = None, num_requests: int = SE
     return dataclasses.replace(
         priced,
         status="meets targets",
-        reason=f"holds up to {format_number(rate)} req/s per replica",
+        reason=f"meets the targets up to {format_number(rate)} req/s per replica",
         slo_rate_rps=rate,
         usd_per_million_tokens=(priced.usd_per_month or 0.0) / tokens * 1e6,
         ttft_s=metrics.ttft_s.at(level.quantile),
@@ -315,29 +319,31 @@ def evaluate(item: Candidate, fleet: Fleet | None = None, num_requests: int = SE
 def _summary(ranked: list[Candidate], scenario: Scenario) -> str:
     good = [item for item in ranked if item.status == "meets targets"]
     if not good:
-        return "No deployment in the catalog meets these targets; relax the target that the nearest ones miss."
+        return "No deployment tried meets these targets. Relax the target that the closest ones miss."
     best = good[0]
+    weights = "published weights" if best.scenario.weight_dtype == "auto" else f"{best.scenario.weight_dtype} weights"
+    rank = "only deployment tried" if len(good) == 1 else f"cheapest of {len(good)} deployments"
     split = "" if best.scenario.tensor_parallel_size == 1 else f", tensor parallel {best.scenario.tensor_parallel_size}"
     return (
-        f"{best.num_gpus} × {best.scenario.gpu}{split} with {best.scenario.weight_dtype} weights is the cheapest of "
-        f"{len(good)} deployments that meet the targets: {format_usd(best.usd_per_month or 0.0)} a month."
+        f"{best.num_gpus} × {best.scenario.gpu}{split} with {weights} is the {rank} that "
+        f"meet{'s' if len(good) == 1 else ''} the targets: {format_usd(best.usd_per_month or 0.0)} a month."
     )
 
 
 def _cache_is_fp8(scenario: Scenario) -> bool:
-    """Whether the checkpoint is calibrated for an fp8 cache already, and the engine follows it."""
+    """Whether this plan's KV cache is fp8 already."""
     model, engine = scenario.model_shape, scenario.engine_settings
     return kv_cache_type(model, engine, scenario.weight_dtype, scenario.kv_cache_dtype) == "fp8"
 
 
 def what_would_change(scenario: Scenario) -> tuple[Change, ...]:
-    """Try single changes of a plan and tell what each does to GPUs and cost.
+    """What single changes of a plan do to its GPUs and cost.
 
-    The changes: fp8 weights, fp8 KV cache, more and less tensor parallelism, more traffic, a tighter and a
-    looser first-token target. Changes that the inputs forbid are left out.
+    The changes: fp8 weights, fp8 KV cache, more and less tensor parallelism, more traffic, tighter and looser
+    targets. Changes that the other inputs forbid are left out.
     """
     if not scenario.is_open_loop:
-        return ()  # a closed loop or a burst has no rate to hold, so no number of GPUs to change
+        return ()  # a closed loop or a burst has no rate to size for
     base, fleet = _judged(scenario.replace(num_replicas=None))
     tries: list[tuple[str, dict[str, object]]] = [
         ("fp8 weights", {"weight_dtype": "fp8"}),
@@ -371,7 +377,7 @@ def _more_traffic(scenario: Scenario, factor: float) -> dict[str, object]:
 
 
 def _judged(scenario: Scenario) -> tuple[Candidate, Fleet | None]:
-    # A short simulation of the whole fleet on both sides, so that the difference is the change's alone.
+    # The same short fleet simulation before and after, so the difference comes from the change alone.
     low = bound(scenario)
     if low.status:
         return low, None
@@ -380,9 +386,9 @@ def _judged(scenario: Scenario) -> tuple[Candidate, Fleet | None]:
 
 
 def _keeps_its_fleet(fleet: Fleet, varied: Scenario, label: str) -> bool:
-    """Whether another target leaves the number of replicas as it is, without simulating anew.
+    """Whether the replica count is the same under another target, without simulating again.
 
-    A tighter target needs at least as many, and they already hold it; a looser one cannot do with less than one.
+    A tighter target needs at least as many, which already meet it; a looser one still needs one.
     """
     if label.startswith("half"):
         level = varied.service_level
@@ -392,7 +398,7 @@ def _keeps_its_fleet(fleet: Fleet, varied: Scenario, label: str) -> bool:
 
 def _change(label: str, varied: Scenario, base: Candidate, done: Candidate) -> Change:
     if done.status != "meets targets" or done.num_gpus is None:
-        text = "does not start" if done.status == "does not start" else "misses the targets with any number of replicas"
+        text = "does not start" if done.status == "does not start" else "no number of replicas meets the targets"
         return Change(label=label, scenario=varied, num_gpus=None, usd_per_month=None, text=text)
     if base.status != "meets targets" or base.num_gpus is None:
         return Change(

@@ -1,4 +1,4 @@
-"""Engine presets with their sources (engines.csv): one scheduler, many settings."""
+"""Engine presets with their sources (engines.csv): one scheduler with different settings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TEXT = ("name", "family", "version", "source", "source_date")
 
 
 def engine_names() -> tuple[str, ...]:
-    """Names of all presets, in the order of the catalog."""
+    """Names of all engine presets, in the order of the catalog."""
     return tuple(_presets()[0])
 
 
@@ -53,7 +53,7 @@ def version_at(family: str, day: str) -> str:
 
 
 def get_engine(name: str, version: str = "") -> EngineSettings:
-    """Find an engine preset.
+    """The engine preset of a name.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def get_engine(name: str, version: str = "") -> EngineSettings:
     Raises
     ------
     InvalidInput
-        When no preset goes by that name.
+        When no preset has that name.
     """
     presets, aliases = _presets()
     key = str(name).strip().lower().replace("_", "-").replace(" ", "-")

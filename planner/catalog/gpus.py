@@ -1,4 +1,4 @@
-"""Accelerators with their sources (gpus.csv), found by any of the names that people publish."""
+"""GPUs and other accelerators with their sources (gpus.csv), found by any common spelling."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ _NOISE = re.compile(
     r"|hbm\d*e?|gddr\dx?|unified)\b"
 )
 _MEMORY = re.compile(r"\b(\d+(?:\.\d+)?) ?gi?b\b")
-# Boards of one chip differ by a few per cent in what vendors call their size (B200: 180, 186, 192 GB).
+# Vendors quote one board's size a few per cent apart (B200: 180, 186, 192 GB).
 _SAME_MEMORY = 0.12
 
 
 def gpu_names() -> tuple[str, ...]:
-    """Names of all accelerators of the catalog, in its order."""
+    """Names of all accelerators, in the order of the catalog."""
     return tuple(_gpus())
 
 
 @lru_cache(maxsize=1024)
 def get_gpu(name: str) -> Gpu:
-    """Find an accelerator by name or by a published spelling of it.
+    """The accelerator of a name or of a common spelling of it.
 
-    Vendor words, separators and case do not matter; a memory size in the name ("A100 40GB")
-    chooses between boards and must fit within 12 %.
+    Vendor words, separators and case do not matter; a memory size in the name ("A100 40GB") chooses between boards and
+    must be within 12 %.
 
     Parameters
     ----------
@@ -50,12 +50,12 @@ def get_gpu(name: str) -> Gpu:
     Returns
     -------
     Gpu
-        The data-sheet facts with their sources.
+        Data-sheet figures with their sources.
 
     Raises
     ------
     InvalidInput
-        When no accelerator goes by that name; names the closest ones.
+        When no accelerator has that name; suggests the closest ones.
     """
     if isinstance(name, str):
         if name in _gpus():
@@ -68,7 +68,7 @@ def get_gpu(name: str) -> Gpu:
         for gpu in candidates:
             if memory_gb is None or abs(gpu.memory_gb / memory_gb - 1) <= _SAME_MEMORY:
                 return gpu
-    raise InvalidInput("gpu", name, "one of the catalog, such as " + ", ".join(_near(str(name))))
+    raise InvalidInput("gpu", name, "a GPU of the catalog, such as " + ", ".join(_near(str(name))))
 
 
 @lru_cache(maxsize=1)
@@ -103,7 +103,7 @@ def _gpu(row: Mapping[str, str]) -> Gpu:
 
 @lru_cache(maxsize=1)
 def _spellings() -> dict[tuple[str, float | None], Gpu]:
-    # An alias that names a memory size of its own (GH200 480GB counts the CPU's) holds exactly.
+    # An alias with its own memory size (GH200 480GB includes the CPU's) must match exactly.
     exact: dict[tuple[str, float | None], Gpu] = {}
     for gpu, aliases in _rows():
         for text in (gpu.name, *aliases):
@@ -131,6 +131,8 @@ def _normalised(name: str) -> tuple[str, float | None]:
 
 def _near(name: str) -> list[str]:
     wanted = _normalised(name)[0]
-    spelled = {_normalised(gpu)[0] + str(i): gpu for i, gpu in enumerate(gpu_names())}
-    near = difflib.get_close_matches(wanted, spelled, n=3, cutoff=0.4)
-    return [spelled[key] for key in near] or ["H100 SXM", "A100 SXM 80GB", "L40S"]
+    likeness = {
+        gpu: difflib.SequenceMatcher(None, wanted, _normalised(gpu)[0][: len(wanted)]).ratio() for gpu in gpu_names()
+    }
+    near = [gpu for gpu in sorted(likeness, key=lambda gpu: -likeness[gpu]) if likeness[gpu] >= 0.4]
+    return near[:3] or ["H100 SXM", "A100 SXM 80GB", "L40S"]

@@ -25,7 +25,7 @@ def _columns() -> dict[str, tuple[float, ...]]:
 
 
 def _at_equal_steps(levels: list[float], values: list[float]) -> tuple[float, ...]:
-    # The published levels grow finer near 100 %; steps of 0.1 % keep that detail in one plain table.
+    # Published levels are finer near 100 %; steps of 0.1 % keep that detail in one table.
     resampled, left = [], 0
     for step in range(1001):
         level = step / 10
@@ -37,7 +37,7 @@ def _at_equal_steps(levels: list[float], values: list[float]) -> tuple[float, ..
 
 
 def length_set_names() -> tuple[str, ...]:
-    """Names of the traces whose prompt and output lengths are known."""
+    """Names of the traces with known prompt and output lengths."""
     return tuple(LENGTH_SET_TITLES)
 
 

@@ -33,7 +33,7 @@ HUB_NUMBERS = (
 
 @lru_cache(maxsize=1)
 def _hub() -> dict[str, Mapping[str, str]]:
-    """Further models by id: the most downloaded of the hub whose figures give the published total exactly."""
+    """More models by id: the hub's most downloaded ones whose config gives the published parameter count exactly."""
     return {row["id"]: row for row in read_table("catalog/hub_models.csv")}
 
 
@@ -50,7 +50,7 @@ def _entries() -> dict[str, dict[str, Any]]:
 
 
 def model_names() -> tuple[str, ...]:
-    """Hub ids of all catalog models, in the catalog's order."""
+    """Hub ids of all catalog models, in the order of the catalog."""
     return tuple(_entries())
 
 
@@ -63,7 +63,7 @@ def checkpoint(model: ModelShape, weight_dtype: str) -> ModelShape:
 
 
 def find_model_id(name: str) -> str | None:
-    """Hub id for a name as people write it: exact, or the unique id that ends with it.
+    """Hub id of a model name: the exact id, or the only one that ends with the name.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def find_model_id(name: str) -> str | None:
     Returns
     -------
     str or None
-        None when no id, or more than one, fits.
+        None when no id matches, or more than one does.
     """
     entries = _entries()
     if name in entries:
@@ -93,7 +93,7 @@ def find_model_id(name: str) -> str | None:
 
 @lru_cache(maxsize=512)
 def get_model(name: str) -> ModelShape:
-    """Shape of a catalog model.
+    """The shape of a catalog model.
 
     Parameters
     ----------
@@ -103,12 +103,12 @@ def get_model(name: str) -> ModelShape:
     Returns
     -------
     ModelShape
-        With the published total where one is known.
+        With the published parameter count where known.
 
     Raises
     ------
     InvalidInput
-        When the catalog has no such model; names the nearest ones.
+        When the catalog has no such model; suggests the closest ones.
     """
     key = find_model_id(name) if isinstance(name, str) else None
     if key is None:
@@ -149,7 +149,7 @@ def _group_bits(row: Mapping[str, str]) -> tuple[tuple[str, float], ...]:
 
 
 def _with_measured_tower(shape: ModelShape) -> ModelShape:
-    """The tower as the published total less the language model, where the config gives too little of it."""
+    """The vision tower as published total − language model, where the config says too little about it."""
     others = tuple(note for note in shape.estimated_fields if not note.startswith(ESTIMATED_TOWER))
     if shape.published_parameters is None or len(others) == len(shape.estimated_fields):
         return shape

@@ -1,4 +1,4 @@
-"""Value objects → charts: plain Plotly dicts with a finding as title. No maths beyond layout, no streamlit."""
+"""Charts of value objects: plain Plotly dicts titled with their finding. No maths beyond layout, no streamlit."""
 
 from planner.charts.accuracy import predicted_against_measured as predicted_against_measured
 from planner.charts.cost import api_comparison as api_comparison

@@ -19,7 +19,7 @@ def predicted_against_measured(
     peer: Floats | None = None,
     unit: str = "",
 ) -> Chart:
-    """Log-log scatter with the line of perfect prediction; texts name each row."""
+    """Log-log scatter with the line of perfect prediction; `texts` name the rows."""
     of_unit = f", {unit}" if unit else ""
     error = np.abs(predicted / measured - 1)
     median = float(np.median(error)) if len(error) else float("nan")

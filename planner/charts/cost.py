@@ -1,4 +1,4 @@
-"""Money: why this many GPUs, the bill against a hosted API, and price against utilisation."""
+"""Cost charts: why this many GPUs, the bill beside a hosted API, and price against utilisation."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def gpu_chain(links: tuple[ChainLink, ...], num_gpus: int) -> Chart:
 def _chain_title(decisive: ChainLink, num_gpus: int, *, level: bool) -> str:
     have, reason = counted(num_gpus, "GPU"), in_sentence(decisive.reason)
     if level:
-        return f"{have}, enough on every count"
+        return f"{have} {'is' if num_gpus == 1 else 'are'} enough on every count"
     if decisive.gpus == num_gpus:
-        return f"{have}, decided by {reason}"
+        return f"{have}, set by {reason}"
     if math.isinf(decisive.gpus):
-        return f"{have}; {reason}: no number would do"
-    return f"{have}; {reason} asks for {format_number(decisive.gpus)}"
+        return f"{have}; no number of GPUs meets the {reason}"
+    return f"{have}; {reason} needs {format_number(decisive.gpus)}"
 
 
 def api_comparison(cost: CostPlan) -> Chart | None:
@@ -69,11 +69,11 @@ def api_comparison(cost: CostPlan) -> Chart | None:
     even = cost.break_even_requests_per_month or cost.requests_per_month
     right = 2.2 * max(even, cost.requests_per_month)
     x = np.linspace(0, right, 60)
-    cheaper = "the API is cheaper" if cost.api_is_cheaper else "own GPUs are cheaper"
+    cheaper = "a hosted API is cheaper" if cost.api_is_cheaper else "own GPUs are cheaper"
     return Chart(
         title=f"At {format_number(cost.requests_per_month)} requests a month {cheaper}; "
-        f"the bills meet at {format_number(even)}",
-        subtitle="USD a month against requests a month, the number of GPUs fixed",
+        f"break-even is at {format_number(even)}",
+        subtitle="USD a month against requests a month, with the number of GPUs fixed",
         figure=figure(
             [
                 {
@@ -124,14 +124,14 @@ def api_comparison(cost: CostPlan) -> Chart | None:
             ),
         ),
         alt=f"Own GPUs cost {format_usd(cost.usd_per_month)} a month, the API "
-        f"{format_usd(cost.api_usd_per_month)}; they meet at {format_number(even)} requests a month",
+        f"{format_usd(cost.api_usd_per_month)}; break-even is at {format_number(even)} requests a month",
     )
 
 
 def cost_against_utilisation(
     usd_per_hour: float, capacity_tokens_per_s: float, used_fraction: float, api_usd_per_mtok: float | None
 ) -> Chart:
-    """USD per million tokens against the share of the fleet's throughput that is used on average."""
+    """USD per million tokens against the mean share of the fleet's throughput in use."""
     share = np.linspace(0.02, 1.0, 80)
     price = usd_per_hour / 3600 / (capacity_tokens_per_s * share) * 1e6
     here = usd_per_hour / 3600 / (capacity_tokens_per_s * max(used_fraction, 1e-12)) * 1e6
@@ -159,8 +159,8 @@ def cost_against_utilisation(
             )
         )
     return Chart(
-        title=f"A fully used fleet makes a token {format_number(here / float(price[-1]), 2)}× cheaper than now",
-        subtitle="USD per million tokens (log) against mean use of the fleet's throughput",
+        title=f"At full use a token would be {format_number(here / float(price[-1]), 2)}× cheaper than now",
+        subtitle="USD per million tokens (log) against the mean share of the fleet's throughput in use",
         figure=figure(
             [
                 {
@@ -174,7 +174,7 @@ def cost_against_utilisation(
                 }
             ],
             layout(
-                x="share of full throughput, mean over the month",
+                x="mean share of the fleet's throughput in use",
                 y="USD per million tokens",
                 height=320,
                 xaxis={"tickformat": ".0%", "range": [0, 1.02]},
@@ -183,5 +183,5 @@ def cost_against_utilisation(
                 annotations=notes,
             ),
         ),
-        alt=f"Price of a million tokens falls with use; now {format_usd(here)} at {used_fraction:.0%}",
+        alt=f"The price of a million tokens falls with utilisation; now {format_usd(here)} at {used_fraction:.0%}",
     )

@@ -1,4 +1,4 @@
-"""Latency against load, distributions, and what a step's time consists of."""
+"""Latency against load, latency distributions, and what a step spends its time on."""
 
 from __future__ import annotations
 
@@ -42,28 +42,28 @@ TERM_COLOUR = {
 
 
 def load_finding(curve: LoadCurve, num_replicas: int, rate_rps: float) -> str:
-    """Where the targets stop holding, in a sentence."""
+    """Up to which rate the fleet meets the targets, in a sentence."""
     top = curve.slo_rate_rps * num_replicas
     if curve.capacity_rps <= 0:
-        return "No request fits"
+        return "No request fits on a replica"
     if top <= 0:
-        return "The targets are missed even without load"
+        return "One replica alone misses the targets, even at the lowest rate"
     if rate_rps > curve.capacity_rps * num_replicas:
         return (
-            f"Overloaded: {format_number(rate_rps)} req/s arrive, {format_number(curve.capacity_rps * num_replicas)}"
-            " can be finished"
+            f"Overloaded: {format_number(rate_rps)} req/s arrive, at most "
+            f"{format_number(curve.capacity_rps * num_replicas)} finish"
         )
     return (
-        f"Holds the targets to {format_number(top)} req/s; from {format_number(curve.capacity_rps * num_replicas)}"
-        " the queue grows"
+        f"Meets the targets up to {format_number(top)} req/s; saturates at "
+        f"{format_number(curve.capacity_rps * num_replicas)}"
     )
 
 
 def latency_finding(curve: LoadCurve, quantity: str, num_replicas: int, p95_s: float) -> str:
-    """What one quantity is at the plan's load and near saturation, in a sentence."""
+    """One quantity at the plan's load and near saturation, in a sentence."""
     points = curve.points
     if not points:
-        return "No request fits"
+        return "No request fits on a replica"
     rates = [point.rate_rps * num_replicas for point in points]
     p95 = [getattr(point.metrics, quantity).p95 for point in points]
     full = float(np.interp(0.95 * curve.capacity_rps * num_replicas, rates, p95))
@@ -98,7 +98,7 @@ def latency_against_load(
     p95_s : float, optional
         What the plan's own simulation gave at that rate, drawn as a diamond. [s]
     title : str, optional
-        A finding to use in place of where the targets stop holding.
+        A finding to use instead of the rate up to which the targets hold.
     """
     rates = np.array([point.rate_rps * num_replicas for point in curve.points])
     traces, values = _percentile_lines(curve, quantity, rates)
@@ -121,14 +121,18 @@ def latency_against_load(
     slo = curve.slo_rate_rps * num_replicas
     if slo > 0 and values:
         shapes.append(line_at("x", slo, COLOUR["neutral"], "dot"))
-        notes.append(_above(f"holds to {format_number(slo)}", slo, right, 1.0, COLOUR["neutral"]))
+        notes.append(_above(f"targets met to {format_number(slo)}", slo, right, 1.0, COLOUR["neutral"]))
     if rate_rps is not None and values:
         shapes.append(line_at("x", rate_rps, COLOUR["here"], "solid"))
         notes.append(_above(f"you: {format_number(rate_rps)} req/s", rate_rps, right, 1.08, COLOUR["here"]))
         if p95_s is not None and math.isfinite(p95_s) and p95_s > 0:
             traces.append(_you(rate_rps, p95_s))
     finding = load_finding(curve, num_replicas, rate_rps or 0.0)
-    fleet = "1 replica" if num_replicas == 1 else f"{num_replicas} replicas, each on its own share; diamond: as a fleet"
+    fleet = (
+        "1 replica"
+        if num_replicas == 1
+        else f"{num_replicas} replicas with equal shares; diamond: the fleet as simulated"
+    )
     return Chart(
         title=title or finding,
         subtitle=f"{QUANTITIES[quantity]} (log) against requests per second, {fleet}",
@@ -181,21 +185,21 @@ def _you(rate_rps: float, p95_s: float) -> dict[str, Any]:
 
 
 def _above(text: str, x: float, right: float, y: float, colour: str) -> dict[str, Any]:
-    # Beside a line that may stand at either edge: the word goes where there is room.
+    # The line can be at either edge; the label goes where there is room.
     return label(text, x, y, colour, yref="paper", xanchor="right" if x > 0.6 * right else "left")
 
 
 def distribution(seconds: Floats, quantity: str, target_s: float | None) -> Chart:
-    """Cumulative distribution of one quantity over the requests at the peak."""
+    """Cumulative distribution of one latency over the requests at the peak."""
     finite = np.sort(seconds[np.isfinite(seconds)])
     keep = np.unique(np.linspace(0, max(len(finite) - 1, 0), 400).astype(int)) if len(finite) else np.array([], int)
     x = finite[keep]
     y = (keep + 1) / max(len(finite), 1)
     within = float(np.mean(finite <= target_s)) if target_s and len(finite) else math.nan
     title = (
-        f"{format_percent(within)} of requests are within {format_duration(target_s)}"
+        f"{format_percent(within)} of requests meet the target of {format_duration(target_s)}"
         if target_s and len(finite)
-        else f"{QUANTITIES[quantity]} of single requests"
+        else f"{QUANTITIES[quantity]} by request"
     )
     shapes, notes = [], []
     for name, q in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99)):
@@ -218,7 +222,7 @@ def distribution(seconds: Floats, quantity: str, target_s: float | None) -> Char
         )
     return Chart(
         title=title,
-        subtitle=f"{QUANTITIES[quantity]} (log): share of requests that take at most that",
+        subtitle=f"{QUANTITIES[quantity]} (log): share of requests at or below each value",
         figure=figure(
             [
                 {
@@ -244,7 +248,7 @@ def distribution(seconds: Floats, quantity: str, target_s: float | None) -> Char
 
 
 def step_terms(table: StepTimeTable, *, running: int, context_tokens: int, chunk_tokens: int) -> Chart:
-    """What a decode step and a step with a prompt chunk spend their time on."""
+    """Step time by part, of a decode step and of a step with a prompt chunk."""
     decode = StepWork(
         num_decodes=running,
         kv_tokens=running * context_tokens,
@@ -291,5 +295,6 @@ def step_terms(table: StepTimeTable, *, running: int, context_tokens: int, chunk
                 xaxis={"ticksuffix": " ms"},
             ),
         ),
-        alt=f"Step time: {format_duration(totals[0])} and {format_duration(totals[1])}",
+        alt=f"Step time: {format_duration(totals[0])} for decodes only, {format_duration(totals[1])} with a prompt "
+        "chunk",
     )

@@ -1,4 +1,4 @@
-"""Memory of one GPU: what fills it, what requests use of it, what the weights consist of."""
+"""Memory of one GPU: its parts, the requests that it holds, and the weights by tensor group."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ GROUP_TITLES = {
 def parts(
     memory: MemoryPlan, held_fraction: float | None = None, written_fraction: float | None = None
 ) -> list[tuple[str, str, float]]:
-    """Divide the GPU into (meaning, title, bytes), from the bottom up.
+    """The parts of the GPU's memory as (meaning, title, bytes), weights first.
 
-    They add up to its memory, or to more where the engine runs short of it.
+    They add up to its memory, or to more where the engine runs short.
 
     Parameters
     ----------
     memory : MemoryPlan
         The GPU after start-up.
     held_fraction, written_fraction : float, optional
-        Mean share of the KV pool that requests hold, and that holds real tokens, at the peak. Without
-        them the pool is one part.
+        Mean shares of the KV pool that requests reserve and that hold tokens, at the peak. Without them the pool is one
+        part.
     """
     pool = max(0.0, memory.kv_pool_bytes)
     found = [("weights", "Weights", memory.weights_bytes)]
@@ -63,8 +63,8 @@ def parts(
         held = min(held_fraction, 1.0) * pool
         found += [
             ("kv_used", "KV used at peak", written),
-            ("kv_reserved", "KV held, empty", held - written),
-            ("kv_unused", "KV spare at peak", pool - held),
+            ("kv_reserved", "KV reserved, empty", held - written),
+            ("kv_unused", "KV free at peak", pool - held),
         ]
     found += [
         ("states", "States", memory.state_bytes),
@@ -78,7 +78,7 @@ def parts(
 
 
 def memory_finding(memory: MemoryPlan, held_fraction: float | None = None) -> str:
-    """What the memory bar shows, in a sentence."""
+    """The finding of the memory bar, in a sentence."""
     if not memory.starts:
         return _refused_finding(memory)
     if memory.is_short:
@@ -95,28 +95,27 @@ def _refused_finding(memory: MemoryPlan) -> str:
     need = memory.weights_bytes + memory.activation_bytes + memory.non_torch_bytes
     need += memory.state_bytes + max(0.0, memory.kv_pool_bytes)
     if memory.outcome == PARTLY_ON_CPU:
-        return (
-            f"{need / GIB:.1f} GiB are needed, {memory.budget_bytes / GIB:.1f} GiB are there: the rest goes to the CPU"
-        )
+        return f"Needs {need / GIB:.1f} GiB, the GPU has {memory.budget_bytes / GIB:.1f} GiB: the rest runs on the CPU"
     if memory.outcome == REFUSED_STATES:
         return (
-            f"{memory.logged_kv_blocks:,} states fit into what is left, {memory.max_num_seqs:,} sequences are allowed"
+            f"The memory left holds {memory.logged_kv_blocks:,} states, max_num_seqs allows {memory.max_num_seqs:,} "
+            "sequences"
         )
     if memory.outcome == REFUSED_FREE_MEMORY:
-        return f"Other processes hold {memory.occupied_bytes / GIB:.1f} GiB of what the engine wants"
+        return f"Other processes hold {memory.occupied_bytes / GIB:.1f} GiB that the engine asks for"
     if memory.outcome == OOM_CAPTURE:
         return f"Weights and KV cache leave no room for {memory.cuda_graph_bytes / GIB:.1f} GiB of CUDA graphs"
     if memory.outcome == REFUSED_STATE_CACHE:
-        return "What is left holds the states of no request"
+        return "The memory left does not hold one request's state"
     if memory.outcome == REFUSED_STEP:
-        return f"The engine refuses steps of {memory.max_num_batched_tokens:,} tokens: an image must enter whole"
+        return f"max_num_batched_tokens {memory.max_num_batched_tokens:,} is too small for one whole image"
     if memory.outcome == REFUSED_DIVISION:
-        return "The engine refuses this split before it takes any memory"
+        return "The model does not divide over these GPUs: the engine refuses to start"
     if memory.kv_pool_bytes < 0:
         taken = "Weights and states" if memory.state_bytes else "Weights and runtime"
-        return f"{taken} alone need {format_number(-memory.kv_pool_bytes / GIB)} GiB too much"
+        return f"{taken} leave the KV cache {format_number(-memory.kv_pool_bytes / GIB)} GiB short"
     return (
-        f"The KV cache left over holds {memory.held_length_tokens:,} tokens, too few for a sequence of "
+        f"The KV cache holds {memory.held_length_tokens:,} tokens, a full-length sequence needs "
         f"{memory.max_model_len:,}"
     )
 
@@ -129,7 +128,7 @@ def memory_bar(
     gpu: str = "GPU",
     height: int = 300,
 ) -> Chart:
-    """One stacked bar of the GPU's memory in GiB, every part labelled."""
+    """One stacked bar of the GPU's memory in GiB, with every part labelled."""
     rows = [(kind, title, size) for kind, title, size in parts(memory, held_fraction, written_fraction) if size > 0]
     total = memory.total_bytes / GIB
     traces: list[dict[str, Any]] = []
@@ -223,16 +222,16 @@ def weights_by_group(memory: MemoryPlan) -> Chart:
 def concurrency(
     memory: MemoryPlan, reservation: KvReservation = KvReservation.PAGED, own: float | None = None
 ) -> Chart | None:
-    """Sequences that fit at once: at full length, reserved and paged at the traffic's lengths.
+    """Sequences that fit at once: at full length, and of this traffic, reserved and paged.
 
     Parameters
     ----------
     memory : MemoryPlan
         The pool.
     reservation : KvReservation
-        What this engine does; its bar says so.
+        What this engine does; its bar is marked.
     own : float, optional
-        Sequences that fit when each reserves its prompt and answer limit, for engines that do.
+        Sequences that fit when each reserves prompt and answer limit, for engines that do so.
 
     Returns
     -------
@@ -243,18 +242,18 @@ def concurrency(
         return None
     rows = [
         ("At full context", memory.max_concurrency, "neutral", None),
-        ("Traffic, reserving the maximum", memory.typical_concurrency_reserved, "kv_reserved", "reserve_max"),
-        ("Traffic, paged", memory.typical_concurrency_paged, "kv_used", "paged"),
+        ("This traffic, reserving max_model_len", memory.typical_concurrency_reserved, "kv_reserved", "reserve_max"),
+        ("This traffic, paged", memory.typical_concurrency_paged, "kv_used", "paged"),
     ]
     if reservation is KvReservation.OUTPUT_LIMIT and own is not None:
-        rows.insert(2, ("Traffic, reserving the answer limit", own, "kv_unused", "reserve_output"))
+        rows.insert(2, ("This traffic, reserving the answer limit", own, "kv_unused", "reserve_output"))
     names = [f"{name}<br>(this engine)" if kind == reservation.value else name for name, _, _, kind in rows]
     values = [value for _, value, _, _ in rows]
     ratio = memory.typical_concurrency_paged / max(memory.typical_concurrency_reserved, 1e-9)
     title = (
-        f"Paging holds {format_number(ratio, 2)} times as many of these requests as reserving"
+        f"Paged KV cache holds {format_number(ratio, 2)}× as many of these requests as reserving max_model_len"
         if ratio > 1.05
-        else "Paging and reserving hold equally many of these requests"
+        else "Paged KV cache holds as many of these requests as reserving max_model_len"
     )
     limit = memory.max_num_seqs
     shown = limit < 1.3 * max(values)
@@ -279,7 +278,7 @@ def concurrency(
                 shapes=[line_at("x", limit, COLOUR["here"], "dash")] if shown else [],
                 annotations=[
                     label(
-                        f"scheduler's limit {limit:,}",
+                        f"max_num_seqs {limit:,}",
                         limit,
                         1.0,
                         COLOUR["here"],

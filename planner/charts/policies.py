@@ -1,4 +1,4 @@
-"""The batching policies side by side on identical requests."""
+"""The batching policies side by side on the same requests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SHORT = {"static": "Static", "reserve-max": "Reserve-max", "paged": "Paged"}
 
 
 def in_sentence(title: str) -> str:
-    """A title as it stands inside a sentence; abbreviations keep their capitals."""
+    """A title for use inside a sentence; abbreviations keep their capitals."""
     return title if title[:2].isupper() else title[:1].lower() + title[1:]
 
 
@@ -45,20 +45,20 @@ def _one_bar_each(
 
 
 def throughput_finding(outcomes: tuple[PolicyOutcome, ...]) -> str:
-    """How far apart the policies are, in a sentence."""
+    """How far apart the policies' throughputs are, in a sentence."""
     first, last = outcomes[0], outcomes[-1]
     if first.capacity_tokens_per_s <= 0:
-        return f"{first.title} serves nothing here"
+        return f"{first.title} finishes no request here"
     ratio = last.capacity_tokens_per_s / first.capacity_tokens_per_s
-    return f"The same requests: {in_sentence(last.title)} carries {format_number(ratio, 2)}× {in_sentence(first.title)}"
+    return f"{last.title}: {format_number(ratio, 2)}× the throughput of {in_sentence(first.title)}"
 
 
 def throughput(outcomes: tuple[PolicyOutcome, ...], *, height: int = 240) -> Chart:
-    """Tokens per second of each policy with a full queue."""
+    """Tokens per second of each policy on a saturated replica."""
     values = [item.capacity_tokens_per_s for item in outcomes]
     return Chart(
         title=throughput_finding(outcomes),
-        subtitle="Tokens per second of one replica while the queue never empties, prompt and output",
+        subtitle="Prompt and output tokens per second of one saturated replica, on the same requests",
         figure=_one_bar_each(outcomes, values, "%{x:,.0f} tokens/s", "tokens per second", height),
         alt="; ".join(f"{item.title}: {item.capacity_tokens_per_s:,.0f} tokens per second" for item in outcomes),
     )
@@ -69,15 +69,15 @@ def slots(outcomes: tuple[PolicyOutcome, ...], max_num_seqs: int) -> Chart:
     values = [item.result.mean_running for item in outcomes]
     most = max(range(len(outcomes)), key=lambda i: values[i])
     return Chart(
-        title=f"{outcomes[most].title}: {format_number(values[most])} sequences running, most of all",
-        subtitle=f"Mean sequences running at once at the offered rate (at most {max_num_seqs:,} slots)",
+        title=f"Most sequences at once: {format_number(values[most], 2)}, with {in_sentence(outcomes[most].title)}",
+        subtitle=f"Mean sequences running at once at the offered rate (max_num_seqs {max_num_seqs:,})",
         figure=_one_bar_each(outcomes, values, "%{x:.1f} running", "sequences running"),
         alt="; ".join(f"{item.title}: {v:.1f} running" for item, v in zip(outcomes, values, strict=True)),
     )
 
 
 def kv_use(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
-    """Mean share of the KV pool that holds tokens, and that is reserved but empty."""
+    """Mean shares of the KV pool that hold tokens and that are reserved but empty."""
     written = [item.result.mean_kv_written_fraction for item in outcomes]
     empty = [max(0.0, item.result.mean_kv_used_fraction - w) for item, w in zip(outcomes, written, strict=True)]
     worst = max(range(len(outcomes)), key=lambda i: empty[i])
@@ -123,13 +123,11 @@ def kv_use(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
 
 
 def waits(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
-    """Median and 95th percentile of the time from arrival to the last token."""
+    """Median and p95 of the end-to-end time."""
     finite = [item for item in outcomes if math.isfinite(item.metrics.e2e_s.p95)] or list(outcomes)
     best = min(reversed(finite), key=lambda item: item.metrics.e2e_s.p95)
     worst = max(item.metrics.e2e_s.p95 for item in finite)
-    title = (
-        f"{best.title}, the shortest wait: 95 of 100 requests are done within {format_duration(best.metrics.e2e_s.p95)}"
-    )
+    title = f"{best.title} is fastest: 95 % of requests finish within {format_duration(best.metrics.e2e_s.p95)}"
     traces = []
     for name in ("p50", "p95"):
         values = [getattr(item.metrics.e2e_s, name) for item in outcomes]
@@ -146,8 +144,8 @@ def waits(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
             )
         )
     return Chart(
-        title=title if math.isfinite(worst) else "No request is finished under any policy",
-        subtitle="Arrival to last token at the offered rate (log)",
+        title=title if math.isfinite(worst) else "No request finishes under any policy",
+        subtitle="End-to-end time, arrival to last token, at the offered rate (log)",
         figure=figure(
             traces,
             layout(
@@ -168,7 +166,7 @@ def waits(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
 
 
 def cost(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
-    """USD per million tokens of each policy at full load."""
+    """USD per million tokens of each policy on a saturated replica."""
     values = [item.usd_per_million_tokens_at_capacity for item in outcomes]
     ratio = values[0] / values[-1] if values[-1] and values[0] != float("inf") else 0.0
     return Chart(
@@ -176,16 +174,16 @@ def cost(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
         f"{in_sentence(outcomes[-1].title)}"
         if ratio
         else "Price of a token under each policy",
-        subtitle="USD per million tokens of one replica at full load",
+        subtitle="USD per million tokens of one saturated replica",
         figure=_one_bar_each(outcomes, values, "%{x:.3g} USD per million tokens", "USD per million tokens"),
         alt="; ".join(f"{item.title}: {format_number(v)} USD" for item, v in zip(outcomes, values, strict=True)),
     )
 
 
 def timeline(outcomes: tuple[PolicyOutcome, ...], field: str, title: str, unit: str) -> Chart | None:
-    """One quantity of the step loop over time, a line per policy; None when nothing was sampled.
+    """One quantity over simulated time, a line per policy; None when nothing was sampled.
 
-    The slowest policies are cut once the last has been done for a while, or they would hide the others.
+    The axis ends soon after the last policy in the list finishes; the slowest ones would squeeze the others.
     """
     sampled = [(item, item.result.timeline) for item in outcomes if item.result.timeline is not None]
     sampled = [(item, line) for item, line in sampled if len(line.time_s)]
@@ -208,7 +206,7 @@ def timeline(outcomes: tuple[PolicyOutcome, ...], field: str, title: str, unit: 
                 "hovertemplate": f"{item.title}: %{{y:,.0f}} at %{{x:.1f}} s<extra></extra>",
             }
         )
-    cut = f"; the slowest goes on to {format_duration(max(ends))}" if max(ends) > right else ""
+    cut = f"; cut off, the slowest runs to {format_duration(max(ends))}" if max(ends) > right else ""
     return Chart(
         title=title,
         subtitle=f"{unit[:1].upper()}{unit[1:]} over simulated seconds, one replica at the offered rate{cut}",

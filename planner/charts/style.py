@@ -1,4 +1,4 @@
-"""One colour per meaning, and the layout that all charts share.
+"""Colours by meaning, and the layout that all charts share.
 
 Figures are plain dicts in Plotly's schema: building a `go.Figure` costs more than drawing it.
 """
@@ -14,8 +14,7 @@ from planner.units import format_duration
 
 Figure = dict[str, Any]
 
-# Chosen to be told apart on white and on near-black, and in the common colour-vision deficiencies
-# by lightness; dashes, hatching and labels carry the same meaning a second time.
+# Distinguishable on white, on near-black and, by lightness, with colour-vision deficiencies.
 COLOUR = {
     "weights": "#5b6fd8",
     "kv_used": "#2e9e6b",
@@ -45,7 +44,7 @@ SHADE = "rgba(229,72,77,0.10)"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Chart:
-    """A figure with its finding (a sentence), its axes in words and a text for those who cannot see it."""
+    """A figure with its finding (a sentence), its axes in words and a text for screen readers."""
 
     title: str
     subtitle: str
@@ -54,7 +53,7 @@ class Chart:
 
 
 def layout(*, x: str = "", y: str = "", height: int = 300, **more: Any) -> dict[str, Any]:
-    """The layout that all charts share; `more` is laid over it."""
+    """The layout that all charts share; `more` overrides it."""
     base: dict[str, Any] = {
         "height": height,
         "margin": {"l": 8, "r": 12, "t": 28, "b": 8},
@@ -72,7 +71,7 @@ def layout(*, x: str = "", y: str = "", height: int = 300, **more: Any) -> dict[
 
 
 def legend_below(width_px: int = 90, *, columns: int = 0) -> dict[str, Any]:
-    """A legend under the chart, in the order of the traces: in so many columns, or as many as there is room for."""
+    """A legend under the chart, in trace order: in `columns` columns, or as many as fit."""
     return {
         "y": -0.22,
         "yanchor": "top",
@@ -84,8 +83,8 @@ def legend_below(width_px: int = 90, *, columns: int = 0) -> dict[str, Any]:
 
 
 def log_ticks(low: float, high: float, write: Callable[[float], str]) -> dict[str, Any]:
-    """Ticks of a logarithmic axis at 1, 2 and 5 (1 alone over many decades), each written in words."""
-    if not (math.isfinite(low) and math.isfinite(high)):  # nothing to show
+    """Ticks of a logarithmic axis at 1, 2 and 5 (only 1 over many decades), labelled by `write`."""
+    if not (math.isfinite(low) and math.isfinite(high)):
         low, high = 0.1, 1.0
     low, high = max(low, 1e-9), max(high, 1e-9)
     steps = (1, 2, 5) if math.log10(high / low) < 2.5 else (1,)
@@ -95,13 +94,13 @@ def log_ticks(low: float, high: float, write: Callable[[float], str]) -> dict[st
 
 
 def time_ticks(low_s: float, high_s: float) -> dict[str, Any]:
-    """Ticks of a logarithmic time axis in the unit that a person would use."""
+    """Ticks of a logarithmic time axis, each in its natural unit."""
     return log_ticks(low_s, high_s, format_duration)
 
 
 def bars(names: list[str], values: list[float], texts: list[str], hover: str, **more: Any) -> dict[str, Any]:
-    """One trace of horizontal bars, each with its figure; `hover` stands after the name, `more` joins the trace."""
-    wide = 0.22 * max(values, default=0.0)  # room for a figure inside the bar; in a shorter one it stands beside it
+    """One trace of horizontal bars with their figures; `hover` follows the name, `more` overrides the trace."""
+    wide = 0.22 * max(values, default=0.0)  # a figure fits inside longer bars only
     return {
         "type": "bar",
         "orientation": "h",
@@ -149,7 +148,7 @@ def shade_from(x0: float, x1: float) -> dict[str, Any]:
 
 
 def label(text: str, x: float, y: float, colour: str, **more: Any) -> dict[str, Any]:
-    """A word beside what it names. `more` may set xref, yref, anchors."""
+    """A text annotation at (x, y); `more` can set xref, yref and anchors."""
     return {
         "text": text,
         "x": x,

@@ -12,13 +12,13 @@ from planner.units import SECONDS_PER_HOUR
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostPlan:
-    """Money of a plan. Token prices divide the whole bill by the tokens finished in the hours that are paid.
+    """What a plan costs. Token prices divide the whole bill by the tokens finished in the paid hours.
 
-    `usd_per_million_tokens` counts input and output alike; `usd_per_million_output_tokens` puts the
-    whole bill on the output. `*_at_peak` assume that the peak rate holds all the time, the best case.
-    `requests_per_month` are finished, of `offered_requests_per_month`; prices are infinite when none is.
-    `api_*` are None when no API price is known, the monthly ones also when nothing is finished.
-    `break_even_requests_per_month` is the volume below which the API is the cheaper choice.
+    `usd_per_million_tokens` counts prompt and output tokens alike; `usd_per_million_output_tokens` puts the
+    whole bill on the output. `*_at_peak` assume the peak rate around the clock, the best case.
+    `requests_per_month` finish, out of `offered_requests_per_month`; prices are infinite when none finishes.
+    `api_*` are None without an API price, the monthly ones also when nothing finishes.
+    `break_even_requests_per_month` is the volume below which the API is cheaper.
     """
 
     usd_per_gpu_hour: float
@@ -42,7 +42,7 @@ class CostPlan:
 
     @property
     def api_is_cheaper(self) -> bool:
-        """Whether the hosted API would cost less at this volume."""
+        """Whether a hosted API costs less at this volume."""
         return self.api_usd_per_month is not None and self.api_usd_per_month < self.usd_per_month
 
 
@@ -59,26 +59,26 @@ def cost_plan(
     api: ApiPrices | None = None,
     offered_rate_rps: float | None = None,
 ) -> CostPlan:
-    """Work out the bill of a plan and compare it with a hosted API.
+    """The bill of a plan, compared with a hosted API.
 
     Parameters
     ----------
     num_gpus : int
         GPUs that are paid for.
     usd_per_gpu_hour : float
-        Price of one. [USD/h]
+        Price of one GPU. [USD/h]
     price_source : str
         Where that price comes from.
     hours_per_month : float
-        Hours of the month in which the GPUs are paid, and serve. [h]
+        Hours a month in which the GPUs are paid for and serve. [h]
     mean_rate_rps, peak_rate_rps : float
         Requests finished per second, averaged over those hours and at the peak. [req/s]
     mean_prompt_tokens, mean_output_tokens : float
         Per finished request. [tokens]
     api : ApiPrices, optional
-        What the same tokens cost from a hosted API.
+        Hosted API prices for the same model.
     offered_rate_rps : float, optional
-        Mean rate that clients ask for, where not all of it is finished. [req/s]
+        Mean rate that clients ask for, where not all of it finishes. [req/s]
 
     Returns
     -------

@@ -19,7 +19,7 @@ _DROPPED = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiOffer:
-    """What one provider asks for one model, in USD per million tokens."""
+    """One provider's price for one model, in USD per million tokens."""
 
     provider: str
     model: str
@@ -29,7 +29,7 @@ class ApiOffer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiPrices:
-    """Offers for one model and the median of them, which comparisons use.
+    """Offers for one model, and their median, which comparisons use.
 
     `usd_per_mtok_input` and `usd_per_mtok_output` are medians over `offers`; `source` names the
     package, its version and the count.
@@ -42,7 +42,7 @@ class ApiPrices:
 
 
 def normalised(model_id: str) -> str:
-    """Reduce a model id to what identifies the weights: no owner, no serving suffix."""
+    """The part of a model id that identifies the weights: no owner, no serving suffix."""
     name = model_id.lower().rsplit("/", 1)[-1].replace("_", "-")
     name = name.split("accounts-fireworks-models-")[-1].removeprefix("databricks-").removeprefix("openai.")
     name = re.sub(r"(\d)p(\d)", r"\1.\2", name).removeprefix("qwen.")
@@ -79,7 +79,7 @@ def _offer(provider: str, model: str, price: Any) -> ApiOffer | None:
 
 
 def api_prices(model_id: str) -> ApiPrices | None:
-    """Find what hosted APIs ask for a model.
+    """Hosted API prices for a model.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def api_prices(model_id: str) -> ApiPrices | None:
     Returns
     -------
     ApiPrices or None
-        None when no provider in the table offers the model.
+        None when no listed provider offers the model.
     """
     offers = _all_offers().get(normalised(model_id))
     if not offers:

@@ -1,4 +1,4 @@
-"""Prices of a plan: the GPU-hour, what the service gets done for it, and the bill."""
+"""The price of a GPU-hour, the requests that the service finishes, and the bill for them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from planner.units import SECONDS_PER_HOUR
 DEFAULT_PRICE_USD_PER_HOUR = 2.0
 
 
-NEGLIGIBLE = 0.01  # share of the requests that may be lost before the lengths of the finished ones are told apart
+NEGLIGIBLE = 0.01  # share of lost requests up to which the finished ones count as typical
 
 
 def gpu_price(scenario: Scenario) -> tuple[float, str]:
@@ -30,11 +30,11 @@ def gpu_price(scenario: Scenario) -> tuple[float, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
-    """What a service gets done: finished requests per second, over the month and at the peak, and their mean lengths.
+    """What a service finishes: requests per second over the month and at the peak, and their mean lengths.
 
-    An open loop offers its rate; what is turned away, left by its client or beyond the throughput is not
-    finished. Over the month those are lost whom even an all but idle replica loses, and no more is finished
-    than at the peak. Closed loops and bursts are taken at the rate that they reach.
+    Rejected and abandoned requests, and those beyond the throughput, do not finish. The month loses only the requests
+    that would fail even on an idle replica, and never finishes more per second than the peak. Closed loops and bursts
+    count at the rate they reach.
     """
 
     mean_rps: float
@@ -44,7 +44,7 @@ class Served:
 
 
 def served(scenario: Scenario, fleet: Fleet, prompt: float, output: float) -> Served:
-    """What a fleet finishes of requests of these mean lengths; where not all, those of the finished ones count."""
+    """What a fleet finishes; where it loses requests, mean lengths are those of the finished ones. [tokens]"""
     metrics = fleet.metrics
     reached = metrics.requests_per_s
     mean = peak = reached
@@ -74,7 +74,7 @@ def price_policies(outcomes: tuple[PolicyOutcome, ...], usd_per_replica_hour: fl
 
 
 def price_plan(scenario: Scenario, model_name: str, num_gpus: int, work: Served) -> CostPlan:
-    """Work out the bill for the requests that are finished."""
+    """The bill for the requests that finish."""
     price, source = gpu_price(scenario)
     known = api_prices(model_name)
     own_in, own_out = scenario.api_usd_per_mtok_input, scenario.api_usd_per_mtok_output

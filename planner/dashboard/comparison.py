@@ -1,4 +1,4 @@
-"""Two plans side by side: headline figures with their differences, and the inputs that differ. No streamlit."""
+"""Two plans side by side: headline figures, differences, and the inputs that differ. No streamlit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from planner.units import GIB, format_duration, format_number, format_percent, f
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One headline figure: NaN where the plan has none. `less_is_better` is None where neither is."""
+    """One headline figure, NaN where the plan has none. `less_is_better` is None where less is neither."""
 
     label: str
     value: float
@@ -24,7 +24,7 @@ class Figure:
 
 
 def figures(plan: Plan) -> tuple[Figure, ...]:
-    """The figures that a comparison shows, always the same ones in the same order."""
+    """The figures of a comparison, always the same ones in the same order."""
     m, cost, curve, memory = plan.metrics, plan.cost, plan.curve, plan.memory
     nan, q = math.nan, plan.scenario.target_quantile
     ttft, tpot = (m.ttft_s.at(q), m.tpot_s.at(q)) if m is not None else (nan, nan)
@@ -36,10 +36,10 @@ def figures(plan: Plan) -> tuple[Figure, ...]:
     weights, pool = memory.weights_bytes / GIB, max(0.0, memory.kv_pool_bytes) / GIB
     rows: list[tuple[str, float, str, bool | None]] = [
         ("GPUs", gpus, format_number(gpus), True),
-        (f"p{q * 100:g} first token", ttft, format_duration(ttft), True),
-        (f"p{q * 100:g} per token", tpot, format_duration(tpot), True),
+        (f"p{q * 100:g} TTFT", ttft, format_duration(ttft), True),
+        (f"p{q * 100:g} TPOT", tpot, format_duration(tpot), True),
         ("Meet both targets", meet, format_percent(meet), False),
-        ("Targets hold up to", holds, f"{format_number(holds)} req/s", False),
+        ("Meets the targets up to", holds, f"{format_number(holds)} req/s", False),
         ("Busy at peak", busy, format_percent(busy), None),
         ("Cost per month", month, format_usd(month), True),
         ("Cost per million tokens", per_token, format_usd(per_token), True),
@@ -55,7 +55,7 @@ def figures(plan: Plan) -> tuple[Figure, ...]:
 
 
 def difference(ours: Figure, other: Figure) -> str:
-    """How the other plan's figure differs from ours, as a share, and whether that is better."""
+    """The other plan's figure relative to ours, and whether that is better."""
     a, b = ours.value, other.value
     if not (math.isfinite(a) and math.isfinite(b)):
         return "—"
@@ -71,19 +71,19 @@ def difference(ours: Figure, other: Figure) -> str:
 
 
 def figure_table(ours: Plan, other: Plan) -> Table:
-    """Both plans' figures, and how the other differs from ours."""
+    """Both plans' figures, and the difference."""
     rows = [(a.label, a.text, b.text, difference(a, b)) for a, b in zip(figures(ours), figures(other), strict=True)]
     rows.insert(0, ("Starts", "yes" if ours.fits else "no", "yes" if other.fits else "no", ""))
-    return table(("Figure", "This plan", "The other", "Difference"), rows)
+    return table(("Figure", "This plan", "The other", "The other against this"), rows)
 
 
 def differing(ours: Scenario, other: Scenario) -> list[str]:
-    """Names of the inputs that differ, in the order of the form; the plan's name is none."""
+    """Names of the inputs that differ, in form order; the plan's name does not count."""
     return [name for name in fields_by_name() if name != "title" and getattr(ours, name) != getattr(other, name)]
 
 
 def input_table(ours: Scenario, other: Scenario) -> Table:
-    """The inputs that differ, as the form words them."""
+    """The inputs that differ, in the words of the form."""
     rows = [
         (field_label(name), _shown(name, getattr(ours, name)), _shown(name, getattr(other, name)))
         for name in differing(ours, other)
@@ -97,23 +97,23 @@ def _shown(name: str, value: Any) -> str:
 
 
 def asks_another_question(ours: Scenario, other: Scenario) -> bool:
-    """Whether the two plans serve different traffic, so that their figures are not like for like."""
+    """Whether traffic or targets differ, so that the figures are not like for like."""
     known = fields_by_name()
     return any(known[name].metadata["group"] in ("traffic", "targets") for name in differing(ours, other))
 
 
 def sentence(ours: Plan, other: Plan) -> str:
-    """What the comparison comes to."""
+    """The result of the comparison in one sentence."""
     if not ours.fits and not other.fits:
         return "Neither plan starts"
     if not ours.fits or not other.fits:
-        return f"Only one of the plans starts: {'this one' if ours.fits else 'the other'}"
+        return f"Only {'this plan' if ours.fits else 'the other plan'} starts"
     if not differing(ours.scenario, other.scenario):
         return "Both links open the same plan"
     assert ours.cost is not None
     assert other.cost is not None
     if ours.slo_met != other.slo_met:
-        which = "this plan" if ours.slo_met else "the other"
+        which = "this plan" if ours.slo_met else "the other plan"
         return f"Only {which} meets the targets; {_money(ours.cost.usd_per_month, other.cost.usd_per_month)}"
     both = "Both plans meet the targets" if ours.slo_met else "Neither plan meets the targets"
     return f"{both}; {_money(ours.cost.usd_per_month, other.cost.usd_per_month)}"
@@ -122,7 +122,7 @@ def sentence(ours: Plan, other: Plan) -> str:
 def _money(ours: float, other: float) -> str:
     if math.isclose(ours, other, rel_tol=5e-4, abs_tol=0.005):
         return f"both cost {format_usd(ours)} a month"
-    cheaper = "this one" if ours < other else "the other"
+    cheaper = "this plan" if ours < other else "the other plan"
     return (
-        f"{cheaper} costs {format_usd(abs(ours - other))} a month less ({format_usd(ours)} against {format_usd(other)})"
+        f"{cheaper} costs {format_usd(abs(ours - other))} less a month ({format_usd(ours)} against {format_usd(other)})"
     )

@@ -1,7 +1,4 @@
-"""A pasted, uploaded or fetched config.json: checked, and cut to the keys that make the model.
-
-No streamlit here: what the form shows of it is in `inputs`.
-"""
+"""A pasted, uploaded or fetched config.json, checked and cut to the keys that matter. No streamlit."""
 
 from __future__ import annotations
 
@@ -18,13 +15,13 @@ from planner.model import ModelShape, model_from_config
 from planner.scenario import MAX_CONFIG_TEXT
 
 MAX_BYTES = 5 * 2**20
-OFFLINE = "a connection to huggingface.co, which could not be reached from here; paste the config.json instead"
+OFFLINE = "a connection to huggingface.co, which this machine cannot reach; paste the config.json instead"
 LONG_LIST = 32
 HUB_ID = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}")
 
 
 def pruned(text: str) -> str:
-    """Cut a config.json to the keys without which the model would come out differently, as minified JSON.
+    """A config.json as minified JSON, cut to the keys that change the model.
 
     Raises
     ------
@@ -33,7 +30,7 @@ def pruned(text: str) -> str:
     """
     if len(text) > MAX_BYTES:
         raise InvalidInput(
-            "model_config", f"{len(text) / 2**20:.1f} MB of text", "at most 5 MB; a config.json has a few kB"
+            "model_config", f"{len(text) / 2**20:.1f} MB of text", "at most 5 MB; a config.json is a few kB"
         )
     try:
         config = json.loads(text)
@@ -47,7 +44,7 @@ def pruned(text: str) -> str:
         raise InvalidInput(
             "model_config",
             f"{len(short):,} characters that matter",
-            f"at most {MAX_CONFIG_TEXT:,}; the link carries them",
+            f"at most {MAX_CONFIG_TEXT:,}, since the link carries them",
         )
     return short
 
@@ -66,7 +63,7 @@ def _without_idle_keys(root: dict[str, Any], part: dict[str, Any], shape: ModelS
 
 
 def _without_idle_entries(root: dict[str, Any], entries: list[str], shape: ModelShape) -> None:
-    # Lists of module names run to thousands; whole stretches of them say the same thing again.
+    # Lists of module names run to thousands of entries, most of them redundant.
     size = len(entries) // 2
     while size:
         start = 0
@@ -92,17 +89,17 @@ def _glimpse(text: str) -> str:
 
 
 def fetch_from_hub(hub_id: str) -> str:
-    """Read the config.json of a public model from the Hugging Face hub.
+    """The config.json of a public model on Hugging Face.
 
     Raises
     ------
     InvalidInput
-        When the id is malformed, the model is unknown or gated, or the machine is offline.
+        When the id is malformed, the model unknown or gated, or the machine offline.
     """
     hub_id = hub_id.strip()
     if not HUB_ID.fullmatch(hub_id):
         raise InvalidInput("hub_id", hub_id[:80], "owner/name, such as Qwen/Qwen3-8B")
-    # The hub client takes half a second to import, which only this button needs.
+    # Importing the hub client takes half a second, and only this button needs it.
     from huggingface_hub import constants, hf_hub_download  # noqa: PLC0415
     from huggingface_hub import errors as hub  # noqa: PLC0415
 
@@ -113,20 +110,20 @@ def fetch_from_hub(hub_id: str) -> str:
         with Path(path).open(encoding="utf-8") as file:
             return file.read(MAX_BYTES + 1)
     except hub.GatedRepoError:
-        valid = "a public model; this one asks for a licence, so paste its config.json"
+        valid = "a public model; this one is gated, so paste its config.json"
     except hub.RepositoryNotFoundError:
-        valid = "a public model of the Hugging Face hub"
+        valid = "the id of a public model on Hugging Face"
     except hub.LocalEntryNotFoundError:
         valid = OFFLINE
     except hub.EntryNotFoundError:
         valid = "a model with a config.json"
-    except Exception:  # the client's network errors differ by version and transport; each means: not reachable
+    except Exception:  # network errors differ by client version and transport
         valid = OFFLINE
     raise InvalidInput("hub_id", hub_id, valid)
 
 
 def _reachable(endpoint: str) -> bool:
-    # The client retries for 20 s without a network; one look-up tells at once. A proxy is left to the client.
+    # Offline, the client retries for 20 s; one connection attempt answers at once. A proxy is left to the client.
     if any(os.environ.get(name) for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")):
         return True
     address = urlsplit(endpoint)

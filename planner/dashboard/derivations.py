@@ -1,4 +1,4 @@
-"""The memory page's figures with their formulas, this plan's values substituted. No streamlit."""
+"""The memory page's figures with their formulas and this plan's values. No streamlit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from planner.dashboard.headlines import Table, table
 from planner.inputs import KvReservation
 from planner.memory import Formula, MemoryPlan
 from planner.model import ModelShape, TensorGroup
-from planner.units import GIB, KIB, MIB, format_number
+from planner.units import GIB, KIB, MIB, counted, format_number
 
 ORDER = (
     *("total", "budget", "weights", "activation", "non_torch", "cuda_graphs", "occupied", "states", "kv_pool", "free"),
@@ -23,18 +23,17 @@ ORDER = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """A sum that must come out, in words, and whether it does."""
+    """A sum that must add up, in words, and whether it does."""
 
     text: str
     holds: bool
 
 
 def pool_identity(memory: MemoryPlan) -> Identity | None:
-    """Blocks × bytes per block against the pool, and blocks against the tokens that the engine logs.
+    """Blocks × bytes per block = the pool, and blocks × block size = the tokens that the engine logs.
 
-    Where a token has one size, blocks × block size are the logged tokens, and tokens × bytes per token the
-    pool. With windows, states or several groups it has none; then sequences of full length tie the two.
-    None when no pool is left.
+    With sliding windows, states or several groups of layers a token has no single size; full-length sequences then
+    connect pool and tokens. None when no pool is left.
     """
     blocks, pool = memory.logged_kv_blocks, memory.kv_pool_bytes
     if blocks <= 0 or pool <= 0:
@@ -43,21 +42,21 @@ def pool_identity(memory: MemoryPlan) -> Identity | None:
     fits = product <= pool * (1 + 1e-9) and pool - product <= memory.block_bytes * (1 + 1e-9)
     text = (
         f"{blocks:,} blocks × {memory.block_bytes / MIB:,.4g} MiB = {product / GIB:,.3f} GiB, the pool of "
-        f"{pool / GIB:,.3f} GiB but for {max(0.0, pool - product) / MIB:,.1f} MiB, less than one block. "
+        f"{pool / GIB:,.3f} GiB less {max(0.0, pool - product) / MIB:,.1f} MiB, which is under one block. "
     )
     if memory.num_kv_blocks < blocks:
-        text += "One of them stays empty (the engine's null block). "
+        text += "One block stays empty (the engine's null block). "
     if abs(tokens * memory.kv_bytes_per_token - product) < 1e-6 * product and tokens == memory.kv_tokens:
         return Identity(
             text=text + f"{blocks:,} blocks × {memory.block_size:,} = {tokens:,} tokens; {tokens:,} tokens × "
             f"{memory.kv_bytes_per_token / KIB:,.4g} KiB = {tokens * memory.kv_bytes_per_token / GIB:,.3f} GiB.",
             holds=fits,
         )
-    counted = memory.max_concurrency * memory.max_model_len
-    if abs(counted - memory.kv_tokens) <= 1 + 1e-9 * counted:
+    whole = memory.max_concurrency * memory.max_model_len
+    if abs(whole - memory.kv_tokens) <= 1 + 1e-9 * whole:
         text += (
             "With windows, states or several groups of layers a token has no single size: "
-            f"{format_number(memory.max_concurrency, 5)} sequences of full length × {memory.max_model_len:,} = "
+            f"{format_number(memory.max_concurrency, 5)} full-length sequences × {memory.max_model_len:,} = "
             f"{memory.kv_tokens:,} tokens, as the engine logs them."
         )
     else:
@@ -66,7 +65,7 @@ def pool_identity(memory: MemoryPlan) -> Identity | None:
 
 
 def memory_formulas(plan: Plan) -> tuple[Formula, ...]:
-    """Every figure of the memory page with its derivation, in the order of the page."""
+    """Every figure of the memory page with its derivation, in page order."""
     memory = plan.memory
     found = {item.name: item for item in (*memory.formulas, *_gpu_formulas(plan), *_traffic_formulas(plan))}
     if not memory.occupied_bytes:
@@ -105,7 +104,7 @@ def _gpu_formulas(plan: Plan) -> list[Formula]:
         source = "mean over the simulated peak, one replica"
         rows += [
             ("kv_used", "pool × mean share that holds tokens", f"{_gib(pool)} × {used:.2%}", pool * used, source),
-            ("kv_held", "pool × mean share held by requests", f"{_gib(pool)} × {held:.2%}", pool * held, source),
+            ("kv_held", "pool × mean share reserved by requests", f"{_gib(pool)} × {held:.2%}", pool * held, source),
         ]
     return [
         Formula(name=name, expression=text, substituted=values, value=size / GIB, unit="GiB", source=source)
@@ -119,7 +118,7 @@ def _traffic_formulas(plan: Plan) -> list[Formula]:
         ("block_bytes", "bytes of one block on one GPU", f"{m.block_bytes:,.0f} B", m.block_bytes / MIB, "MiB"),
         (
             "blocks_per_sequence",
-            "blocks of max_model_len, with windows, states and a prompt in work",
+            "blocks for max_model_len tokens, with windows, states and a prompt in prefill",
             f"{m.max_model_len:,} tokens in blocks of {m.block_size:,}",
             m.blocks_per_sequence,
             "blocks",
@@ -133,14 +132,14 @@ def _traffic_formulas(plan: Plan) -> list[Formula]:
         ),
         (
             "run_at_once",
-            "what the pool holds, at most max_num_seqs",
+            "sequences that fit in the pool, at most max_num_seqs",
             f"min({format_number(fit_on_rank(plan), 5)}, {m.max_num_seqs:,})",
             run_on_rank(plan),
             "sequences",
         ),
         (
             "longest_context",
-            "longest max_model_len for which the start-up check finds blocks",
+            "longest max_model_len that passes the start-up check",
             f"{m.logged_kv_blocks:,} blocks, by bisection",
             m.longest_context_tokens,
             "tokens",
@@ -148,7 +147,7 @@ def _traffic_formulas(plan: Plan) -> list[Formula]:
     ]
     if plan.engine.kv_reservation is KvReservation.OUTPUT_LIMIT:
         limit = plan.scenario.output_limit_tokens
-        sets = f"{prompt:,.0f} + {limit:,}" if limit else f"{m.max_model_len:,}, no answer limit is sent,"
+        sets = f"{prompt:,.0f} + {limit:,}" if limit else f"{m.max_model_len:,} (clients send no answer limit)"
         rows.append(
             (
                 "typical_concurrency_limit",
@@ -176,7 +175,7 @@ def _traffic_formulas(plan: Plan) -> list[Formula]:
 
 
 def band_sentence(memory: MemoryPlan) -> str:
-    """How sure the figures are, in their own units."""
+    """Our error on weights, KV pool and tokens, in their own units."""
     weights, pool = memory.weights_bytes, max(0.0, memory.kv_pool_bytes)
     said = f"weights {_gib(weights)} ± {_gib(memory.weights_error * weights)} GiB"
     if pool:
@@ -184,17 +183,17 @@ def band_sentence(memory: MemoryPlan) -> str:
         said += (
             f", KV pool {_gib(pool)} ± {_gib(error * pool)} GiB, so {format_number((1 - error) * memory.kv_tokens)} to "
             f"{format_number((1 + error) * memory.kv_tokens)} tokens and "
-            f"{format_number((1 - error) * memory.max_concurrency)} to "
-            f"{format_number((1 + error) * memory.max_concurrency)} sequences of full length"
+            f"{format_number((1 - error) * memory.max_concurrency, 2)} to "
+            f"{format_number((1 + error) * memory.max_concurrency, 2)} full-length sequences"
         )
     return (
-        f"The bands: {said}. Nineteen of twenty of the cited start-up logs lie within, and seven of ten of 109 further "
-        "ones whose settings are only partly known."
+        f"Our error: {said}. 19 of 20 cited start-up logs are within these bands, and 7 of 10 among 109 more whose "
+        "settings are only partly known."
     )
 
 
 def group_parameters(model: ModelShape) -> dict[str, int]:
-    """Parameters of the whole model by tensor group; they add up to the published count of the language model."""
+    """Parameters of the whole model by tensor group; they add up to the published count."""
     counts: dict[str, int] = defaultdict(int)
     for layer, number in model.layer_counts():
         for linear in layer.linears:
@@ -210,7 +209,7 @@ def group_parameters(model: ModelShape) -> dict[str, int]:
 
 
 def weights_table(plan: Plan) -> Table:
-    """Weights by tensor group: parameters of the model, and what one GPU holds of them."""
+    """Weights by tensor group: parameters of the model, and bytes on one GPU."""
     counts, gpus = group_parameters(plan.model), plan.scenario.parallelism.gpus_per_replica
     rows = []
     for name, size in sorted(plan.memory.weights_by_group, key=lambda row: -row[1]):
@@ -226,4 +225,6 @@ def weights_table(plan: Plan) -> Table:
     total = plan.memory.weights_bytes
     everything = sum(count for name, count in counts.items() if name in dict(plan.memory.weights_by_group))
     rows.append(("All", f"{everything:,}", f"{total / GIB:,.3f} GiB", f"{8 * total * gpus / max(1, everything):,.3g}"))
-    return table(("Tensor group", "Parameters", "On each GPU", f"Bits per parameter, over {gpus} GPU(s)"), rows)
+    return table(
+        ("Tensor group", "Parameters", "On each GPU", f"Bits per parameter, over {counted(gpus, 'GPU')}"), rows
+    )

@@ -1,4 +1,4 @@
-"""Tables of the pages that need pandas; kept apart, so that the first screen starts without it."""
+"""The tables that need pandas, kept apart so that the first page loads without it."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ SEARCH_COLUMNS = {
 
 
 def search_frame(found: Search) -> pd.DataFrame:
-    """Candidates as a table."""
+    """The candidates of a search as a table."""
     return pd.DataFrame(search_rows(found))
 
 
 @st.cache_data(show_spinner=False)
 def seed_rows() -> pd.DataFrame:
-    """The article's table, served by the general simulator."""
+    """The seed article's table, from the general simulator."""
     return pd.DataFrame(
         [
             {
@@ -48,7 +48,7 @@ def seed_rows() -> pd.DataFrame:
 
 
 def seed_cache_rows() -> pd.DataFrame:
-    """The article's two KV cache sizes: 2 × layers × width × 2 bytes per token."""
+    """The seed article's two KV cache sizes: 2 × layers × width × 2 bytes per token."""
     rows = []
     for name, layers, width, sequences, length in (
         ("GPT-2 small, 12 layers, 768 wide", 12, 768, 8, 1024),
@@ -71,7 +71,7 @@ def seed_cache_rows() -> pd.DataFrame:
 def paper_results() -> pd.DataFrame:
     """Published comparisons of schedulers, re-run with equal step times and an equal KV pool.
 
-    Those with a published ratio come first: the table shows ten rows before one has to scroll.
+    Rows with a published ratio come first, since the table shows ten rows without scrolling.
     """
     rows = []
     for row in sorted(paper_rows(), key=lambda row: row.published_low is None):

@@ -1,4 +1,4 @@
-"""The words and tables of the pages, made from a Plan's numbers. No streamlit."""
+"""Sentences and tables of the pages, made from a Plan's numbers. No streamlit."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from planner.answer import Band, Change, Plan, Search, fit_on_rank, offered_rps, run_on_rank, serving_replicas
-from planner.charts import in_sentence
 from planner.service import LoadPoint
 from planner.step_time import StepWork
 from planner.units import GIB, counted, format_duration, format_number, format_percent, format_usd
 
 PAGES = Path(__file__).parent / "pages"
+OUTCOMES = {"cannot be cheaper": "costs more than the best"}  # how the table words a candidate's status
 COMMON_GPUS = ("H100 SXM", "H200 SXM", "B200", "A100 SXM 80GB", "L40S", "L4", "MI300X", "RTX 4090")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tile:
-    """One headline figure: value, what stands beside it, what it means, its course over load."""
+    """One headline figure: value, what to compare it with, what it means, its curve over load."""
 
     label: str
     value: str
@@ -32,7 +32,7 @@ class Tile:
 def gpus(number: float) -> str:
     """A number of GPUs in words."""
     if math.isinf(number):
-        return "no number of GPUs would do"
+        return "no number of GPUs is enough"
     return counted(number, "GPU")
 
 
@@ -45,12 +45,74 @@ def _line(plan: Plan, read: object, points: tuple[LoadPoint, ...]) -> tuple[floa
     return values if values and all(math.isfinite(value) for value in values) else ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Badge:
+    """One verdict: whether it is good, and the target, figure and margin in words."""
+
+    good: bool
+    text: str
+
+
+def badges(plan: Plan) -> tuple[Badge, ...]:
+    """The verdicts on memory, targets and price."""
+    memory, cost = plan.memory, plan.cost
+    pool = memory.kv_pool_bytes / GIB
+    fits = f"fits: {pool:,.1f} GiB of KV cache per GPU"
+    found = [Badge(good=True, text=fits)] if plan.fits else [Badge(good=False, text=_does_not_start(pool))]
+    if plan.metrics is not None:
+        found.append(Badge(good=plan.slo_met, text=_targets_met(plan) if plan.slo_met else _targets_missed(plan)))
+    if cost is not None and cost.api_usd_per_month is not None:
+        own, api = format_usd(cost.usd_per_month), format_usd(cost.api_usd_per_month)
+        text = f"a hosted API is cheaper: {api} a month, these GPUs {own}"
+        if not cost.api_is_cheaper:
+            text = f"cheaper than a hosted API: {own} a month, API {api}"
+        found.append(Badge(good=not cost.api_is_cheaper, text=text))
+    return tuple(found)
+
+
+def _does_not_start(pool_gib: float) -> str:
+    return f"does not start: {-pool_gib:,.1f} GiB short" if pool_gib < 0 else "does not start"
+
+
+def _latencies(plan: Plan) -> tuple[tuple[str, float, float], ...]:
+    """Name, figure and target of both latencies at the plan's quantile. [s]"""
+    s, m = plan.scenario, plan.metrics
+    assert m is not None
+    return (
+        ("TTFT", m.ttft_s.at(s.target_quantile), s.ttft_target_s),
+        ("TPOT", m.tpot_s.at(s.target_quantile), s.tpot_target_s),
+    )
+
+
+def _targets_met(plan: Plan) -> str:
+    known = [row for row in _latencies(plan) if math.isfinite(row[1])]
+    told = ", ".join(f"{name} {format_duration(value)} of {format_duration(target)}" for name, value, target in known)
+    room = min((1 - value / target for _, value, target in known), default=0.0)
+    return f"meets the targets with {format_percent(max(0.0, room))} to spare: {told}"
+
+
+def _targets_missed(plan: Plan) -> str:
+    m = plan.metrics
+    assert m is not None
+    missed = [row for row in _latencies(plan) if row[1] > row[2]]
+    meet = "no request meets" if m.slo_attainment == 0 else f"{format_percent(m.slo_attainment)} of requests meet"
+    if not missed:
+        return f"misses the targets: {meet} both, target {format_percent(plan.scenario.target_quantile)}"
+    told = "; ".join(
+        f"{name} {format_duration(value)}, target {format_duration(target)}" for name, value, target in missed
+    )
+    which = "both targets" if len(missed) > 1 else f"the {missed[0][0]} target"
+    return f"misses {which}: {told.removeprefix(missed[0][0] + ' ') if len(missed) == 1 else told} ({meet} both)"
+
+
 def tiles(plan: Plan) -> tuple[Tile, ...]:
     """The five headline figures; dashes where the engine does not start."""
     q, metrics, cost, curve = _percentile(plan), plan.metrics, plan.cost, plan.curve
     if metrics is None or cost is None or curve is None:
         names = ("GPUs", f"{q} TTFT", f"{q} TPOT", "Busy at peak", "USD / M tokens")
-        return tuple(Tile(label=name, value="—", beside="does not start", help="") for name in names)
+        return tuple(
+            Tile(label=name, value="—", beside="does not start", help="Known once the engine starts.") for name in names
+        )
     s, points = plan.scenario, curve.points
     ttft_band, tpot_band = plan.bands["ttft"], plan.bands["tpot"]
     slo = curve.slo_rate_rps
@@ -61,74 +123,75 @@ def tiles(plan: Plan) -> tuple[Tile, ...]:
         else ()
     )
     low, high = price_band(plan)
-    replicas = f"{counted(plan.num_replicas, 'replica')} × {per_replica}"
+    replicas = counted(plan.num_replicas, "replica") + (f" × {per_replica}" if per_replica > 1 else "")
     return (
         Tile(
             label="GPUs",
             value=f"{plan.num_gpus:,}",
             beside=replicas,
-            help="GPUs that the plan buys. The line: GPUs from a quarter to twice the peak.",
+            help="GPUs that the plan buys: replicas × GPUs of one replica. The line: GPUs needed from a quarter "
+            "of the peak to twice the peak.",
             line=need,
         ),
         Tile(
             label=f"{q} TTFT",
             value=format_duration(metrics.ttft_s.at(s.target_quantile)),
-            beside=f"{band_text(ttft_band)}≤ {format_duration(s.ttft_target_s)}",
-            help=f"Time to first token, queueing included, of {q} of the requests at the peak, beside its target. "
+            beside=f"≤ {format_duration(s.ttft_target_s)}{band_text(ttft_band)}",
+            help=f"Time to first token, queueing included: {q} over the requests at the peak, with its target (≤). "
             f"{band_meaning(ttft_band)} "
-            "The line: over load.",
+            "The line: TTFT against load.",
             line=_line(plan, lambda p: p.metrics.ttft_s.at(s.target_quantile), points[:-2]),
         ),
         Tile(
             label=f"{q} TPOT",
             value=format_duration(metrics.tpot_s.at(s.target_quantile)),
-            beside=f"{band_text(tpot_band)}≤ {format_duration(s.tpot_target_s)}",
-            help=f"Time per output token after the first, per request, beside its target. {band_meaning(tpot_band)} "
-            "The line: over load.",
+            beside=f"≤ {format_duration(s.tpot_target_s)}{band_text(tpot_band)}",
+            help=f"Time per output token after the first, one figure per request: {q} over the requests at the peak, "
+            f"with its target (≤). {band_meaning(tpot_band)} The line: TPOT against load.",
             line=_line(plan, lambda p: p.metrics.tpot_s.at(s.target_quantile), points[:-2]),
         ),
         Tile(
             label="Busy at peak",
             value=format_percent(busy_share(plan)),
             beside=f"of {format_number(curve.capacity_rps * serving_replicas(plan))} req/s",
-            help="Share of the full throughput that the peak uses. The line: goodput over load.",
+            help="The peak as a share of the rate at which the fleet saturates. The line: goodput against load.",
             line=_line(plan, lambda p: p.metrics.goodput_rps, points),
         ),
         Tile(
             label="USD / M tokens",
             value=format_usd(cost.usd_per_million_tokens).removesuffix(" USD"),
-            beside=f"{low} … {high}" if low else f"{format_usd(cost.usd_per_month)} a month",
-            help="The month's bill divided by its tokens, prompt and output alike, at the mean rate. The range is the "
-            "lowest and highest hourly GPU price. The line: over load.",
+            beside=f"{low} to {high}" if low else f"{format_usd(cost.usd_per_month)} a month",
+            help="The month's bill ÷ the month's tokens, prompt and output alike. The range covers the lowest and "
+            "highest published GPU price. The line: price against load.",
             line=_line(plan, lambda p: cost.usd_per_hour / serving_replicas(plan) / max(p.rate_rps, 1e-9), points[1:]),
         ),
     )
 
 
 def band_text(band: Band) -> str:
-    """The band beside a figure; empty where nothing was measured."""
-    return f"± {format_percent(band.median_fraction)}, " if math.isfinite(band.median_fraction) else ""
+    """Our measured error beside a figure; empty where nothing was measured."""
+    return f", ± {format_percent(band.median_fraction)}" if math.isfinite(band.median_fraction) else ""
 
 
 def band_meaning(band: Band) -> str:
-    """What the band rests on, in a sentence."""
+    """The measurements behind the band, in a sentence."""
     if not math.isfinite(band.median_fraction):
-        return "Nothing of this class was measured: an estimate of unknown error."
+        return "No measurement of this class was published, so the error is unknown."
     return (
-        f"The band: half of {band.rows:,} published results ({band.basis}) lie within "
-        f"{format_percent(band.median_fraction)}, nine of ten within {format_percent(band.p90_fraction)}."
+        f"Our error: half of {band.rows:,} published results ({band.basis}) are within "
+        f"{format_percent(band.median_fraction)} of the prediction, 90 % within {format_percent(band.p90_fraction)}."
     )
 
 
 def busy_share(plan: Plan) -> float:
-    """Served requests per second as a share of what the fleet finishes with a full queue."""
+    """The peak rate as a share of the rate at which the fleet saturates."""
     if plan.curve is None or plan.metrics is None or plan.curve.capacity_rps <= 0:
         return math.nan
     return offered_rps(plan) / (plan.curve.capacity_rps * serving_replicas(plan))
 
 
 def price_band(plan: Plan) -> tuple[str, str]:
-    """USD per million tokens at the lowest and highest known GPU price; empty when the price is the user's own."""
+    """USD per million tokens at the lowest and highest known GPU price; empty where the user set the price."""
     gpu, cost = plan.gpu, plan.cost
     low, high = gpu.usd_per_hour_low, gpu.usd_per_hour_high
     if cost is None or plan.scenario.usd_per_gpu_hour is not None or not low or not high or not cost.usd_per_gpu_hour:
@@ -144,50 +207,58 @@ def _sure(probability: float) -> str:
 
 
 def percentiles(plan: Plan) -> str:
-    """All headline percentiles and totals in one line."""
+    """Headline percentiles and totals in one line."""
     m, cost = plan.metrics, plan.cost
     assert m is not None
     assert cost is not None
     first = " / ".join(format_duration(v) for v in (m.ttft_s.p50, m.ttft_s.p95, m.ttft_s.p99))
     each = " / ".join(format_duration(v) for v in (m.tpot_s.p50, m.tpot_s.p95, m.tpot_s.p99))
     return (
-        f"p50 / p95 / p99: first token {first}, per token {each} · goodput {format_number(m.goodput_rps)} req/s · "
+        f"p50 / p95 / p99: TTFT {first}, TPOT {each} · goodput {format_number(m.goodput_rps)} req/s · "
         f"{counted(plan.num_replicas, 'replica')} · {format_usd(cost.usd_per_month)} a month"
-        + (f" · {_sure(plan.slo_probability)} sure of both targets" if plan.slo_probability >= 0 else "")
+        + (
+            f" · {_sure(plan.slo_probability)} chance that both targets hold, given our error"
+            if plan.slo_probability >= 0
+            else ""
+        )
     )
 
 
 def change_lines(plan: Plan, changes: tuple[Change, ...]) -> list[str]:
-    """Changes that alter the answer, one line each; the others together in one."""
+    """One line for each different outcome, and one for the changes that make no difference."""
     idle = [change.label for change in changes if change.text.endswith("no change")]
-    lines = [f"{change.label}: {change.text}" for change in changes if change.label not in idle]
-    return lines + ([f"No difference: {', '.join(idle)}"] if idle else [])
+    grouped: dict[str, list[str]] = {}
+    for change in changes:
+        if change.label not in idle:
+            grouped.setdefault(change.text, []).append(change.label)
+    lines = [f"{', '.join(labels)}: {text}" for text, labels in grouped.items()]
+    return lines + ([f"No change with {', '.join(idle)}"] if idle else [])
 
 
 def memory_sentence(plan: Plan) -> str:
-    """What the memory page says first."""
+    """The first sentence of the memory page."""
     m = plan.memory
     if not m.starts:
         return plan.headline
     held, running = fit_on_rank(plan), run_on_rank(plan)
     ranks = plan.scenario.attention_data_parallel_size
     where = f"each of the {ranks} attention ranks" if ranks > 1 else "each replica"
-    limited = f"; the scheduler runs at most {format_number(running)}" if running < 0.995 * held else ""
+    limited = f"; max_num_seqs lets {format_number(running)} run at once" if running < 0.995 * held else ""
     return (
         f"{m.kv_tokens:,} tokens of KV cache on {where}: room for {counted(m.max_concurrency, 'sequence')} "
-        f"of {m.max_model_len:,} tokens, or {format_number(held)} of this traffic{limited}"
+        f"of {m.max_model_len:,} tokens, or {counted(held, 'sequence')} of this traffic{limited}"
     )
 
 
 def latency_sentence(plan: Plan) -> str:
-    """What the latency page says first."""
+    """The first sentence of the latency page."""
     m, s = plan.metrics, plan.scenario
     assert m is not None
     q = _percentile(plan)
     return (
-        f"{q} first token after {format_duration(m.ttft_s.at(s.target_quantile))} (target "
-        f"{format_duration(s.ttft_target_s)}), {format_duration(m.tpot_s.at(s.target_quantile))} per token (target "
-        f"{format_duration(s.tpot_target_s)}); {format_percent(m.slo_attainment)} of requests meet both"
+        f"{q} TTFT {format_duration(m.ttft_s.at(s.target_quantile))} (target {format_duration(s.ttft_target_s)}), {q} "
+        f"TPOT {format_duration(m.tpot_s.at(s.target_quantile))} (target {format_duration(s.tpot_target_s)}); "
+        f"{format_percent(m.slo_attainment)} of requests meet both"
     )
 
 
@@ -195,7 +266,7 @@ Table = list[dict[str, str]]
 
 
 def table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
-    """Rows under a header; markdown specials of the cells are escaped, short figures do not break."""
+    """Rows under a header, with markdown characters escaped and short figures kept on one line."""
     clean = [[re.sub(r"([\\`*_\[\]$<>~|]|:(?=[a-z/])|(?<=www)\.|@)", r"\\\1", cell) for cell in row] for row in rows]
     short = [[cell.replace(" ", "\u00a0") if len(cell) < 18 else cell for cell in row] for row in clean]
     return [dict(zip(header, row, strict=True)) for row in short]
@@ -208,29 +279,29 @@ def latency_table(plan: Plan) -> Table:
     named = (
         ("Time to first token", m.ttft_s),
         ("Time per output token", m.tpot_s),
-        ("Gap between tokens (ITL)", m.itl_s),
-        ("End to end", m.e2e_s),
+        ("Inter-token latency", m.itl_s),
+        ("End-to-end time", m.e2e_s),
     )
     rows = [(name, *(format_duration(value) for value in (d.mean, d.p50, d.p90, d.p95, d.p99))) for name, d in named]
     return table(("At the peak", "mean", "p50", "p90", "p95", "p99"), rows)
 
 
 def policy_sentence(plan: Plan) -> str:
-    """What the batching lab says first."""
+    """The first sentence of the batching lab."""
     worst, best = plan.policies[0], plan.policies[-1]
     if worst.capacity_tokens_per_s <= 0 or best.capacity_tokens_per_s <= 0:
-        return "Identical requests under four policies"
+        return "The same requests under four batching policies"
     ratio = best.capacity_tokens_per_s / worst.capacity_tokens_per_s
     static = next((p for p in plan.policies if p.name == "static"), worst)
     against = best.capacity_tokens_per_s / static.capacity_tokens_per_s if static.capacity_tokens_per_s else math.inf
     return (
-        f"The same requests on the same GPU: {in_sentence(best.title)} carries {format_number(ratio, 2)}× one at a "
-        f"time and {format_number(against, 2)}× static batches"
+        f"{best.title}: {format_number(ratio, 2)}× the throughput of one at a time and {format_number(against, 2)}× "
+        "that of static batches, on the same GPU and requests"
     )
 
 
 def policy_table(plan: Plan) -> Table:
-    """Throughput, slots, cache, waits and cost of each policy."""
+    """Throughput, concurrency, KV cache, latency and cost of each policy."""
     rows = []
     for item in plan.policies:
         r, m = item.result, item.metrics
@@ -245,12 +316,20 @@ def policy_table(plan: Plan) -> Table:
                 format_number(item.usd_per_million_tokens_at_capacity),
             )
         )
-    header = ("Policy", "Tokens/s", "Slots busy", "KV used / held", "Median wait", "p95 wait", "USD / M tokens")
+    header = (
+        "Policy",
+        "Tokens/s",
+        "Running at once",
+        "KV used / reserved",
+        "p50 end to end",
+        "p95 end to end",
+        "USD / M tokens",
+    )
     return table(header, rows)
 
 
 def cost_sentence(plan: Plan) -> str:
-    """What the cost page says first."""
+    """The first sentence of the cost page."""
     c = plan.cost
     if c is None:
         return plan.headline
@@ -260,12 +339,12 @@ def cost_sentence(plan: Plan) -> str:
     )
     if c.api_usd_per_month is None or c.break_even_requests_per_month is None:
         return said
-    verdict = "a hosted API is cheaper" if c.api_is_cheaper else "cheaper than a hosted API"
+    verdict = "a hosted API is cheaper" if c.api_is_cheaper else "a hosted API costs more"
     return f"{said}; {verdict} ({format_usd(c.api_usd_per_month)} a month)"
 
 
 def cost_table(plan: Plan) -> Table:
-    """The bill, own GPUs beside the API."""
+    """The bill of own GPUs beside a hosted API."""
     c = plan.cost
     assert c is not None
     dash = "—"
@@ -280,8 +359,12 @@ def cost_table(plan: Plan) -> Table:
         [
             ("USD per GPU-hour", format_usd(c.usd_per_gpu_hour), dash),
             ("USD per month", format_usd(c.usd_per_month), api_month),
-            ("USD per million tokens, mean use", format_usd(c.usd_per_million_tokens), api_token),
-            ("USD per million tokens, always at peak", format_usd(c.usd_per_million_tokens_at_peak), api_token),
+            ("USD per million tokens, at the mean rate", format_usd(c.usd_per_million_tokens), api_token),
+            (
+                "USD per million tokens, at the peak around the clock",
+                format_usd(c.usd_per_million_tokens_at_peak),
+                api_token,
+            ),
             ("USD per million output tokens", format_usd(c.usd_per_million_output_tokens), dash),
             ("USD per 1,000 requests", format_usd(c.usd_per_thousand_requests), api_thousand),
             ("Requests per month", format_number(c.requests_per_month), f"break-even {even}"),
@@ -290,7 +373,7 @@ def cost_table(plan: Plan) -> Table:
 
 
 def step_table(plan: Plan, context_tokens: int) -> Table:
-    """Decode step time and token rate by batch."""
+    """Decode step time and token rate by batch size."""
     step = plan.step_time
     assert step is not None
     rows = []
@@ -311,7 +394,7 @@ def step_table(plan: Plan, context_tokens: int) -> Table:
 def _rate_row(plan: Plan) -> tuple[str, str, str, str]:
     s, result = plan.scenario, f"{format_number(offered_rps(plan))} req/s"
     if not s.is_open_loop:
-        return "Rate", "what the clients get done", "requests finished ÷ simulated time", result
+        return "Rate", "requests that finish", "requests finished ÷ simulated time", result
     peak = format_number(s.peak_factor)
     formula, values = {
         "users": (
@@ -333,14 +416,19 @@ def _replicas_row(plan: Plan) -> tuple[str, str, str, str]:
         return "Replicas", "as entered", number, number
     spare = f" + {s.spare_replicas}" if s.spare_replicas else ""
     if not s.is_open_loop:
-        return "Replicas", "one, since there is no rate to hold" + (" + spare" if spare else ""), f"1{spare}", number
+        return (
+            "Replicas",
+            "one, since a closed loop or burst has no rate to size for" + (" + spare" if spare else ""),
+            f"1{spare}",
+            number,
+        )
     slo = plan.curve.slo_rate_rps if plan.curve is not None else 0.0
-    formula = "⌈peak rate ÷ highest rate that meets the targets⌉ + spare, then simulated"
+    formula = "⌈peak rate ÷ highest rate that meets the targets⌉ + spare, confirmed by simulating the fleet"
     return "Replicas", formula, f"⌈{format_number(s.peak_rate_rps)} ÷ {format_number(slo)}⌉{spare}", number
 
 
 def derivations(plan: Plan) -> Table:
-    """The headline figures with their formulas and this plan's values."""
+    """The headline figures with formulas and this plan's values."""
     c, m, curve, s = plan.cost, plan.metrics, plan.curve, plan.scenario
     if c is None or m is None or curve is None:
         return table(
@@ -363,13 +451,13 @@ def derivations(plan: Plan) -> Table:
             ),
             (
                 "TTFT, TPOT",
-                f"{_percentile(plan)} over simulated requests after warm-up",
+                f"{_percentile(plan)} over the simulated requests after warm-up",
                 f"{m.num_requests:,} requests, seed {s.seed}",
                 f"{format_duration(m.ttft_s.at(s.target_quantile))}, {format_duration(m.tpot_s.at(s.target_quantile))}",
             ),
             (
                 "Busy at peak",
-                "peak rate ÷ (throughput with a full queue × replicas)",
+                "peak rate ÷ (rate at which a replica saturates × replicas)",
                 f"{format_number(offered_rps(plan))} ÷ ({full} × {serving_replicas(plan)})",
                 format_percent(busy_share(plan)),
             ),
@@ -391,14 +479,14 @@ def derivations(plan: Plan) -> Table:
 
 
 def search_rows(found: Search) -> list[dict[str, object]]:
-    """Candidates as rows of a table."""
+    """The candidates of a search as table rows."""
     return [
         {
-            "outcome": item.status,
+            "outcome": OUTCOMES.get(item.status, item.status),
             "GPU": item.scenario.gpu,
             "GPUs": item.num_gpus,
             "TP × PP": f"{item.scenario.tensor_parallel_size} × {item.scenario.pipeline_parallel_size}",
-            "weights": item.scenario.weight_dtype,
+            "weights": "as published" if item.scenario.weight_dtype == "auto" else item.scenario.weight_dtype,
             "USD a month": item.usd_per_month,
             "USD / M tokens": item.usd_per_million_tokens,
             "TTFT s": item.ttft_s,

@@ -1,4 +1,4 @@
-"""The sidebar: the form made from the Scenario's own declarations, one expander per group."""
+"""The sidebar: the form, made from the Scenario's field declarations, one expander per group."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from planner.dashboard.widgets import plain, prose
 from planner.dashboard.words import WORDS, field_label, short
 from planner.errors import InvalidInput
 from planner.model import kv_dtype_names, weight_dtype_names
-from planner.scenario import CONFIG, CUSTOM, OPEN_LOOP_KINDS, Scenario, fields_by_name, preset, preset_names
-from planner.units import format_duration, format_number, format_usd
+from planner.scenario import CONFIG, CUSTOM, OPEN_LOOP_KINDS, Scenario, fields_by_name, message, preset, preset_names
+from planner.units import counted, format_duration, format_number, format_usd
 
-LARGEST = 2**53 - 1  # the largest whole number that a browser keeps exactly
+LARGEST = 2**53 - 1  # the largest integer that a browser keeps exactly
 GROUPS = {
     "model": "Model",
     "hardware": "Hardware",
@@ -74,23 +74,23 @@ STEPS = {
 }
 SPREAD_LENGTHS = ("lognormal", "normal", "uniform")
 PLACEHOLDERS = {  # what an empty field means, by field or group
-    "engine": "engine's own",
-    "advanced": "engine's own",
-    "prices": "from the price list",
-    "patience_s": "waits for ever",
-    "timeout_s": "waits for ever",
-    "output_limit_tokens": "up to the context",
+    "engine": "engine default",
+    "advanced": "engine default",
+    "prices": "list price",
+    "patience_s": "never leaves",
+    "timeout_s": "never leaves",
+    "output_limit_tokens": "context length",
     "max_prompt_tokens": "no limit",
-    "gpu_total_gib": "as the catalog says",
+    "gpu_total_gib": "catalog value",
     "engine_version": "newest",
 }
 
 
 def relevant(name: str, s: dict[str, Any]) -> bool:
-    """Whether a field has any effect, given what the other widgets hold."""
+    """Whether a field matters, given the other widgets' values."""
     rules: dict[str, bool] = {
         "model_config": False,  # has its own editor
-        "title": False,  # stands beside the link that carries it
+        "title": False,  # in the Share popover, beside the link
         "users": s["demand"] == "users",
         "requests_per_user_hour": s["demand"] == "users",
         "rate_rps": s["demand"] == "rate",
@@ -129,13 +129,13 @@ def relevant(name: str, s: dict[str, Any]) -> bool:
 
 
 def sidebar(scenario: Scenario, errors: dict[str, str]) -> None:
-    """Draw all inputs; a message stands under the field that it speaks of."""
+    """Draw all inputs, each error under its field."""
     held = urlstate.values()
     with st.sidebar:
         _start_from()
         for group, title in GROUPS.items():
             wrong = [name for name in errors if _group_of(name) == group]
-            mark = ":red[look here]" if wrong else f":gray[{summary(group, scenario)}]"
+            mark = ":red[check this]" if wrong else f":gray[{summary(group, scenario)}]"
             with st.expander(f"**{title}**  {mark}", key=f"group_{group}", expanded=group == "model"):
                 _group(group, held, errors)
         left = [text for name, text in errors.items() if name not in fields_by_name()]
@@ -172,7 +172,7 @@ def _nested(group: str, held: dict[str, Any], errors: dict[str, str]) -> None:
                 _field(name, item.metadata, errors.get(name))
 
 
-HEADINGS = {  # what stands above a field where a group falls into parts
+HEADINGS = {  # subheadings inside a group, above the named field
     "chunked_prefill": "Prefill and KV cache",
     "num_speculative_tokens": "Speculative decoding",
     "num_lora_adapters": "LoRA",
@@ -181,7 +181,7 @@ HEADINGS = {  # what stands above a field where a group falls into parts
 
 
 def _field(name: str, meta: Any, error: str | None) -> None:
-    """Draw one field as the widget that its declaration asks for."""
+    """Draw one field with the widget for its kind."""
     label = field_label(name)
     about = meta["help"] or None
     key, state = urlstate.key(name), st.session_state
@@ -205,7 +205,7 @@ def _field(name: str, meta: Any, error: str | None) -> None:
 
 
 def _number(name: str, label: str, meta: Any, common: dict[str, Any]) -> None:
-    # Bounds are the Scenario's to judge, so that its message stands under the field; the browser's would be silent.
+    # The Scenario checks the bounds, so its message appears under the field; the browser would just clamp.
     whole = meta["kind"] == "count"
     key, state = common["key"], st.session_state
     if meta["optional"]:
@@ -255,19 +255,19 @@ def _config_editor(error: str | None) -> None:
     state = st.session_state
     if state[urlstate.key("model_config")]:
         st.caption(
-            f"In use: {len(state[urlstate.key('model_config')]):,} characters of config.json, carried by the link."
+            f"In use: a config.json of {len(state[urlstate.key('model_config')]):,} characters; the link carries it."
         )
     st.text_area(
         "Paste a config.json", key="config_paste", height=110, on_change=_take_paste, placeholder='{"model_type": …'
     )
     st.file_uploader("or upload it (at most 5 MB)", type=["json"], key="config_file", on_change=_take_file)
-    st.text_input("or fetch it by hub id", key="config_hub", placeholder="owner/name")
+    st.text_input("or fetch it from Hugging Face by id", key="config_hub", placeholder="owner/name")
     st.button("Fetch", on_click=_take_hub, key="config_fetch")
     message = state.get("_config_error") or error
     if message:
         st.error(prose(message))
     elif not state[urlstate.key("model_config")]:
-        st.info("Until a config.json is given, the last model holds.")
+        st.info("The plan keeps the last model until you give a config.json.")
 
 
 def _take(read: Callable[[], str]) -> None:
@@ -276,7 +276,7 @@ def _take(read: Callable[[], str]) -> None:
     try:
         urlstate.put(model_config=pruned(read()), model=CONFIG)
     except InvalidInput as error:
-        state["_config_error"] = f"{error} The last valid model holds."
+        state["_config_error"] = f"{message(error)} The plan keeps the last model."
 
 
 def _take_paste() -> None:
@@ -284,7 +284,7 @@ def _take_paste() -> None:
     if text.strip():
         _take(lambda: text)
         if len(text) > 100_000:
-            st.session_state["config_paste"] = ""  # not to be sent to and fro with every click
+            st.session_state["config_paste"] = ""  # do not send it back and forth with every click
 
 
 def _take_file() -> None:
@@ -298,20 +298,24 @@ def _take_hub() -> None:
 
 
 def summary(group: str, s: Scenario) -> str:
-    """One line that tells what a group is set to."""
+    """A group's settings in one line."""
     traffic = {
-        "users": f"{s.users:,} users × {format_number(s.requests_per_user_hour)}/h · "
+        "users": f"{counted(s.users, 'user')} × {format_number(s.requests_per_user_hour)}/h · "
         f"peak {format_number(s.peak_factor)}×",
         "rate": f"{format_number(s.rate_rps)} req/s at peak",
         "daily": f"{format_number(s.requests_per_day)} a day · peak {format_number(s.peak_factor)}×",
     }[s.demand]
     if s.arrivals in ("closed", "once"):
-        traffic = f"{s.concurrent_users:,} users in a loop" if s.arrivals == "closed" else f"{s.num_requests:,} at once"
+        traffic = (
+            f"{counted(s.concurrent_users, 'closed-loop user')}"
+            if s.arrivals == "closed"
+            else f"{s.num_requests:,} at once"
+        )
     means = s.traffic
     lengths = f"{format_number(means.prompt_tokens.mean)} → {format_number(means.output_tokens.mean)} tokens"
     price, source = gpu_price(s)
     groups = s.attention_data_parallel_size
-    replicas = "" if s.num_replicas is None else f" · {s.num_replicas:,} replicas"
+    replicas = "" if s.num_replicas is None else f" · {counted(s.num_replicas, 'replica')}"
     split = f"TP {s.tensor_parallel_size}" + (
         f" · PP {s.pipeline_parallel_size}" if s.pipeline_parallel_size > 1 else ""
     )
@@ -320,7 +324,7 @@ def summary(group: str, s: Scenario) -> str:
         "model": f"{short(s.model_shape.name)} · {WORDS['weight_dtype'].get(s.weight_dtype, s.weight_dtype)} · "
         f"{s.max_model_len:,} tokens",
         "hardware": f"{s.gpu} · {split}{replicas}",
-        "advanced": ", ".join(_tuned(s)) or "as the engine",
+        "advanced": ", ".join(_tuned(s)) or "engine defaults",
         "engine": f"{s.engine}" + (f" · {s.max_num_seqs:,} seqs" if s.max_num_seqs else ""),
         "traffic": f"{traffic} · {lengths}",
         "targets": f"TTFT {format_duration(s.ttft_target_s)} · TPOT {format_duration(s.tpot_target_s)} · "
@@ -342,10 +346,10 @@ def _tuned(s: Scenario) -> list[str]:
 
 
 def gpu_names_with_price() -> tuple[str, ...]:
-    """GPUs whose price is known, which the search considers by default."""
+    """GPUs with a known price, which the search considers by default."""
     return tuple(name for name in gpu_names() if get_gpu(name).usd_per_hour_typical)
 
 
 def adopt(scenario: Scenario) -> None:
-    """Take a whole scenario over into the widgets; for callbacks."""
+    """Load a whole scenario into the widgets; for callbacks."""
     urlstate.put(**{name: getattr(scenario, name) for name in fields_by_name()})

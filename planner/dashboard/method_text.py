@@ -1,13 +1,13 @@
-"""The texts of the Method page and of the batching lab."""
+"""Texts of the Method page and the batching lab."""
 
 # ruff: noqa: E501 - markdown tables do not wrap
 
 WHAT_IT_DOES_NOT_KNOW = """
-**What the tool does not know.** Quality of answers after quantisation. Networks between nodes. Power and cooling limits,
-noisy neighbours, cold starts of new replicas. Acceptance rates of speculation for your text (you enter one). Routing skew
-between experts. Prices after the date of its tables. Traffic that you did not describe: a plan is as good as its
-lengths and its peak. Every figure is an estimate; the Accuracy page says how far such estimates were from published
-measurements, and where there is none, it says so.
+**What Headroom does not know.** Answer quality after quantisation. Networks between nodes. Power and cooling limits,
+noisy neighbours, cold starts of new replicas. The acceptance rate of speculation on your text (you enter one). Routing
+skew between experts. Prices newer than its tables. Traffic that you did not describe: a plan is as good as its lengths
+and its peak. Every figure is an estimate; the Accuracy page says how far such estimates were from published
+measurements, and where there are none.
 """
 
 VOCABULARY = """
@@ -18,13 +18,14 @@ VOCABULARY = """
 | ITL | inter-token latency: each gap between two tokens, pooled over all tokens |
 | E2E | arrival → last token |
 | goodput | requests per second that meet every target |
-| p50, p95, p99 | linear interpolation over requests completed after warm-up; rejected and unfinished ones count as misses |
+| p50, p95, p99 | linear interpolation over requests completed after warm-up; rejected and unfinished requests count as missed targets |
 | replica | one copy of the model: one engine on tensor × pipeline parallel GPUs |
 | KV pool | memory for keys and values of all running sequences, in bytes, blocks and tokens |
 | concurrency | sequences running at once |
-| reserved | KV memory set aside for a request; used = the part that holds tokens |
-| busy at peak | peak rate as a share of the throughput with a queue that never empties |
-| preemption | a sequence loses its blocks and is recomputed later |
+| reserved | KV cache set aside for a request; used: the part that holds tokens |
+| saturated | the queue never empties: the replica finishes as many requests as it can |
+| busy at peak | peak rate as a share of the rate at which the fleet saturates |
+| preemption | the KV cache is full, so a sequence gives up its blocks and is recomputed later |
 | GiB, GB | 2³⁰ and 10⁹ bytes: memory in GiB, bandwidth in GB/s |
 """
 
@@ -35,10 +36,10 @@ FORMULAS = """
 | KV bytes per token | Σ over layers: 2 × KV heads per GPU × head size × bytes; windows and states as the engine lays them out |
 | KV pool | utilisation × GPU memory − weights − activations − runtime (− CUDA graphs, by version) |
 | concurrency | blocks ÷ blocks per sequence |
-| step time | linear layers (weights read or arithmetic, whichever is longer) + attention (bytes of KV cache ÷ bandwidth, pairs ÷ arithmetic) + collectives + launch and host cost |
+| step time | linear layers (reading the weights or computing, whichever takes longer) + attention (bytes of KV cache ÷ bandwidth, pairs ÷ arithmetic) + collectives + launch and host cost |
 | latency | discrete-event simulation of the engine's step loop on the drawn requests |
-| throughput | requests finished per second while the queue never empties, first and last tenth left out |
-| replicas | ⌈peak rate ÷ highest rate at which the targets hold⌉ + spare, confirmed by simulating the fleet |
+| throughput | requests finished per second by a saturated replica, without the first and last tenth |
+| replicas | ⌈peak rate ÷ highest rate that meets the targets⌉ + spare, confirmed by simulating the fleet |
 | USD per million tokens | GPUs × price × hours ÷ (requests finished in these hours × tokens per request) × 10⁶ |
 | break-even | bill ÷ API price of one request |
 """
@@ -55,8 +56,8 @@ SOURCES = """
 """
 
 POLICIES = """
-- **One at a time** serves a single request until its last token: every step reads all weights for one token.
-- **Static batches** start together and end with their longest answer; finished requests hold their slots.
-- **Continuous, reserve-max KV** (Orca) fills free slots at every step, but sets aside the maximum context for each request.
-- **Continuous, paged KV** (vLLM) gives out cache block by block as sequences grow, and evicts the last when it runs out.
+- **One at a time** serves one request until its last token: every step reads all the weights for one token.
+- **Static batches** start together and end with the longest answer; finished requests keep their slots until then.
+- **Continuous, reserve-max KV** (Orca) fills free slots at every step, but reserves max_model_len for each request.
+- **Continuous, paged KV** (vLLM) allocates KV cache block by block as sequences grow, and preempts the newest when it runs out.
 """

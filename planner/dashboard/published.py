@@ -1,4 +1,4 @@
-"""Published measurements beside the predictions: the rows and their errors."""
+"""Published measurements beside our predictions, and their errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COLUMNS = ("source", "kind", "model", "gpu", "engine", "class", "quantity", "mea
 
 @lru_cache(maxsize=1)
 def accuracy_rows() -> pd.DataFrame | None:
-    """Every compared measurement with its prediction; None when this copy ships without them."""
+    """Every measurement with its prediction; None where this copy has no such file."""
     try:
         rows = pd.read_csv(ROWS_FILE, comment="#")
     except (OSError, ValueError):
@@ -37,7 +37,7 @@ def accuracy_rows() -> pd.DataFrame | None:
 
 
 def rows_like(rows: pd.DataFrame, plan: Plan, scope: str) -> pd.DataFrame:
-    """The rows that resemble a plan in one respect."""
+    """The rows that share one property with a plan."""
     if scope == "this GPU":
         return rows[rows["gpu"].map(_catalog_gpu) == plan.gpu.name]
     if scope == "this engine":
@@ -61,7 +61,7 @@ def _catalog_model(published: str) -> str:
 
 
 def error_table(rows: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Errors of ours, and of AIConfigurator on the rows that it predicts, per quantity and value of a column."""
+    """Our errors, and AIConfigurator's on the rows that it predicts, by quantity and value of a column."""
     frame = rows.assign(
         signed=rows["predicted"] / rows["measured"] - 1,
         peer=(rows["peer_predicted"] / rows["measured"] - 1).abs(),
@@ -101,7 +101,7 @@ TITLES = {
     "weights_gib_per_gpu": "Weights per GPU",
     "available_kv_gib": "Memory for the KV cache",
     "kv_tokens": "KV cache in tokens",
-    "max_concurrency": "Sequences of full length at once",
+    "max_concurrency": "Full-length sequences at once",
     "est_max_model_len": "Longest context that starts",
 }
 UNITS = {"_ms": "ms", "e2e_s": "s", "tok_s": "tokens/s", "req_s": "req/s", "_gib": "GiB", "_tokens": "tokens"}
@@ -109,25 +109,25 @@ SCOPES = ("all", "this GPU", "this engine", "this model", "this class (dense or 
 
 
 def unit_of(quantity: str) -> str:
-    """Unit of a measured quantity, from its name."""
+    """Unit of a measured quantity, from its column name."""
     return next((unit for part, unit in UNITS.items() if part in quantity), "")
 
 
 def quantities(rows: pd.DataFrame) -> list[str]:
-    """Measured quantities, those with a title first and in its order."""
+    """Measured quantities, the titled ones first and in that order."""
     present = set(rows["quantity"])
     return [name for name in TITLES if name in present] + sorted(present - set(TITLES))
 
 
 def sentence(rows: pd.DataFrame) -> str:
-    """How far the predictions are, over all, in one sentence."""
+    """Our median error for the main quantities, in one sentence."""
     parts = []
-    for name, words in (("tpot_ms_mean", "time per token"), ("ttft_ms_mean", "first token"), ("kv_tokens", "KV cache")):
+    for name, words in (("tpot_ms_mean", "TPOT"), ("ttft_ms_mean", "TTFT"), ("kv_tokens", "KV cache tokens")):
         of_name = rows[rows["quantity"] == name]
         if len(of_name):
             median = (of_name["predicted"] / of_name["measured"] - 1).abs().median()
             parts.append(f"{words} {format_percent(median)}")
-    return f"Half of {len(rows):,} published measurements lie within: " + ", ".join(parts)
+    return f"Median error against {len(rows):,} published measurements: " + ", ".join(parts)
 
 
 def against_peer(rows: pd.DataFrame) -> str:

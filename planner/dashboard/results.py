@@ -1,4 +1,4 @@
-"""Cached doors from the pages to the library: each page asks here, so that all show the same plan."""
+"""Cached results for the pages: every page asks here, so all show the same plan."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import streamlit as st
 
 from planner.answer import Change, Plan, Search, plan, recommend, serving_replicas, what_would_change
 from planner.arrays import Floats
+from planner.charts import in_sentence
 from planner.scenario import Scenario
 from planner.service import PolicyOutcome, latencies
 from planner.simulation import FINISHED, SimulationResult
@@ -18,7 +19,7 @@ MISTAKES = {
     "one_at_a_time": "Benchmarking with one request at a time",
     "short_prompts": "Testing only short prompts",
     "average_only": "Reporting the average latency and hiding the tail",
-    "cache_ignored": "Sizing by the weights and ignoring the cache",
+    "cache_ignored": "Sizing by the weights and ignoring the KV cache",
     "few_requests": "Self-hosting for a few thousand requests a day",
 }
 
@@ -31,13 +32,13 @@ def plan_for(scenario: Scenario) -> Plan:
 
 @st.cache_data(max_entries=32, show_spinner=False)
 def changes_for(scenario: Scenario) -> tuple[Change, ...]:
-    """What single changes of the scenario do to the answer; nothing where the traffic has no rate to plan for."""
+    """What single changes of the scenario do to the answer; empty where the traffic has no rate to size for."""
     return what_would_change(scenario)
 
 
 @st.cache_data(max_entries=16, show_spinner=False)
 def search_for(scenario: Scenario, gpus: tuple[str, ...] | None, weight_dtypes: tuple[str, ...] | None) -> Search:
-    """The search over deployments."""
+    """The search over deployments, run once."""
     return recommend(scenario, gpus=gpus, weight_dtypes=weight_dtypes)
 
 
@@ -53,7 +54,7 @@ def latency_samples(result: SimulationResult) -> dict[str, Floats]:
 
 
 def typical_step(done: Plan) -> dict[str, int]:
-    """A step of one replica at the peak: mean sequences running, mean context, a chunk of the mean prompt."""
+    """A typical step of one replica at the peak: mean sequences running, mean context, a chunk of the mean prompt."""
     running = 1
     if done.result is not None and len(done.result.replica):
         running = max(1, round(done.result.mean_running / (int(done.result.replica.max()) + 1)))
@@ -66,7 +67,7 @@ def typical_step(done: Plan) -> dict[str, int]:
 
 
 def timeline_finding(outcomes: tuple[PolicyOutcome, ...], field: str) -> str:
-    """What a timeline shows, in a sentence."""
+    """The finding of a timeline, in a sentence."""
     peaks = {
         item.title: float(np.max(getattr(item.result.timeline, field)))
         for item in outcomes
@@ -76,19 +77,19 @@ def timeline_finding(outcomes: tuple[PolicyOutcome, ...], field: str) -> str:
         return "No timeline"
     most = max(peaks, key=lambda title: peaks[title])
     what = "sequences at once" if field == "running" else "blocks of KV cache at once"
-    return f"{most}: up to {format_number(peaks[most])} {what}, most of all"
+    return f"Highest peak: {format_number(peaks[most])} {what}, with {in_sentence(most)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetUse:
-    """Throughput with a full queue of the replicas that share the load, and the share that the mean rate uses."""
+    """Saturated throughput of the replicas that share the load, and the share that the mean rate uses."""
 
     capacity_tokens_per_s: float
     mean_fraction: float
 
 
 def use_of_fleet(done: Plan) -> FleetUse | None:
-    """How much of the fleet's throughput the mean rate uses; None when it serves nothing."""
+    """The share of the fleet's throughput that the mean rate uses; None when nothing is served."""
     if done.curve is None or done.cost is None or not done.cost.requests_per_month or done.curve.capacity_rps <= 0:
         return None
     capacity_rps = done.curve.capacity_rps * serving_replicas(done)

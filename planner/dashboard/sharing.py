@@ -1,4 +1,4 @@
-"""The answer sentence with the button that shares it: the first line of every page."""
+"""The first line of every page: the answer, and the button that shares it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from planner.scenario import Scenario, to_json, to_query
 
 
 def answer(sentence: str, other: str = "") -> None:
-    """What the page says first, and beside it the link that carries the scenario (and the one it is compared with)."""
+    """The page's first sentence, and beside it the link of the scenario (and of the one it is compared with)."""
     said, shared = st.columns([6, 1], vertical_alignment="top")
     with said:
         st.subheader(prose(sentence), anchor=False)
@@ -24,7 +24,7 @@ def answer(sentence: str, other: str = "") -> None:
 
 
 def link(scenario: Scenario, page_url: str | None, other: str = "") -> str:
-    """The address that opens this scenario on this page; the query alone when the page's address is unknown."""
+    """The address that opens this scenario on this page; only the query where the page's address is unknown."""
     query = to_query(scenario) + (f"&{urlencode({OTHER: other})}" if other else "")
     try:
         parts = urlsplit(page_url or "")
@@ -36,16 +36,16 @@ def link(scenario: Scenario, page_url: str | None, other: str = "") -> str:
 
 
 def share(scenario: Scenario, other: str = "") -> None:
-    """The link that carries the scenario, and the same as a file."""
+    """The scenario as a link, a report and a file."""
     with st.popover("Share", icon=":material/link:", width="stretch"):
-        st.markdown("This link opens the same scenario, seed and result:")
+        st.markdown("This link opens the same plan, seed included:")
         st.code(link(scenario, st.context.url, other), language=None, wrap_lines=True)
-        st.caption("It carries the inputs in clear text; put no secrets into the plan's name.")
+        st.caption("The link shows the inputs in clear text; keep secrets out of the plan's name.")
         st.text_input("Name of this plan", key="s_title", persist_state="session")
         st.page_link(PAGES / "compare.py", label="Compare with another plan", icon=":material/compare_arrows:")
         with st.container(horizontal=True):
             st.download_button(
-                "Report to print",
+                "Printable report",
                 lambda: plan_html(plan_for(scenario)),
                 "headroom.html",
                 "text/html",

@@ -1,4 +1,4 @@
-"""The frame around every page: page list, sidebar, link state, share, error boundary."""
+"""The frame around every page: page list, sidebar, link state, error boundary."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from planner.dashboard.inputs import sidebar
 from planner.dashboard.results import plan_for
 from planner.dashboard.widgets import plain, prose
 from planner.errors import PlannerError
-from planner.scenario import Scenario, to_query
+from planner.scenario import Scenario, message, to_query
 from planner.simulation import is_compiled
 
 LOG = logging.getLogger("planner.dashboard")
@@ -31,13 +31,13 @@ TITLES = {
     "method": "Method",
 }
 FAULT = (
-    "This part could not be shown because of a fault in the program. Your inputs are kept and the other pages "
-    "go on working; the details are in the server's log."
+    "A bug in Headroom kept this part from showing. Your inputs are kept and the other pages still work; the details "
+    "are in the server's log."
 )
 
 
 def _first_sight() -> DeltaGenerator:
-    # A session's first run: the browser fetches its chart code while the plan is computed, not after it.
+    # On a session's first run the browser fetches its chart code while the plan is computed, not afterwards.
     place = st.empty()
     if "_scenario" not in st.session_state:
         with place.container():
@@ -48,7 +48,9 @@ def _first_sight() -> DeltaGenerator:
                 "data": [{"type": "scatter", "x": [0], "y": [0], "mode": "markers", "marker": {"opacity": 0}}],
                 "layout": {"height": 60, "xaxis": unseen, "yaxis": unseen},
             }
-            st.plotly_chart(nothing, key="_first_sight", config={"displayModeBar": False}, alt="being computed")
+            st.plotly_chart(
+                nothing, key="_first_sight", config={"displayModeBar": False}, alt="The plan is being computed"
+            )
     return place
 
 
@@ -73,22 +75,22 @@ def run() -> None:
     _above(scenario, errors)
     try:
         page.run()
-    except Exception:  # the boundary: whatever a page does, the user sees a sentence
+    except Exception:  # whatever a page raises, the user sees a sentence
         LOG.exception("page %s failed for %s", page.title, to_query(scenario))
         st.error(FAULT, title="Something went wrong")
 
 
 def _planned(scenario: Scenario, errors: dict[str, str]) -> tuple[Scenario, dict[str, str]]:
-    # A plan can refuse what a Scenario allows (heads that do not divide, say): the last scenario then holds.
+    # A plan can reject what a Scenario allows, such as heads that do not divide: keep the last scenario then.
     try:
         if is_compiled():
             plan_for(scenario)
         else:
-            with st.spinner("Loading the simulator. After a fresh install it is compiled once: 10 to 20 seconds."):
+            with st.spinner("Loading the simulator. The first start after an install compiles it: 10 to 20 seconds."):
                 plan_for(scenario)
     except PlannerError as error:
         field = getattr(error, "field", "") or "model"
-        errors[field] = f"{error} The last valid value holds."
+        errors[field] = f"{message(error)} The plan keeps the last valid value."
         before = urlstate.saved()
         return (before if _works(before) else Scenario()), errors
     except Exception:
@@ -105,13 +107,13 @@ def _works(scenario: Scenario) -> bool:
 
 
 def _above(scenario: Scenario, errors: dict[str, str]) -> None:
-    """What stands above every page: the plan's name, and what could not be used, if anything."""
+    """Above every page: the plan's name, and the inputs that could not be used."""
     if scenario.title:
         st.caption(plain(scenario.title))
     problems = st.session_state["_problems"]
     if problems:
         st.warning("\n".join(f"- {prose(text)}" for text in problems), title="Part of this link could not be used")
     if errors:
-        several = "Some inputs are" if len(errors) > 1 else "One input is"
+        several = "Some inputs are not valid" if len(errors) > 1 else "One input is not valid"
         text = "\n".join(f"- {prose(text)}" for text in errors.values())
-        st.warning(text, title=f"{several} not valid; the plan uses the nearest valid ones")
+        st.warning(text, title=several)

@@ -1,8 +1,8 @@
-"""The scenario in the address bar: read it, keep it in step with the widgets, never lose a rapid click.
+"""The scenario in the address bar: read it, keep it in step with the widgets, lose no rapid click.
 
 Each field of the Scenario has a widget under the key `s_<field>`. `load` fills the widgets from the
-link when a session starts and when Back, Forward or a pasted link changed it; a change of a widget
-always wins over the address bar, whose copy lags. `save` writes the link.
+link when a session starts and when Back, Forward or a pasted link changed it. A widget's change always
+wins over the address bar, which lags behind. `save` writes the link.
 """
 
 from __future__ import annotations
@@ -23,22 +23,23 @@ from planner.scenario import (
     from_query,
     is_compared,
     longest_context,
+    message,
     to_params,
     to_query,
 )
 
 PREFIX = "s_"
-ECHO_S = 1.0  # how long our own write to the address bar may take to come back
+ECHO_S = 1.0  # how long our own write may take to come back from the address bar
 HISTORY = 50
-#: settings that give way to another model or a shorter context
+#: settings that are dropped when another model or context rules them out
 YIELDING = ("draft_model", "attention_data_parallel_size", "shared_prefix_tokens")
-# When an error names no widget (a derived value), the change most likely behind it.
+# Which change to blame when an error names a derived value and no widget.
 BLAME = ("model_config", "model", "gpu", "engine", "tensor_parallel_size", "pipeline_parallel_size")
 
 
 @dataclass(frozen=True, slots=True)
 class Current:
-    """The scenario of the widgets and, per field, what could not be used of them."""
+    """The scenario of the widgets, and a message for each field that could not be used."""
 
     scenario: Scenario
     errors: dict[str, str] = field(default_factory=dict)
@@ -56,7 +57,7 @@ def saved() -> Scenario:
 
 
 def values() -> dict[str, Any]:
-    """What the widgets hold now; fields without a widget hold what was saved."""
+    """The widgets' values now; fields without a widget keep the saved value."""
     before = saved()
     found = {}
     for name, item in fields_by_name().items():
@@ -66,12 +67,12 @@ def values() -> dict[str, Any]:
 
 
 def current() -> Current:
-    """Build the scenario from the widgets; a field that cannot be used keeps its last valid value."""
+    """The scenario of the widgets; a field that cannot be used keeps its last valid value."""
     return settle(saved(), values())
 
 
 def settle(before: Scenario, wanted: dict[str, Any]) -> Current:
-    """Change `before` as wanted, field by field where not all of it is valid.
+    """`before` changed as wanted, field by field where not all of it is valid.
 
     Parameters
     ----------
@@ -83,10 +84,10 @@ def settle(before: Scenario, wanted: dict[str, Any]) -> Current:
     Returns
     -------
     Current
-        The nearest valid scenario and a message for each field that was not taken over.
+        The scenario with the changes that are valid, and a message for each field that keeps its old value.
     """
     if wanted["model"] == CONFIG and not wanted["model_config"].strip():
-        wanted = {**wanted, "model": before.model}  # chosen, but no config.json given yet: the form asks for it
+        wanted = {**wanted, "model": before.model}  # no config.json given yet; the form asks for it
     changes = {name: value for name, value in wanted.items() if value != getattr(before, name)}
     errors: dict[str, str] = {}
     while changes:
@@ -96,41 +97,41 @@ def settle(before: Scenario, wanted: dict[str, Any]) -> Current:
             if error.field == "max_model_len" and _clamp_context(before, changes, error, errors):
                 continue
             if error.field in YIELDING and error.field not in changes:
-                # Another model or context was chosen, which does not go with an older setting: it goes first.
-                errors[error.field] = f"{error} Planned without."
+                # A newly chosen model or context wins over an older setting that does not go with it.
+                errors[error.field] = f"{message(error)} Planned without it."
                 changes[error.field] = fields_by_name()[error.field].default
                 continue
             blamed = [error.field] if error.field in changes else [name for name in BLAME if name in changes][:1]
             for name in blamed or list(changes):
                 errors[error.field if error.field in fields_by_name() else name] = (
-                    f"{error} The last valid value holds."
+                    f"{message(error)} The plan keeps the last valid value."
                 )
                 changes.pop(name)
     return Current(before, errors)
 
 
 def _clamp_context(before: Scenario, changes: dict[str, Any], error: InvalidInput, errors: dict[str, str]) -> bool:
-    # A model with a shorter context than the one asked for: plan with its longest rather than refuse the model.
+    # The chosen model has a shorter context than asked for: plan with its longest instead of rejecting the model.
     if "max_model_len" in errors:
         return False
     limit = longest_context(before, changes)
     asked = changes.get("max_model_len", before.max_model_len)
     if limit is None or not isinstance(asked, int) or asked <= limit:
         return False
-    errors["max_model_len"] = f"{error} Planned with {limit:,}."
+    errors["max_model_len"] = f"{message(error)} Planned with {limit:,}."
     changes["max_model_len"] = limit
     return True
 
 
 def load() -> None:
-    """Take the link over into the widgets when it is newer than they are. First call of a run."""
+    """Load the link into the widgets when it is newer than they are. First call of a run."""
     state, query = st.session_state, st.query_params.to_dict()
     if "_other" not in state:
         state["_other"], state["_other_problems"] = "", ()
     if "_saved" not in state:
         take = True
     else:
-        moved = bool(query) and query != state["_url"]  # a click on a page link arrives with an empty query
+        moved = bool(query) and query != state["_url"]  # a page link arrives with an empty query
         echo = time.monotonic() - state["_history"].get(tuple(query.items()), -9.0) < ECHO_S
         take = moved and not echo and values() == state["_values"]
     if take:
@@ -148,21 +149,21 @@ def load() -> None:
 
 
 def compare_with(text: str) -> None:
-    """Take a link as the plan that this one is compared with; an empty one ends the comparison."""
+    """Compare with the plan of a link; an empty text ends the comparison."""
     decoded = from_query(text) if text.strip() else None
     st.session_state["_other"] = to_query(decoded.scenario) if decoded else ""
     st.session_state["_other_problems"] = decoded.problems if decoded else ()
 
 
 def save(scenario: Scenario, *, with_other: bool = False) -> None:
-    """Write the scenario into the address bar and remember it; beside it, on the page that compares, the other."""
+    """Write the scenario into the address bar and remember it; on the Compare page also the other plan."""
     state, query = st.session_state, to_params(scenario)
     if with_other and state["_other"]:
         query[OTHER] = state["_other"]
     if st.query_params.to_dict() != query:
         st.query_params.from_dict(query)
     if scenario != saved():
-        state["_problems"] = ()  # the note about the link has been read and acted upon
+        state["_problems"] = ()  # the user has changed an input since the note about the link
     state["_saved"], state["_url"], state["_values"] = scenario, query, values()
     state["_history"][tuple(query.items())] = time.monotonic()
     while len(state["_history"]) > HISTORY:

@@ -1,4 +1,4 @@
-"""What pages share: charts with their finding, formulas that open, text made safe."""
+"""Shared by the pages: charts with their finding, formulas that open, escaped text."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+\-.!|~$<>:&@])")
 
 
 def plain(text: object) -> str:
-    """Text from users and links, with every markdown special escaped."""
+    """Text from users and links with every markdown character escaped."""
     return _SPECIAL.sub(r"\\\1", str(text).replace("\n", " "))
 
 
 def prose(text: str) -> str:
-    """Our own sentences, which may quote users: no math, no links, no HTML, no emphasis; a % stays by its figure."""
+    """Our own sentences with math, links, HTML and emphasis escaped; a % sign stays on the line of its figure."""
     return re.sub(r"([\\`*_\[\]$<>~]|:(?=[a-z/])|(?<=www)\.|@)", r"\\\1", text).replace(" %", "\u00a0%")
 
 
 def show(chart: Chart | None, key: str, note: str = "") -> None:
-    """Draw a chart in a card under its finding, with a note below it if there is one."""
+    """A chart in a card, under its finding and with an optional note below."""
     if chart is None:
         return
     with st.container(border=True, height="stretch"):
@@ -47,7 +47,7 @@ def _draw(chart: Chart, key: str) -> None:
     try:
         draw()
     except AttributeError:
-        # Plotly looks at pandas as it is, even half imported by another session's thread: wait for the whole.
+        # Plotly saw pandas half imported by another session's thread; wait for the import to finish.
         if "pandas" not in sys.modules:
             raise
         importlib.import_module("pandas")
@@ -62,11 +62,11 @@ FORMULA_TITLES = {
     "non_torch": "Runtime (non-torch)",
     "cuda_graphs": "CUDA graphs",
     "occupied": "Other processes",
-    "states": "States (beside the cache)",
+    "states": "Recurrent states",
     "kv_pool": "KV pool",
     "free": "Free",
     "kv_used": "KV used at peak",
-    "kv_held": "KV held at peak",
+    "kv_held": "KV reserved at peak",
     "kv_bytes_per_token": "KV cache of one token",
     "block_bytes": "One KV block",
     "kv_blocks": "KV blocks",
@@ -74,17 +74,17 @@ FORMULA_TITLES = {
     "blocks_per_sequence": "Blocks of one full sequence",
     "max_concurrency": "Sequences of full length at once",
     "sequence_tokens": "Tokens of a running sequence",
-    "typical_concurrency_paged": "Of this traffic, paged",
-    "typical_concurrency_reserved": "Of this traffic, reserving the maximum",
-    "typical_concurrency_limit": "Of this traffic, reserving the answer limit",
-    "run_at_once": "Of this traffic, running at once",
+    "typical_concurrency_paged": "Sequences of this traffic, paged",
+    "typical_concurrency_reserved": "Reserving max_model_len for each request",
+    "typical_concurrency_limit": "Reserving the full answer limit for each request",
+    "run_at_once": "Sequences of this traffic running at once",
     "longest_context": "Longest context that starts",
     "offloaded": "Tokens kept in CPU memory",
 }
 
 
 def formula(item: Formula) -> None:
-    """One figure that opens into its derivation."""
+    """A figure that opens into its derivation."""
     name = FORMULA_TITLES.get(item.name, item.name.replace("_", " ").capitalize())
     with st.expander(f"{plain(name)}: **{plain(value_text(item))}**"):
         st.code(f"{item.expression}\n= {item.substituted}\n= {value_text(item)}", language=None, wrap_lines=True)
@@ -112,31 +112,35 @@ def bullets(lines: Iterable[str]) -> None:
         st.markdown(text)
 
 
-def verdict(ok: bool, yes: str, no: str) -> None:
-    """A coloured badge that also says it in words."""
-    st.badge(
-        prose(yes if ok else no), icon=":material/check:" if ok else ":material/close:", color="green" if ok else "red"
-    )
+def verdict(ok: bool, text: str) -> None:
+    """A green or red badge that says its verdict in words."""
+    st.badge(prose(text), icon=":material/check:" if ok else ":material/close:", color="green" if ok else "red")
 
 
 def cannot_start(memory: MemoryPlan) -> None:
-    """The same place on every page when the engine does not start: its own words, and what would help."""
-    title = "Runs partly on the CPU, which is not planned" if memory.outcome == PARTLY_ON_CPU else "The engine says"
+    """What every page shows when the engine does not start: its own message, and what would help."""
+    title = (
+        "It would run partly on the CPU, which Headroom does not plan"
+        if memory.outcome == PARTLY_ON_CPU
+        else "The engine says"
+    )
     st.error(prose(memory.refusal) or "The engine does not start.", title=title)
     longest = memory.longest_context_tokens
     if memory.remedies:
         st.markdown("**What would make it start**, in the order to try:")
         bullets(memory.remedies)
     else:
-        st.markdown("**No single change of these inputs makes it start**; a larger GPU or a smaller model would.")
+        st.markdown("**No single change of these inputs makes it start**; a larger GPU or a smaller model does.")
     if 0 < longest < memory.max_model_len:
-        more = " (a shorter one also takes less for activations)" if longest > memory.held_length_tokens else ""
-        st.caption(f"Longest context that starts, all else as it is: {longest:,} tokens{more}.")
+        more = (
+            " (a shorter context also needs less memory for activations)" if longest > memory.held_length_tokens else ""
+        )
+        st.caption(f"Longest context that starts with the other inputs unchanged: {longest:,} tokens{more}.")
     elif not longest:
-        st.caption("No context, however short, starts with all else as it is.")
+        st.caption("With the other inputs unchanged, not even the shortest context starts.")
 
 
 def hover_text(text: str) -> str:
-    """Text for a chart's hover box, which understands HTML: only our own line breaks are kept."""
+    """Text for a chart's hover box with HTML escaped, except our own line breaks."""
     parts = [part.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;") for part in text.split("<br>")]
     return "<br>".join(parts)

@@ -1,4 +1,4 @@
-"""The form's inputs in words: groups, choices, labels and values. No streamlit."""
+"""Labels, choices and values of the form in words. No streamlit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WORDS: dict[str, dict[str, str]] = {
         "poisson": "Poisson, independent users",
         "bursty": "Bursty",
         "once": "All at once",
-        "closed": "Closed loop of N users",
+        "closed": "Closed loop, fixed number of users",
     },
     "lengths": {
         "trace": "As in a real trace",
@@ -29,41 +29,41 @@ WORDS: dict[str, dict[str, str]] = {
         "constant": "Constant",
     },
     "length_trace": LENGTH_SET_TITLES,
-    "chunked_prefill": {"auto": "as the engine", "on": "on", "off": "off"},
-    "async_scheduling": {"auto": "as the engine", "off": "off"},
-    "state_dtype": {"auto": "as the model"},
-    "media": {"auto": "all that the model takes", "images": "images, no video", "none": "text only"},
-    "ngram_tables": {"auto": "as the engine", "gpu": "on the GPUs", "host": "in host memory"},
-    "engine_core": {"auto": "as the release", "v0": "V0", "v1": "V1"},
-    "moe_runner_backend": {"auto": "as the engine", "triton": "Triton", "flashinfer_trtllm": "FlashInfer TRT-LLM"},
-    "latent_cache": {"auto": "as the engine", "off": "off"},
-    "state_prefixes": {"auto": "as the release", "on": "on", "off": "off"},
-    "kv_unified": {"auto": "as the engine", "on": "on", "off": "off"},
+    "chunked_prefill": {"auto": "engine default", "on": "on", "off": "off"},
+    "async_scheduling": {"auto": "engine default", "off": "off"},
+    "state_dtype": {"auto": "model default"},
+    "media": {"auto": "everything the model takes", "images": "images, no video", "none": "text only"},
+    "ngram_tables": {"auto": "engine default", "gpu": "on the GPUs", "host": "in host memory"},
+    "engine_core": {"auto": "release default", "v0": "V0", "v1": "V1"},
+    "moe_runner_backend": {"auto": "engine default", "triton": "Triton", "flashinfer_trtllm": "FlashInfer TRT-LLM"},
+    "latent_cache": {"auto": "engine default", "off": "off"},
+    "state_prefixes": {"auto": "release default", "on": "on", "off": "off"},
+    "kv_unified": {"auto": "engine default", "on": "on", "off": "off"},
     "measured_requests": {"steady": "after warm-up", "all": "all, as benchmark clients count"},
     "draft_model": {"": "none, or the model's own layers"},
     "router": {
         "round_robin": "Round robin",
         "random": "Random",
         "least_outstanding": "Fewest unfinished requests",
-        "power_of_two": "The lesser of two at random",
-        "prefix_affinity": "A system prompt stays on one replica",
+        "power_of_two": "Less loaded of two at random",
+        "prefix_affinity": "Same system prompt, same replica",
     },
 }
 
 
 def field_label(name: str) -> str:
-    """A field as the form calls it, with its unit."""
+    """A field's label in the form, with its unit."""
     meta = fields_by_name()[name].metadata
     return str(meta["label"]) + (f" ({meta['unit']})" if meta["unit"] else "")
 
 
 def short(value: str) -> str:
-    """A hub id without its owner."""
+    """A Hugging Face id without its owner."""
     return value.rsplit("/", 1)[-1]
 
 
 def field_value(name: str, value: Any) -> str:
-    """A field's value as the form shows it."""
+    """A field's value as the form shows it; "automatic" where it is empty."""
     if value is None:
         return "automatic"
     if isinstance(value, bool):

@@ -1,6 +1,6 @@
-"""Everything that a user can set, in one frozen `Scenario`, and its link and JSON form.
+"""Everything that a user can set, in one frozen `Scenario`, with its link and JSON form.
 
-In: what a form, a link or a notebook gives. Out: a valid `Scenario` that knows its model, GPU, engine and traffic.
+In: values from a form, a link or a notebook. Out: a valid `Scenario` that knows its model, GPU, engine and traffic.
 """
 
 from planner.scenario.fields import CONFIG, CUSTOM, OPEN_LOOP_KINDS, fields_by_name
@@ -17,6 +17,7 @@ from planner.scenario.link import (
     to_params,
     to_query,
 )
+from planner.scenario.messages import message
 from planner.scenario.presets import capacity_fraction, preset, preset_names
 from planner.scenario.scenario import Scenario
 from planner.scenario.settings import MAX_CONFIG_TEXT
@@ -37,6 +38,7 @@ __all__ = [
     "is_address",
     "is_compared",
     "longest_context",
+    "message",
     "preset",
     "preset_names",
     "to_json",

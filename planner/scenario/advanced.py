@@ -1,4 +1,4 @@
-"""Inputs for those who tune an engine: the part of the Scenario that most plans leave alone."""
+"""Engine-tuning inputs: the part of the Scenario that most plans leave at its defaults."""
 
 from __future__ import annotations
 
@@ -18,7 +18,13 @@ class AdvancedEngine:
     """Prefill, KV blocks, offload, speculation, LoRA, impatient clients and the router."""
 
     chunked_prefill: str = setting(
-        "auto", "cp", "Chunked prefill", group="advanced", choices=CHUNKED_PREFILL_KINDS, help="auto = as the engine."
+        "auto",
+        "cp",
+        "Chunked prefill",
+        group="advanced",
+        choices=CHUNKED_PREFILL_KINDS,
+        help="Long prompts enter in pieces beside running decodes (vLLM --enable-chunked-prefill, SGLang "
+        "--chunked-prefill-size).",
     )
     long_prefill_token_threshold: int = setting(
         0,
@@ -28,7 +34,8 @@ class AdvancedEngine:
         group="advanced",
         minimum=0,
         maximum=1_000_000,
-        help="Most tokens of one prompt in one step; 0 = no limit of its own.",
+        help="Most tokens of one prompt in one step (vLLM --long-prefill-token-threshold); 0 means no limit of its "
+        "own.",
     )
     async_scheduling: str = setting(
         "auto",
@@ -36,8 +43,8 @@ class AdvancedEngine:
         "Async scheduling",
         group="advanced",
         choices=ASYNC_SCHEDULING_KINDS,
-        help="Prepares a step while another runs. vLLM from 0.26 on then keeps the tokens of two steps in sliding "
-        "windows, which may take gibibytes of cache from long contexts.",
+        help="Prepares the next step while one runs (vLLM --async-scheduling). From 0.26 on vLLM then keeps two "
+        "steps' tokens in sliding windows, which can cost several GiB of KV cache at long contexts.",
     )
     block_size: int | None = optional_setting(
         "bs",
@@ -47,7 +54,8 @@ class AdvancedEngine:
         group="advanced",
         minimum=1,
         maximum=1024,
-        help="Tokens of one block of the paged KV cache.",
+        help="Tokens per block of the paged KV cache (vLLM --block-size, SGLang --page-size). Empty: the engine's "
+        "default.",
     )
     max_state_slots: int | None = optional_setting(
         "mss",
@@ -56,8 +64,8 @@ class AdvancedEngine:
         group="advanced",
         minimum=1,
         maximum=1_000_000,
-        help="max_mamba_cache_size of hybrids, over all attention ranks; a running request holds three. "
-        "Empty = as memory allows.",
+        help="Recurrent states that a hybrid model keeps, all attention ranks together (SGLang "
+        "--max-mamba-cache-size); a running request holds three. Empty: as many as memory allows.",
     )
     mamba_full_memory_ratio: float | None = optional_setting(
         "msr",
@@ -66,8 +74,8 @@ class AdvancedEngine:
         group="advanced",
         minimum=0.01,
         maximum=100.0,
-        help="mamba_full_memory_ratio of hybrids: more states let more requests run at once, fewer leave a longer "
-        "cache. Empty = 0.9.",
+        help="State memory ÷ KV cache memory of a hybrid model (SGLang --mamba-full-memory-ratio): more lets more "
+        "requests run at once, less leaves more KV cache. Empty: 0.9.",
     )
     state_dtype: str = setting(
         "auto",
@@ -75,7 +83,7 @@ class AdvancedEngine:
         "State type",
         group="advanced",
         choices=STATE_DTYPES,
-        help="Of recurrent states: mamba_ssm_cache_dtype of vLLM, mamba_ssm_dtype of SGLang.",
+        help="Precision of recurrent states (vLLM --mamba-ssm-cache-dtype, SGLang --mamba-ssm-dtype).",
     )
     media: str = setting(
         "auto",
@@ -83,8 +91,9 @@ class AdvancedEngine:
         "Images and video",
         group="advanced",
         choices=MEDIA,
-        help="What a model with a vision tower is sent. vLLM keeps memory for the largest image or video: without "
-        "video that of Qwen2.5-VL shrinks by gibibytes; text only leaves the tower out (language_model_only).",
+        help="What clients send to a vision model. vLLM sets memory aside for the largest image or video "
+        "(--limit-mm-per-prompt); without video Qwen2.5-VL needs several GiB less. Text only does not load the vision "
+        "tower (--language-model-only).",
     )
     kv_offload_gib: float = setting(
         0.0,
@@ -94,7 +103,8 @@ class AdvancedEngine:
         group="advanced",
         minimum=0,
         maximum=100_000,
-        help="Over all GPUs of a replica. Keeps evicted prefixes for reuse.",
+        help="CPU memory that keeps evicted prefixes for reuse, per replica (vLLM --kv-offloading-size, SGLang "
+        "--hicache-size). 0 means off.",
     )
     ngram_tables: str = setting(
         "auto",
@@ -102,7 +112,7 @@ class AdvancedEngine:
         "N-gram tables",
         group="advanced",
         choices=NGRAM_PLACES,
-        help="Where a model's hashed n-gram tables stand; auto = where the engine puts them by default.",
+        help="Where the model's hashed n-gram tables are kept.",
     )
     occupied_gib: float = setting(
         0.0,
@@ -112,23 +122,44 @@ class AdvancedEngine:
         group="advanced",
         minimum=0,
         maximum=10_000,
-        help="On each GPU, before the engine starts.",
+        help="Memory of each GPU that other processes already use when the engine starts.",
     )
     num_speculative_tokens: int = setting(
-        0, "spec", "Speculative tokens", group="advanced", minimum=0, maximum=32, help="0 = off."
+        0,
+        "spec",
+        "Speculative tokens",
+        group="advanced",
+        minimum=0,
+        maximum=32,
+        help="Tokens drafted per step (vLLM --speculative-config num_speculative_tokens, SGLang "
+        "--speculative-num-steps); 0 means off.",
     )
     speculative_acceptance: float = setting(
-        0.7, "acc", "Acceptance per drafted token", group="advanced", minimum=0, maximum=1
+        0.7,
+        "acc",
+        "Acceptance per drafted token",
+        group="advanced",
+        minimum=0,
+        maximum=1,
+        help="Chance that the model accepts a drafted token, given that it accepted those before; it depends on your "
+        "text.",
     )
     draft_model: str = setting(
         "",
         "dm",
         "Draft model",
         group="advanced",
-        help="Catalog id. Empty = the model's own multi-token-prediction layers, or no memory of its own.",
+        help="Model that drafts (vLLM --speculative-config model, SGLang --speculative-draft-model-path). Empty: the "
+        "model's own multi-token-prediction layers, or a drafter that takes no memory.",
     )
     num_lora_adapters: int = setting(
-        0, "lora", "LoRA adapters", group="advanced", minimum=0, maximum=100_000, help="How many are served. 0 = none."
+        0,
+        "lora",
+        "LoRA adapters",
+        group="advanced",
+        minimum=0,
+        maximum=100_000,
+        help="Adapters that clients choose from (vLLM and SGLang --enable-lora); 0 means none.",
     )
     lora_popularity: float = setting(
         1.0,
@@ -137,7 +168,7 @@ class AdvancedEngine:
         group="advanced",
         minimum=0,
         maximum=10,
-        help="Adapter k is asked for in proportion to 1 ÷ k to this power. 0 = all alike.",
+        help="Exponent s: adapter k gets a share of requests proportional to 1 ÷ k^s. 0 means all equally popular.",
     )
     max_loras: int | None = optional_setting(
         "ls",
@@ -146,9 +177,18 @@ class AdvancedEngine:
         group="advanced",
         minimum=1,
         maximum=4096,
-        help="GPU slots (max_loras); each is allocated in full.",
+        help="Adapters that one batch can mix; each takes a full slot of GPU memory (vLLM --max-loras, SGLang "
+        "--max-loras-per-batch). Empty: the engine's default.",
     )
-    max_lora_rank: int = setting(16, "lr", "LoRA rank", group="advanced", minimum=1, maximum=4096)
+    max_lora_rank: int = setting(
+        16,
+        "lr",
+        "LoRA rank",
+        group="advanced",
+        minimum=1,
+        maximum=4096,
+        help="Largest rank of any adapter; it sets the size of a slot (vLLM and SGLang --max-lora-rank).",
+    )
     patience_s: float | None = optional_setting(
         "pat",
         "Client patience",
@@ -157,7 +197,7 @@ class AdvancedEngine:
         group="advanced",
         minimum=0.001,
         maximum=100_000,
-        help="A client leaves when its first token takes longer. Empty = never.",
+        help="A client leaves when its first token takes longer. Empty: it never does.",
     )
     timeout_s: float | None = optional_setting(
         "to",
@@ -167,7 +207,7 @@ class AdvancedEngine:
         group="advanced",
         minimum=0.001,
         maximum=100_000,
-        help="A client leaves when its whole answer takes longer. Empty = never.",
+        help="A client leaves when its whole answer takes longer. Empty: it never does.",
     )
     router: str = setting(
         "round_robin",
@@ -175,5 +215,5 @@ class AdvancedEngine:
         "Router over replicas",
         group="advanced",
         choices=ROUTERS,
-        help="How requests are dealt out to the replicas.",
+        help="How the load balancer chooses a replica for each request.",
     )

@@ -1,4 +1,4 @@
-"""Inputs that are each valid but not together, refused in the words of the engine that would refuse them."""
+"""Rejects inputs that are each valid but do not work together, for the reason that the engine itself has."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ LLAMACPP_VOCABULARY_SLACK = 128
 
 
 def check_together(scenario: DerivedInputs) -> None:
-    """Refuse combinations that no engine would start with.
+    """Raise on combinations that no engine starts with.
 
     Raises
     ------
     InvalidInput
-        Names the field that has to give way, its value and what would be valid beside the others.
+        Names the field to change, its value and what would be valid beside the others.
     """
     _check_shape(scenario)
     shape = scenario.model_shape
@@ -29,13 +29,13 @@ def check_together(scenario: DerivedInputs) -> None:
         raise InvalidInput(
             "max_model_len",
             scenario.max_model_len,
-            f"at most {shape.longest_context:,}, the longest context of {shape.name}",
+            f"at most {shape.longest_context:,} tokens, the longest context of {shape.name}",
         )
     if scenario.shared_prefix_tokens >= scenario.max_model_len:
         raise InvalidInput(
             "shared_prefix_tokens",
             scenario.shared_prefix_tokens,
-            f"less than max_model_len ({scenario.max_model_len:,}), since every prompt begins with it",
+            f"less than the context length ({scenario.max_model_len:,} tokens), since every prompt starts with it",
         )
     _check_engine(scenario)
     if scenario.draft_model and scenario.num_speculative_tokens:
@@ -44,12 +44,12 @@ def check_together(scenario: DerivedInputs) -> None:
         raise InvalidInput(
             "attention_data_parallel_size",
             scenario.attention_data_parallel_size,
-            f"1 for {shape.name}, which has no experts to share; add replicas instead",
+            f"1 for {shape.name}, which has no experts; add replicas instead",
         )
     memory_gib = scenario.gpu_spec.memory_gib
     if scenario.occupied_gib >= memory_gib:
         raise InvalidInput(
-            "occupied_gib", scenario.occupied_gib, f"less than {memory_gib:,.4g} GiB, all that {scenario.gpu} has"
+            "occupied_gib", scenario.occupied_gib, f"less than the {memory_gib:,.4g} GiB that {scenario.gpu} has"
         )
 
 
@@ -58,34 +58,34 @@ def _check_shape(scenario: DerivedInputs) -> None:
         return
     if scenario.num_attention_heads % scenario.num_kv_heads:
         raise InvalidInput(
-            "num_kv_heads", scenario.num_kv_heads, f"a divisor of num_attention_heads ({scenario.num_attention_heads})"
+            "num_kv_heads", scenario.num_kv_heads, f"a divisor of the {scenario.num_attention_heads} attention heads"
         )
     if scenario.num_experts and scenario.experts_per_token > scenario.num_experts:
         raise InvalidInput(
-            "experts_per_token", scenario.experts_per_token, f"at most num_experts ({scenario.num_experts})"
+            "experts_per_token", scenario.experts_per_token, f"at most the number of experts, {scenario.num_experts}"
         )
 
 
 def _check_engine(scenario: DerivedInputs) -> None:
-    """What vLLM's configuration classes refuse (cache.py, scheduler.py)."""
+    """Raise where vLLM's configuration classes do (cache.py, scheduler.py)."""
     if get_engine(scenario.engine).family != "vllm":
         return
     context = scenario.max_model_len
     if scenario.block_size is not None and scenario.block_size not in VLLM_BLOCK_SIZES:
         sizes = ", ".join(str(size) for size in VLLM_BLOCK_SIZES)
-        raise InvalidInput("block_size", scenario.block_size, f"one of {sizes}, the sizes that vLLM has")
+        raise InvalidInput("block_size", scenario.block_size, f"one of {sizes}, the block sizes of vLLM")
     if scenario.long_prefill_token_threshold > context:
         raise InvalidInput(
             "long_prefill_token_threshold",
             scenario.long_prefill_token_threshold,
-            f"at most max_model_len ({context:,})",
+            f"at most the context length, {context:,} tokens",
         )
     budget = scenario.max_num_batched_tokens
     if scenario.chunked_prefill == "off" and budget is not None and budget < context:
         raise InvalidInput(
             "max_num_batched_tokens",
             budget,
-            f"at least max_model_len ({context:,}), since without chunked prefill a prompt must fit into one step",
+            f"at least the context length ({context:,} tokens): without chunked prefill a prompt must fit in one step",
         )
 
 
@@ -98,17 +98,17 @@ def _check_draft(scenario: DerivedInputs) -> None:
             "draft_model",
             scenario.draft_model,
             f"a model with the vocabulary of {target.name} ({target.vocab_size:,} tokens; this one has "
-            f"{draft.vocab_size:,}), or nothing",
+            f"{draft.vocab_size:,}), or none",
         )
 
 
 def check_names(scenario: DerivedInputs) -> None:
-    """Refuse names that no catalog has.
+    """Raise on names that the catalogs do not have.
 
     Raises
     ------
     InvalidInput
-        Names the field, the value and the nearest names.
+        Names the field, the value and the closest names.
     """
     if scenario.engine not in engine_names():
         require_choice("engine", scenario.engine, engine_names())
@@ -121,6 +121,6 @@ def check_names(scenario: DerivedInputs) -> None:
     if scenario.gpu != CUSTOM:
         get_gpu(scenario.gpu)
     if scenario.draft_model and find_model_id(scenario.draft_model) is None:
-        raise InvalidInput("draft_model", scenario.draft_model, "a model of the catalog, or nothing")
+        raise InvalidInput("draft_model", scenario.draft_model, "a model of the catalog, or none")
     if scenario.model == CONFIG and not scenario.model_config.strip():
         raise InvalidInput("model_config", scenario.model_config, "the text of a Hugging Face config.json")

@@ -1,4 +1,4 @@
-"""What the inputs amount to: the model, GPU, engine and traffic that they name."""
+"""The model, GPU, engine and traffic that the inputs describe."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ NO_LIMIT = 10_000_000  # tokens
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DerivedInputs(Inputs):
-    """The inputs with the value objects that they describe. Each is made on demand, so that a Scenario stays small."""
+    """The inputs, and the value objects that they describe, each built on demand so that a Scenario stays small."""
 
     @property
     def model_shape(self) -> ModelShape:
-        """The model as sizing and step time see it."""
+        """The model as it is loaded: with the chosen state type, and without the parts that the media setting drops."""
         held = checkpoint(self.published_shape, self.weight_dtype)
         return with_media(with_state_dtype(held, self.state_dtype), self.media)
 
     @property
     def published_shape(self) -> ModelShape:
-        """The model as it is published, whatever the engine is told."""
+        """The model as published, whatever the engine settings."""
         if self.model == CONFIG:
             return shape_from_config(self.model_config)
         if self.model == CUSTOM:
@@ -77,7 +77,7 @@ class DerivedInputs(Inputs):
 
     @property
     def draft_shape(self) -> ModelShape | None:
-        """The separate draft model, None without one or without speculation."""
+        """The separate draft model; None without one or without speculation."""
         if not (self.draft_model and self.num_speculative_tokens):
             return None
         return with_state_dtype(get_model(self.draft_model), self.state_dtype)
@@ -107,7 +107,7 @@ class DerivedInputs(Inputs):
 
     @property
     def engine_settings(self) -> EngineSettings:
-        """The engine preset with the user's own settings on top."""
+        """The engine preset with the user's settings on top."""
         preset = self._engine_preset()
         own: dict[str, Any] = {}
         for name in TAKEN_OVER:
@@ -129,7 +129,7 @@ class DerivedInputs(Inputs):
             own["ngram_on_gpu"] = self.ngram_tables == "gpu"
         if not self.enable_prefix_caching:
             own["enable_prefix_caching"] = False
-        if preset.kv_unified and self.max_num_seqs is not None:  # llama-server's -np: a context for each slot
+        if preset.kv_unified and self.max_num_seqs is not None:  # llama-server -np: one context per slot
             own |= {"kv_unified": False, "kv_reservation": KvReservation.MODEL_LIMIT}
             own["on_memory_shortage"] = OnMemoryShortage.NEVER
         if self.kv_unified != "auto" and preset.family == "llamacpp":
@@ -163,7 +163,7 @@ class DerivedInputs(Inputs):
 
     @property
     def parallelism(self) -> Parallelism:
-        """How one replica is spread over GPUs."""
+        """How one replica is split over GPUs."""
         return Parallelism(
             tensor_parallel_size=self.tensor_parallel_size,
             pipeline_parallel_size=self.pipeline_parallel_size,
@@ -174,12 +174,12 @@ class DerivedInputs(Inputs):
 
     @property
     def is_open_loop(self) -> bool:
-        """Whether requests arrive at a rate of their own, so that there is a rate to plan for."""
+        """Whether requests arrive at a given rate, so that there is a rate to size for."""
         return self.arrivals in OPEN_LOOP_KINDS
 
     @property
     def peak_rate_rps(self) -> float:
-        """Requests per second at the peak, as the user stated the demand. [req/s]"""
+        """Requests per second at the peak, from the demand as stated. [req/s]"""
         if self.demand == "users":
             return self.users * self.requests_per_user_hour * self.peak_factor / 3600
         if self.demand == "daily":
@@ -193,11 +193,11 @@ class DerivedInputs(Inputs):
 
     @property
     def traffic(self) -> Traffic:
-        """The peak traffic offered to the whole service."""
+        """The peak traffic of the whole service."""
         _check_rate(self)
         arrivals = Arrivals(
             kind=ArrivalKind(self.arrivals),
-            rate_rps=min(self.peak_rate_rps, MOST_RPS),  # beyond it only where arrivals have no rate
+            rate_rps=min(self.peak_rate_rps, MOST_RPS),  # above it only where arrivals have no rate
             cv=self.burst_cv if self.arrivals == "bursty" else 1.0,
             users=self.concurrent_users,
             think_time_s=self.think_time_s,
@@ -230,7 +230,7 @@ class DerivedInputs(Inputs):
 
     @property
     def service_level(self) -> ServiceLevel:
-        """The targets at their quantile."""
+        """The latency targets and the share of requests that must meet them."""
         return ServiceLevel(
             ttft_s=self.ttft_target_s,
             tpot_s=self.tpot_target_s,
@@ -240,7 +240,7 @@ class DerivedInputs(Inputs):
 
 
 def _check_rate(scenario: DerivedInputs) -> None:
-    """Refuse a rate beyond all services, in the words of the input that makes it.
+    """Raise on an impossible rate and name the input that causes it.
 
     Raises
     ------
@@ -251,5 +251,7 @@ def _check_rate(scenario: DerivedInputs) -> None:
         field = {"users": "users", "daily": "requests_per_day", "rate": "rate_rps"}[scenario.demand]
         rate = scenario.peak_rate_rps
         raise InvalidInput(
-            field, getattr(scenario, field), f"at most {MOST_RPS:,.0f} req/s at the peak, not {rate:,.0f}"
+            field,
+            getattr(scenario, field),
+            f"a value that gives at most {MOST_RPS:,.0f} req/s at the peak; this one gives {rate:,.0f}",
         )

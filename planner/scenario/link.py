@@ -1,13 +1,14 @@
-"""Scenario ↔ link and JSON: readable, versioned, loss-free, and never raised by a hostile link.
+"""Scenario ↔ link and JSON: readable, versioned, loss-free; no link makes it raise.
 
-A link carries only what differs from the defaults, under short names that never change meaning:
-a name that is retired stays in `RENAMED`, and `v` tells which defaults the link was written
-against (`PAST_DEFAULTS`), so that a link keeps opening the plan that its author saw.
+A link carries only what differs from the defaults, under short names that never change meaning. A retired name stays
+in `RENAMED`, and `v` says which defaults the link was written with (`PAST_DEFAULTS`), so an old link still opens the
+plan that its author saw.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import json
 import math
 from collections.abc import Mapping
@@ -17,15 +18,16 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from planner.errors import InvalidInput
 from planner.scenario.fields import fields_by_name
+from planner.scenario.messages import message
 from planner.scenario.scenario import Scenario
 
 VERSION = 1
-COMPARED = "vs"  # link name of another plan's whole query, on the page that compares
+COMPARED = "vs"  # link name of the other plan's query on the Compare page
 RENAMED: dict[str, str] = {COMPARED: "voc"}  # retired link name -> today's link name
 PAST_DEFAULTS: dict[int, dict[str, Any]] = {}  # version -> field -> default of that version, where it changed
 MAX_LINK_CHARACTERS = 40_000
 MAX_SHOWN = 60
-#: the shortest context, and none of the settings that a context bounds
+#: the shortest context, without the settings that a context limits
 SHORTEST_CONTEXT: dict[str, Any] = {
     "max_model_len": 16,
     "shared_prefix_tokens": 0,
@@ -36,11 +38,11 @@ SHORTEST_CONTEXT: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoded:
-    """A scenario read from outside, and what could not be used of it.
+    """A scenario read from a link or JSON, and what could not be used of it.
 
-    `problems` are sentences for the reader; the rest of the scenario was loaded. `errors` are those of them
-    that a caller who must not guess raises: values that cannot be used. `unknown` are names that are no
-    setting, empty where a newer version wrote them.
+    `problems` are sentences for the reader; the rest of the scenario is loaded. `errors` are the values that cannot be
+    used, for callers that raise instead of guessing. `unknown` are names of no setting; empty where a newer version
+    wrote the link.
     """
 
     scenario: Scenario
@@ -51,32 +53,34 @@ class Decoded:
 
 @dataclass(slots=True)
 class _Notes:
-    """What could not be used, collected while reading."""
+    """The parts that could not be used, collected while reading."""
 
     version: int = VERSION
     problems: list[str] = field(default_factory=list)
     errors: list[InvalidInput] = field(default_factory=list)
     unknown: list[InvalidInput] = field(default_factory=list)
 
-    def refuse(self, error: InvalidInput, kept: str = "The default was kept.") -> None:
+    def refuse(self, error: InvalidInput, kept: str = "The default is used.") -> None:
         self.errors.append(error)
-        self.problems.append(f"{error} {kept}")
+        self.problems.append(f"{message(error)} {kept}")
 
     def ignore(self, name: str) -> None:
-        self.unknown.append(InvalidInput("setting", _shown(name), "the name of a setting"))
-        self.problems.append(f"'{_shown(name)}' is not a setting of this version and was ignored.")
+        near = difflib.get_close_matches(name[:MAX_SHOWN], list(fields_by_name()), n=1)
+        closest = f"; the closest is {near[0]}" if near else ""
+        self.unknown.append(InvalidInput("setting", _shown(name), f"the name of a setting{closest}"))
+        self.problems.append(f"This version has no setting '{_shown(name)}'{closest}. It was ignored.")
 
     def read_version(self, text: str | None) -> dict[str, Any]:
-        """Take note of the version that wrote this; returns the defaults that have changed since."""
+        """The defaults that have changed since the version that wrote this."""
         if text is not None and (not text.isdecimal() or len(text) > 6 or int(text) < 1):
             self.errors.append(InvalidInput("version", _shown(text), f"a whole number, {VERSION} today"))
             self.problems.append(
-                f"The link's version '{_shown(text)}' is not a number; it was read as version {VERSION}."
+                f"The link's version '{_shown(text)}' is not a number; the link was read as version {VERSION}."
             )
         elif text is not None:
             self.version = int(text)
             if self.version > VERSION:
-                self.problems.append(f"The link was written by a newer version ({text}); this is version {VERSION}.")
+                self.problems.append(f"A newer version ({text}) wrote this link; this is version {VERSION}.")
         return dict(PAST_DEFAULTS.get(self.version, {}))
 
     def decoded(self, scenario: Scenario) -> Decoded:
@@ -85,12 +89,12 @@ class _Notes:
 
 
 def to_params(scenario: Scenario) -> dict[str, str]:
-    """Write a scenario as link parameters: the version, and each field that differs from its default.
+    """A scenario as link parameters: the version, and each field that differs from its default.
 
     Parameters
     ----------
     scenario : Scenario
-        What to write.
+        The scenario to write.
 
     Returns
     -------
@@ -106,30 +110,30 @@ def to_params(scenario: Scenario) -> dict[str, str]:
 
 
 def to_query(scenario: Scenario) -> str:
-    """Write a scenario as a query string without the question mark."""
+    """A scenario as a query string without the question mark."""
     return urlencode(to_params(scenario))
 
 
 def to_json(scenario: Scenario) -> str:
-    """Write every field of a scenario as JSON, defaults included."""
+    """Every field of a scenario as JSON, defaults included."""
     body = {"version": VERSION, **{name: getattr(scenario, name) for name in fields_by_name()}}
     return json.dumps(body, indent=2)
 
 
 def from_params(params: Mapping[str, str], base: Scenario | None = None) -> Decoded:
-    """Read link parameters; what cannot be used is left at its default and named. Never raises.
+    """The scenario of link parameters; what cannot be used keeps its default and is named. Never raises.
 
     Parameters
     ----------
     params : mapping of str to str
         Short name → text, as in the address bar. Long field names are accepted too.
     base : Scenario, optional
-        Where fields that the link does not name come from; the defaults when None.
+        Source of the fields that the link does not name; None: the defaults.
 
     Returns
     -------
     Decoded
-        The scenario and one sentence per part that was ignored.
+        The scenario, and one sentence for each part that was ignored.
     """
     known = {item.metadata["key"]: name for name, item in fields_by_name().items()}
     known |= {name: name for name in fields_by_name()}
@@ -150,36 +154,36 @@ def from_params(params: Mapping[str, str], base: Scenario | None = None) -> Deco
 
 
 def is_compared(key: str, text: str) -> bool:
-    """Tell the plan that a link compares with (`vs=v%3D1…`) from the vocabulary that had its name once (`vs=32000`)."""
+    """Whether `vs` holds a plan to compare with (`vs=v%3D1…`), not the vocabulary as in old links (`vs=32000`)."""
     return key == COMPARED and not text.strip().isdecimal()
 
 
 def is_address(text: str) -> bool:
-    """Whether a text is a whole web address, rather than a query string alone."""
+    """Whether a text is a whole web address and not just a query string."""
     return text.strip().lower().startswith(("http://", "https://"))
 
 
 def from_query(text: str, base: Scenario | None = None) -> Decoded:
-    """Read a whole link, or its query string alone. Never raises."""
+    """The scenario of a whole link or of its query string. Never raises."""
     if len(text) > MAX_LINK_CHARACTERS:
         kept = text[:MAX_LINK_CHARACTERS]
         cut = kept[: kept.rfind("&")] if "&" in kept else ""
         decoded = from_query(cut, base)
-        note = f"The link has {len(text):,} characters; what follows the first {MAX_LINK_CHARACTERS:,} was ignored."
+        note = f"The link has {len(text):,} characters; only the first {MAX_LINK_CHARACTERS:,} were read."
         cut_off = InvalidInput("SCENARIO", f"{len(text):,} characters", f"at most {MAX_LINK_CHARACTERS:,} characters")
         return dataclasses.replace(decoded, problems=(note, *decoded.problems), errors=(cut_off, *decoded.errors))
     try:
         parts = urlsplit(text.strip())
         query = parts.query if "?" in text or is_address(text) else text.strip()
     except ValueError:
-        unread = InvalidInput("SCENARIO", _shown(text), "a link that can be read")
+        unread = InvalidInput("SCENARIO", _shown(text), "a link copied from the dashboard")
         note = "The link could not be read; the defaults are shown."
         return Decoded(scenario=base or Scenario(), problems=(note,), errors=(unread,))
     return from_params(dict(parse_qsl(query, keep_blank_values=True)), base)
 
 
 def from_json(text: str, base: Scenario | None = None) -> Decoded:
-    """Read the JSON of `to_json`, whole or in part, or a plan as `plan --json` writes it.
+    """The scenario of JSON: all or part of what `to_json` writes, or a whole plan from `plan --json`.
 
     Raises
     ------
@@ -194,7 +198,7 @@ def from_json(text: str, base: Scenario | None = None) -> Decoded:
     if not isinstance(body, dict):
         raise InvalidInput("scenario", text[:MAX_SHOWN], "a JSON object, as `plan --json` writes it")
     if isinstance(body.get("scenario"), dict):
-        body = body["scenario"]  # a whole plan: what it answered
+        body = body["scenario"]  # a whole plan: the scenario that it answers
     notes = _Notes()
     values = notes.read_version(str(body["version"]) if "version" in body else None)
     fields = fields_by_name()
@@ -207,29 +211,29 @@ def from_json(text: str, base: Scenario | None = None) -> Decoded:
 
 
 def _as_number(value: Any) -> Any:
-    """Whole numbers of JSON as the fractions that a field holds; what is no number is left for the field to refuse."""
+    """JSON integers as floats, for number fields; anything else stays for the field's own check."""
     whole = isinstance(value, int) and not isinstance(value, bool)
     return float(value) if whole and abs(value) < 1e300 else value
 
 
 def _build(base: Scenario, values: dict[str, Any], notes: _Notes) -> Decoded:
-    # Fields can be wrong alone or together: drop the one that the error names until the rest stands.
+    # Fields can be wrong alone or together: drop the field that the error names until the rest is valid.
     remaining = dict(values)
     while remaining:
         try:
             return notes.decoded(base.replace(**remaining))
         except InvalidInput as error:
             if error.field == "max_model_len" and "max_model_len" not in remaining:
-                # The default context is longer than this model's: take the model's own, and say so.
+                # The default context is longer than this model allows: take the model's longest, and say so.
                 longest = longest_context(base, remaining)
                 if longest is not None:
                     remaining["max_model_len"] = longest
-                    notes.problems.append(f"{error} The model's longest was taken.")
+                    notes.problems.append(f"{message(error)} Planned with {longest:,}.")
                     continue
             if error.field == "shared_prefix_tokens" and "shared_prefix_tokens" not in remaining:
-                # The starting point's system prompt does not go with the link's shorter context, which goes first.
+                # The link's shorter context wins over the base scenario's longer system prompt.
                 remaining["shared_prefix_tokens"] = 0
-                notes.problems.append(f"{error} Planned without.")
+                notes.problems.append(f"{message(error)} Planned without one.")
                 continue
             notes.refuse(error)
             for name in _culprit(error, remaining):
@@ -238,7 +242,7 @@ def _build(base: Scenario, values: dict[str, Any], notes: _Notes) -> Decoded:
 
 
 def longest_context(base: Scenario, values: dict[str, Any]) -> int | None:
-    """Longest context of the model that `values` make of `base`, None where they are not valid otherwise. [tokens]"""
+    """Longest context of the model in `base` changed by `values`; None where other values are invalid. [tokens]"""
     try:
         return base.replace(**{**values, **SHORTEST_CONTEXT}).model_shape.longest_context
     except InvalidInput:
@@ -248,7 +252,7 @@ def longest_context(base: Scenario, values: dict[str, Any]) -> int | None:
 def _culprit(error: InvalidInput, values: dict[str, Any]) -> list[str]:
     if error.field in values:
         return [error.field]
-    # The error names a derived field (a model's own config, say): blame what it is derived from.
+    # The error names a derived field, such as one of the model's config: blame its source.
     blamed: list[str] = [name for name in ("model_config", "model", "gpu", "engine") if name in values]
     return blamed[:1] or list(values)
 

@@ -51,17 +51,17 @@ def preset_names() -> tuple[str, ...]:
 
 
 def preset(name: str) -> Scenario:
-    """Make the scenario of a preset.
+    """The scenario of a preset.
 
     Raises
     ------
     InvalidInput
-        When there is no preset of that name.
+        When no preset has that name.
     """
     require_choice("--preset", name, preset_names())
     return Scenario(**_CHANGES[name])  # type: ignore[arg-type]
 
 
 def capacity_fraction(name: str | None) -> float | None:
-    """Share of one replica's capacity that a preset offers, None when its rate is absolute."""
+    """Share of one replica's capacity that a preset offers; None when its rate is absolute."""
     return REFERENCE_CAPACITY_FRACTION if name == "reference" else None

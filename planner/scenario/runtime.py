@@ -22,7 +22,7 @@ class EngineRuntime(AdvancedEngine):
         "ev",
         "Engine version",
         group="engine",
-        help="Any release, such as 0.30 or 0.27.1: its defaults and its memory rules apply. Empty = the newest that "
+        help="Any release, such as 0.30 or 0.27.1: its defaults and its memory rules apply. Empty: the newest that "
         "Headroom knows.",
     )
     engine_core: str = setting(
@@ -119,7 +119,7 @@ class EngineRuntime(AdvancedEngine):
         group="advanced",
         minimum=0.5,
         maximum=10_000,
-        help="Where it differs from the catalog: a MIG slice, a vGPU, another board. Empty = as the catalog says.",
+        help="Where it differs from the catalog: a MIG slice, a vGPU, another board. Empty: as the catalog says.",
     )
     measured_requests: str = setting(
         "steady",

@@ -1,8 +1,8 @@
 """The Scenario: everything that a user can set, in one frozen value object.
 
-Every page, the command line and the library start from a Scenario. `fields` and `advanced` declare its inputs, so that
-the link codec, the form and the README table are all made from one declaration; `derived` says what they amount to;
-`checks` refuses what is not valid together.
+Every page, the command line and the library start from a Scenario. `fields` and `advanced` declare its inputs once, for
+the link, the form and the error messages; `derived` holds the model, GPU, engine and traffic that they describe;
+`checks` rejects inputs that do not work together.
 """
 
 from __future__ import annotations
@@ -35,5 +35,5 @@ class Scenario(DerivedInputs):
         check_together(self)
 
     def replace(self, **changes: Any) -> Scenario:
-        """Make a Scenario that differs in the named fields, validated anew."""
+        """A Scenario that differs in the named fields, validated again."""
         return dataclasses.replace(self, **changes)

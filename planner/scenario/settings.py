@@ -1,4 +1,4 @@
-"""How a field of the Scenario is declared: its link name, unit, bounds and help in one place."""
+"""Declarations of Scenario fields: link name, unit, bounds and help in one place."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def setting(
     optional: bool = False,
     help: str = "",
 ) -> Any:
-    """Declare one field of the Scenario with all that form, link and documentation need."""
+    """One field of the Scenario with everything that form, link and errors need."""
     kind = "text" if isinstance(default, str) else "flag" if isinstance(default, bool) else "number"
     if isinstance(default, int) and not isinstance(default, bool):
         kind = "count"
@@ -44,19 +44,19 @@ def setting(
 
 
 def optional_setting(key: str, label: str, *, kind: str, **rest: Any) -> Any:
-    """Declare a field that may stay empty (None): the engine's or the catalog's own value then holds."""
+    """A field that may stay empty (None), which leaves it to the engine or the catalog."""
     declared = setting(None, key, label, optional=True, **rest)
     declared.metadata = {**declared.metadata, "kind": kind}
     return declared
 
 
 def check_setting(item: dataclasses.Field[Any], value: Any) -> None:
-    """Check one value against its field's own declaration.
+    """Check one value against its field's declaration.
 
     Raises
     ------
     InvalidInput
-        When the type or a bound is broken.
+        When the type is wrong or the value is out of bounds.
     """
     meta = item.metadata
     if value is None and meta["optional"]:

@@ -1,4 +1,4 @@
-"""The requests that a service gets: drawn from the scenario's traffic, or replayed from a recorded trace.
+"""The requests that reach a service: drawn from the scenario's traffic, or replayed from a recorded trace.
 
 In: a Scenario, or a trace file. Out: `Requests`, arrays with one entry per request.
 """

@@ -1,8 +1,8 @@
 """Workloads: requests drawn from a traffic description, and recorded ones, as arrays.
 
-Every random quantity has its own child stream of one seed, and each is drawn in a unit form (uniform,
-standard normal, standard exponential) that parameters only stretch. So two deployments or two rates
-under the same seed meet the very same requests, and their difference is not chance.
+Each random quantity has its own child stream of one seed and is drawn in unit form (uniform, standard normal,
+standard exponential); parameters only stretch it. Two deployments or two rates with the same seed therefore see the
+same requests, and a difference between them is not chance.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from planner.inputs import ArrivalKind, Arrivals, LengthKind, Lengths, Traffic
 from planner.workload.requests import Requests
 from planner.workload.traces import read_trace as read_trace
 
-NO_LIMIT_TOKENS = 10_000_000  # clients that send no max_tokens: the model's limit ends them
+NO_LIMIT_TOKENS = 10_000_000  # no max_tokens sent: the model's limit ends the answer
 _STREAMS = ("arrivals", "prompts", "outputs", "groups", "think")
 
 
@@ -30,12 +30,12 @@ def draw_requests(traffic: Traffic, num_requests: int, seed: int, *, max_model_l
     traffic : Traffic
         Arrivals, lengths, shared prefixes, output limit.
     num_requests : int
-        How many. At least 1.
+        Number of requests, at least 1.
     seed : int
-        Same seed, same requests; another rate only rescales their arrivals.
+        The same seed gives the same requests; another rate only rescales their arrival times.
     max_model_len : int, optional
-        Context limit [tokens]: the engine ends an answer there. Prompts are left as drawn; one that
-        does not fit is rejected by the engine.
+        Context limit, where the engine ends an answer. Prompts stay as drawn; the engine rejects those that do not
+        fit. [tokens]
 
     Returns
     -------
@@ -75,7 +75,7 @@ def draw_requests(traffic: Traffic, num_requests: int, seed: int, *, max_model_l
 
 
 def draw_adapters(traffic: Traffic, count: int, seed: int) -> Ints | None:
-    """Draw the LoRA adapter of each request by Zipf's law.
+    """The LoRA adapter of each request, drawn by Zipf's law.
 
     Parameters
     ----------
@@ -84,12 +84,12 @@ def draw_adapters(traffic: Traffic, count: int, seed: int) -> Ints | None:
     count : int
         How many requests.
     seed : int
-        Seed of a stream of its own: a workload without adapters is drawn as if there were none.
+        Seed of a separate stream, so that adapters do not change the other draws.
 
     Returns
     -------
     array of int or None
-        Numbers from 0, the most popular first; None without adapters.
+        Adapter numbers from 0, the most popular; None without adapters.
     """
     if not traffic.num_lora_adapters:
         return None
@@ -100,16 +100,16 @@ def draw_adapters(traffic: Traffic, count: int, seed: int) -> Ints | None:
 
 
 def draw_lengths(lengths: Lengths, count: int, rng: np.random.Generator) -> Ints:
-    """Draw whole token counts, clipped to the distribution's bounds.
+    """Token counts drawn from a distribution, rounded and clipped to its bounds.
 
     Parameters
     ----------
     lengths : Lengths
-        Mean and spread are those of the distribution before clipping. [tokens]
+        Mean and spread of the distribution before clipping. [tokens]
     count : int
         How many.
     rng : numpy.random.Generator
-        One draw of it per length, whatever the parameters.
+        Used once per length, whatever the parameters.
     """
     kind, mean, spread = lengths.kind, lengths.mean, lengths.spread
     if kind == LengthKind.CONSTANT:
@@ -129,10 +129,10 @@ def draw_lengths(lengths: Lengths, count: int, rng: np.random.Generator) -> Ints
 
 
 def draw_arrivals(arrivals: Arrivals, count: int, rng: np.random.Generator) -> Floats:
-    """Draw arrival times at the mean rate.
+    """Arrival times drawn at the mean rate. [s]
 
-    POISSON and BURSTY are renewal processes (exponential, Gamma gaps); ON_OFF and DIURNAL are
-    Poisson processes whose clock runs at the rate of the moment (inversion of the cumulative rate).
+    POISSON and BURSTY are renewal processes (exponential and Gamma gaps); ON_OFF and DIURNAL are Poisson processes
+    with a varying rate (inversion of the cumulative rate).
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def draw_arrivals(arrivals: Arrivals, count: int, rng: np.random.Generator) -> F
     count : int
         How many.
     rng : numpy.random.Generator
-        One draw of it per arrival.
+        Used once per arrival.
     """
     if arrivals.kind in (ArrivalKind.ONCE, ArrivalKind.CLOSED):
         return np.zeros(count)
@@ -150,7 +150,7 @@ def draw_arrivals(arrivals: Arrivals, count: int, rng: np.random.Generator) -> F
         gaps = rng.standard_gamma(shape, count) / shape
     else:
         gaps = rng.standard_exponential(count)
-    expected = np.cumsum(gaps)  # arrivals expected until then
+    expected = np.cumsum(gaps)
     if arrivals.kind == ArrivalKind.ON_OFF:
         on_s = expected / arrivals.rate_rps * arrivals.on_fraction
         burst_s = arrivals.on_fraction * arrivals.period_s
@@ -162,9 +162,9 @@ def draw_arrivals(arrivals: Arrivals, count: int, rng: np.random.Generator) -> F
 
 
 def _along_the_week(mean_time_s: Floats, arrivals: Arrivals) -> Floats:
-    """Bend time so that the rate follows seven days of a raised cosine, the last two by their factor.
+    """Arrival times whose rate follows a raised cosine over seven days, the last two scaled by the weekend factor.
 
-    The cosine's power is the one that gives peak ÷ mean = peak_factor; the mean over the week is kept.
+    The cosine's power is chosen so that peak ÷ mean = peak_factor; the weekly mean stays. [s]
     """
     phase = np.linspace(0, 1, 1025)
     shape = 0.5 - 0.5 * np.cos(2 * np.pi * phase)
@@ -185,31 +185,31 @@ def _along_the_week(mean_time_s: Floats, arrivals: Arrivals) -> Floats:
 
 
 def with_rate(requests: Requests, rate_rps: float) -> Requests:
-    """The same requests at another mean rate: arrival times are only rescaled.
+    """The same requests at another mean rate: only arrival times are rescaled.
 
     Parameters
     ----------
     requests : Requests
-        Open loop. Bursts and days are stretched with the rest.
+        An open loop. Bursts and days stretch with the rest.
     rate_rps : float
         New mean rate. [requests/s]
 
     Returns
     -------
     Requests
-        Paired with the original.
+        Request by request the same as the original.
     """
     require_number("rate_rps", rate_rps, above=0)
     if requests.closed_loop_users:
-        raise InvalidInput("arrivals", "closed", "an open loop, whose rate can be set")
+        raise InvalidInput("arrivals", "closed", "an open loop (poisson or bursty); a closed loop has no rate to set")
     old = offered_rate_rps(requests)
     if not math.isfinite(old):
-        raise InvalidInput("arrivals", "once", "requests spread over time, whose rate can be set")
+        raise InvalidInput("arrivals", "once", "requests spread over time; a burst has no rate to set")
     return dataclasses.replace(requests, arrival_s=requests.arrival_s * (old / rate_rps), rate_rps=float(rate_rps))
 
 
 def offered_rate_rps(requests: Requests) -> float:
-    """Mean rate of an open workload: the nominal one, else requests ÷ span; inf when all come at once."""
+    """Mean rate of an open workload: the nominal one, else requests ÷ span; inf when all arrive at once. [req/s]"""
     if requests.rate_rps is not None:
         return requests.rate_rps
     span = float(requests.arrival_s[-1] - requests.arrival_s[0]) if len(requests) > 1 else 0.0
@@ -226,12 +226,12 @@ def draw_conversations(
     answer_time_s: float = 5.0,
     max_model_len: int | None = None,
 ) -> Requests:
-    """Draw multi-turn conversations: each prompt repeats everything said before, plus the new question.
+    """Multi-turn conversations: each prompt repeats everything said before and adds a question.
 
     Parameters
     ----------
     traffic : Traffic
-        Arrivals of conversations; `prompt_tokens` are those of one question.
+        Arrivals of conversations; `prompt_tokens` is the length of one question.
     num_conversations : int
         How many.
     seed : int
@@ -239,10 +239,10 @@ def draw_conversations(
     mean_turns : float
         Mean of the geometric number of turns.
     think_time_s, answer_time_s : float
-        Mean time between an answer and the next question, and what an answer is assumed to take
-        (the workload is an open loop). [s]
+        Mean time between an answer and the next question, and the time assumed for an answer, since the workload is an
+        open loop. [s]
     max_model_len : int, optional
-        A conversation ends before it outgrows this. [tokens]
+        A conversation ends before it exceeds this. [tokens]
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Requests as arrays, one entry per request: what the simulation is given."""
+"""The simulation's input: requests as arrays, one entry per request."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Requests:
     """The workload: one entry per request, sorted by arrival.
 
     `prompt_tokens` includes `prefix_tokens` shared with the requests of the same `prefix_group`
-    (-1 = none). `output_limit_tokens` is what the client asked for at most (max_tokens).
-    In a closed loop (`closed_loop_users` > 0) `arrival_s` is ignored: that many clients issue the
+    (-1 = none). `output_limit_tokens` is the client's max_tokens.
+    In a closed loop (`closed_loop_users` > 0) `arrival_s` is ignored: that many clients send the
     requests in order, each waiting `think_time_s` after its answer.
     """
 
@@ -32,7 +32,7 @@ class Requests:
     kv_ready_tokens: Ints | None = None  # prompt tokens whose KV arrives with the request (disaggregated prefill)
     priority: Ints | None = None  # lower is served first and evicted last; None: all alike
     adapter: Ints | None = None  # LoRA adapter that the request asks for, -1: the base model; None: base model for all
-    notes: tuple[str, ...] = ()  # what a reader should know, such as "was unsorted"
+    notes: tuple[str, ...] = ()  # remarks for the reader, such as "was unsorted"
 
     def __post_init__(self) -> None:
         n = len(self.arrival_s)
@@ -42,7 +42,7 @@ class Requests:
         if self.adapter is not None and (len(self.adapter) != n or (n and self.adapter.min() < -1)):
             raise InvalidInput("adapter", len(self.adapter), f"{n} entries from -1, one per request")
         if n and (np.diff(self.arrival_s) < 0).any():
-            raise InvalidInput("arrival_s", "unsorted", "times that never fall")
+            raise InvalidInput("arrival_s", "unsorted", "times in ascending order")
         if n and (self.prompt_tokens.min() < 0 or self.output_tokens.min() < 1):
             raise InvalidInput("output_tokens", int(self.output_tokens.min()), "at least 1 token per request")
 

@@ -1,4 +1,4 @@
-"""Recorded traffic: Azure, Vidur, Mooncake and BurstGPT files as requests; mistakes name their line."""
+"""Recorded traffic: Azure, Vidur, Mooncake and BurstGPT files as requests; errors name the line."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from planner.units import SECONDS_PER_DAY
 from planner.workload.requests import Requests
 
 MOONCAKE_BLOCK_TOKENS = 512
-MAX_TOKENS = 10_000_000  # the longest context window that a model is published with
+MAX_TOKENS = 10_000_000  # the longest context window of any published model
 MAX_SPAN_S = 366 * SECONDS_PER_DAY
-MAX_TIME_S = 1e14  # a clock in milliseconds, microseconds even, still counts finer than a step
+MAX_TIME_S = 1e14  # a float still resolves less than a step here, even for a clock in microseconds
 _CLOCK = re.compile(r"(?P<whole>[^.]+?)(?:\.(?P<fraction>\d+))?(?P<zone>Z|[+-]\d\d:?\d\d)?")
 
 
@@ -40,26 +40,26 @@ _FORMATS = (*_CSV_FORMATS, "mooncake")
 
 
 def read_trace(text_or_path: str | Path, fmt: str | None = None) -> Requests:
-    """Read a recorded trace.
+    """The requests of a recorded trace.
 
     Parameters
     ----------
     text_or_path : str or Path
-        The text itself, or where it is.
+        The trace's text, or its file.
     fmt : str, optional
         azure (TIMESTAMP, ContextTokens, GeneratedTokens), vidur (arrived_at, num_prefill_tokens,
         num_decode_tokens), burstgpt (Timestamp, Request tokens, Response tokens) as CSV, or mooncake
-        (JSONL: timestamp in ms, input_length, output_length, hash_ids). None: told by the header.
+        (JSONL: timestamp in ms, input_length, output_length, hash_ids). None: recognised by the header.
 
     Returns
     -------
     Requests
-        Times start at 0, sorted; notes say what was mended or left out.
+        Sorted, times from 0; notes say what was fixed or left out.
 
     Raises
     ------
     InvalidInput
-        Unknown form, missing column or a value that cannot be, with its line.
+        Unknown format, missing column or impossible value, with its line.
     """
     text = _text(text_or_path).lstrip("\ufeff")
     if not text.strip():
@@ -79,7 +79,9 @@ def _text(text_or_path: str | Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a name that no file can have
-        raise InvalidInput("trace", str(text_or_path), "a file that exists (text), or a trace itself") from error
+        raise InvalidInput(
+            "trace", str(text_or_path), "a file that exists and holds text, or the text of a trace"
+        ) from error
 
 
 def _csv_rows(text: str, fmt: str | None) -> tuple[list[tuple[int, float, int, int]], None, str]:
@@ -93,7 +95,7 @@ def _csv_rows(text: str, fmt: str | None) -> tuple[list[tuple[int, float, int, i
         fits = [name for name, columns in _CSV_FORMATS.items() if set(columns) <= set(header)]
         if not fits:
             wanted = "; ".join(f"{name}: {', '.join(columns)}" for name, columns in _CSV_FORMATS.items())
-            raise InvalidInput("trace line 1", ", ".join(header), f"the columns of a known form ({wanted})")
+            raise InvalidInput("trace line 1", ", ".join(header), f"the columns of a known format ({wanted})")
         fmt = fits[0]
     columns = _CSV_FORMATS[fmt]
     missing = [name for name in columns if name not in header]
@@ -138,7 +140,7 @@ def _jsonl_rows(text: str) -> tuple[list[tuple[int, float, int, int]], list[list
 
 
 def _chain(line: int, ids: Any) -> list[Any]:
-    """Blocks of a prompt, told apart by number or name; none where the record has none."""
+    """The prompt's block ids; empty where the record has none."""
     if ids is None:
         return []
     if not isinstance(ids, list) or not all(isinstance(item, (int, str)) for item in ids):
@@ -159,8 +161,8 @@ def _time(line: int, column: str, text: str) -> float:
 
 
 def _clock_s(field: str, text: str) -> float:
-    """Seconds of a date and time; without a zone it is read as UTC, whose days have no missing hour."""
-    # fractions of 7 decimals in Azure's files; Python reads 6
+    """A date and time in seconds; without a zone it counts as UTC, which has no missing hour."""
+    # Azure's files have 7 decimals; Python reads 6
     found = _CLOCK.fullmatch(text)
     try:
         if found is None:
@@ -186,16 +188,16 @@ def _requests(rows: Iterable[tuple[int, float, int, int]], chains: list[list[Any
     table = list(rows)
     answered = [index for index, row in enumerate(table) if row[3] > 0]
     if not answered:
-        raise InvalidInput("trace", "no request with an answer", "at least one request with output tokens")
+        raise InvalidInput("trace", "no request has output tokens", "at least one request with output tokens")
     notes = []
     if len(answered) < len(table):
-        notes.append(f"{len(table) - len(answered)} requests without output left out (failed in the recording)")
+        notes.append(f"left out {len(table) - len(answered)} requests without output (they failed in the recording)")
     arrival = np.array([table[index][1] for index in answered])
     _check_span([(table[index][1], table[index][0]) for index in answered], column)
     order = np.argsort(arrival, kind="stable")
     if (np.diff(arrival) < 0).any():
         first = answered[int(np.flatnonzero(np.diff(arrival) < 0)[0]) + 1]
-        notes.append(f"times were not sorted (first at line {table[first][0]}); sorted")
+        notes.append(f"sorted the requests: times were out of order, first at line {table[first][0]}")
     repeated = int((np.diff(arrival[order]) == 0).sum())
     if repeated:
         notes.append(f"{repeated} requests arrive at the same time as the one before")
@@ -214,7 +216,7 @@ def _requests(rows: Iterable[tuple[int, float, int, int]], chains: list[list[Any
 
 
 def _check_span(times: list[tuple[float, int]], column: str) -> None:
-    """Refuse a trace that spans years: one wrong time, or two clocks in one file."""
+    """Reject a trace that spans years: a wrong time, or two clocks in one file."""
     (first_s, first), (last_s, last) = min(times), max(times)
     if last_s - first_s > MAX_SPAN_S:
         between = f"{(last_s - first_s) / SECONDS_PER_DAY:,.4g} days between lines {first} and {last}"
@@ -223,7 +225,7 @@ def _check_span(times: list[tuple[float, int]], column: str) -> None:
 
 
 def _prefixes(chains: list[list[Any]] | None, prompt: Any) -> tuple[Any, Any]:
-    # A request joins the group of the request that it shares most leading blocks with.
+    # A request joins the group of the request with which it shares the most leading blocks.
     group = np.full(len(prompt), -1, dtype=np.int64)
     prefix = np.zeros(len(prompt), dtype=np.int64)
     seen: dict[Any, int] = {}

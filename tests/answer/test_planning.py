@@ -91,7 +91,7 @@ def test_unreachable_targets_are_said():
     done = plan(SMALL.replace(tpot_target_s=0.0005))
     assert done.fits
     assert not done.slo_met
-    assert "cannot hold the targets" in done.headline
+    assert "cannot meet the targets" in done.headline
 
 
 def test_spare_replicas_are_bought_on_top(default):

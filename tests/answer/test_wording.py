@@ -123,11 +123,11 @@ def test_the_chain_agrees_with_the_verdict(changes):
         assert needed <= have
     title = gpu_chain(done.chain, have).title
     if needed > have:
-        assert "decided by" not in title
+        assert "set by" not in title
         assert "enough" not in title
         assert "sets the number" not in done.reasons[0]
     assert done.slo_met == (done.replicas_for_slo is not None and done.replicas_for_slo <= serving_replicas(done))
-    told = any("Even a" in reason or "No prompt" in reason for reason in done.reasons)
+    told = any("Even an" in reason or "No prompt" in reason for reason in done.reasons)
     assert told == (done.replicas_for_slo is None)
 
 
@@ -149,7 +149,10 @@ def test_a_client_timeout_is_named_when_both_targets_hold():
 
 
 def test_a_slow_model_is_named_when_a_target_fails():
-    assert "Even an idle replica takes" in " ".join(plan(SMALL.replace(tpot_target_s=0.001)).reasons)
+    said = " ".join(plan(SMALL.replace(tpot_target_s=0.001)).reasons)
+    assert "Even an idle replica misses the TPOT target (" in said
+    assert "target 1 ms)" in said
+    assert "TTFT" not in said
 
 
 @pytest.mark.parametrize(
@@ -176,7 +179,7 @@ def test_a_few_requests_are_not_a_few_thousand():
 def test_idle_replicas_are_told():
     found = plan(SMALL.replace(arrivals="closed", concurrent_users=1, num_replicas=3)).findings
     text = next(finding.text for finding in found if finding.kind == "idle_replicas")
-    assert text == "2 of 3 replicas stay idle: there is 1 user to deal to them."
+    assert text == "2 of 3 replicas stay idle: there is only 1 user."
 
 
 def test_an_engine_that_is_short_of_memory_under_load_is_told():

@@ -18,7 +18,7 @@ def values(**changes):
 
 
 def test_the_group_is_closed_and_says_what_is_set(open_app):
-    assert summary("advanced", Scenario()) == "as the engine"
+    assert summary("advanced", Scenario()) == "engine defaults"
     assert summary("advanced", Scenario(block_size=32)) == "KV block size"
     three = Scenario(block_size=32, kv_offload_gib=5.0, num_lora_adapters=3)
     assert summary("advanced", three) == "KV block size, 2 more"
@@ -59,7 +59,7 @@ def test_settings_travel_in_the_link(open_app):
         ("block_size", 17, "one of 1, 8, 16"),
         ("occupied_gib", 500.0, "less than"),
         ("long_prefill_token_threshold", 9000, "8,192"),
-        ("kv_offload_gib", -1.0, "kv_offload_gib = -1"),
+        ("kv_offload_gib", -1.0, "(kv_offload_gib) = -1"),
         ("patience_s", 0.0, "0.001"),
     ],
 )

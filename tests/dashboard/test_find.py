@@ -20,7 +20,7 @@ def searched(open_app, gpus, dtypes=("auto",)):
 def test_nothing_is_searched_before_it_is_asked(open_app):
     app = clean(open_app(QUERY, "find"))
     assert not app.dataframe
-    assert "Nothing searched yet" in app.info[0].value
+    assert "No search yet" in app.info[0].value
 
 
 def test_a_search_shows_what_the_library_finds(open_app):
@@ -28,13 +28,14 @@ def test_a_search_shows_what_the_library_finds(open_app):
     found = recommend(SCENARIO, gpus=("L40S", "H100 SXM"), weight_dtypes=("auto",))
     table = app.dataframe[0].value
     assert len(table) == found.candidates_considered
-    assert list(table["outcome"]) == [item.status for item in found.candidates]
+    said = {"cannot be cheaper": "costs more than the best"}
+    assert list(table["outcome"]) == [said.get(item.status, item.status) for item in found.candidates]
     best = table.iloc[0]
     assert best["outcome"] == "meets targets"
     assert best["USD a month"] == table[table["outcome"] == "meets targets"]["USD a month"].min()
     assert best["USD a month"] == found.best.usd_per_month
     assert any(found.best.scenario.gpu in text.value for text in app.markdown)
-    assert f"{found.candidates_considered} deployments considered" in " ".join(caption.value for caption in app.caption)
+    assert f"Considered {found.candidates_considered} deployments" in " ".join(caption.value for caption in app.caption)
 
 
 def test_no_gpu_is_told(open_app):

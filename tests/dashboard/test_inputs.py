@@ -60,7 +60,7 @@ def test_a_long_system_prompt_gives_way_to_a_shorter_context():
     assert "4,096" in now.errors["shared_prefix_tokens"]
     refused = urlstate.settle(Scenario(), values(shared_prefix_tokens=9000))
     assert refused.scenario == Scenario()
-    assert "shared_prefix_tokens = 9000" in refused.errors["shared_prefix_tokens"]
+    assert "(shared_prefix_tokens) = 9000" in refused.errors["shared_prefix_tokens"]
     model = urlstate.settle(before, values(shared_prefix_tokens=5000, model="openai-community/gpt2"))
     assert (model.scenario.model, model.scenario.shared_prefix_tokens) == ("openai-community/gpt2", 0)
 
@@ -84,7 +84,7 @@ def test_wrong_value_on_the_page_stands_under_its_field_and_nothing_else_is_lost
     app.number_input(key="s_seed").set_value(5).run()
     app.number_input(key="s_users").set_value(0).run()
     clean(app)
-    assert any("users = 0" in error.value for error in app.error)
+    assert any("(users) = 0" in error.value.replace("\\", "") for error in app.error)
     assert dict(app.query_params) == {"v": "1", "s": "5"}
     app.number_input(key="s_users").set_value(600).run()
     assert not app.error
@@ -146,7 +146,7 @@ def test_offline_hub_says_so(monkeypatch):
     for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("planner.dashboard.config_text.socket.create_connection", refuse)
-    with pytest.raises(InvalidInput, match="could not be reached"):
+    with pytest.raises(InvalidInput, match="this machine cannot reach"):
         fetch_from_hub("Qwen/Qwen3-8B")
 
 

@@ -51,4 +51,4 @@ def test_rows_like_the_scenario(rows):
 
 def test_words(rows):
     assert quantities(rows) == ["tpot_ms_mean"]
-    assert "time per token 15 %" in sentence(rows)  # median of 0, 10, 20, 30 %
+    assert "TPOT 15 %" in sentence(rows)  # median of 0, 10, 20, 30 %

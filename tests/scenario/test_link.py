@@ -118,7 +118,7 @@ def test_json_that_is_no_scenario_is_refused(text):
 def test_json_of_a_wrong_type_is_named():
     decoded = from_json(json.dumps({"users": "many", "gpu": 7, "seed": None, "tensor_parallel_size": 2}))
     assert decoded.scenario == Scenario(tensor_parallel_size=2)
-    assert {problem.split(" = ")[0] for problem in decoded.problems} == {"users", "gpu", "seed"}
+    assert {problem.split(" = ")[0] for problem in decoded.problems} == {"Users (users)", "GPU (gpu)", "Seed (seed)"}
 
 
 def test_the_json_of_a_whole_plan_is_the_scenario_that_it_answers():
@@ -189,7 +189,7 @@ def test_a_shorter_context_of_a_model_goes_with_what_it_bounds(more, problems):
 def test_a_prompt_of_the_starting_point_gives_way_to_the_context_of_the_link():
     decoded = from_query("ctx=512&u=9", Scenario(shared_prefix_tokens=1000))
     assert decoded.scenario == Scenario(max_model_len=512, users=9)
-    assert "shared_prefix_tokens = 1000" in decoded.problems[0]
+    assert "Shared system prompt (shared_prefix_tokens) = 1000" in decoded.problems[0]
 
 
 def test_a_link_of_the_first_format_opens_the_same_plan():

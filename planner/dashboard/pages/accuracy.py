@@ -1,4 +1,4 @@
-"""Predicted against published, by class, beside AIConfigurator."""
+"""Predictions against published measurements, beside AIConfigurator's."""
 
 import pandas as pd
 import streamlit as st
@@ -9,10 +9,10 @@ from planner.dashboard import frames, published, results, sharing, widgets
 plan = results.current_plan()
 rows = published.accuracy_rows()
 if rows is None or rows.empty:
-    sharing.answer("How far the predictions are from published measurements is not known to this copy")
+    sharing.answer("This copy does not know how far its predictions are from published measurements")
     st.info(
-        "No comparison ships with this copy. `python -m planner validate FILE.csv` compares predictions with a file of "
-        "measurements; until then take the figures as estimates whose error is not known here."
+        "The comparison is missing from this copy. `python -m planner validate FILE.csv` compares predictions with a "
+        "file of measurements; until then, take the figures as estimates of unknown error."
     )
     st.stop()
 
@@ -31,8 +31,8 @@ of_quantity = rows[rows["quantity"] == quantity]
 kept = published.rows_like(of_quantity, plan, scope)
 if kept.empty:
     st.warning(
-        f"No measurement of {widgets.prose(title)} for {widgets.prose(scope)}: "
-        "the figure of the plan rests on physics alone."
+        f"No published measurement of {widgets.prose(title)} for {widgets.prose(scope)}: "
+        "the plan's figure is not backed by one."
     )
 else:
     texts = [
@@ -53,7 +53,7 @@ else:
     if kept["peer_predicted"].notna().any():
         st.markdown(f"**{widgets.prose(published.against_peer(kept))}**")
 
-by_class = pd.concat([of_quantity, rows[rows["quantity"] != quantity]])  # what is looked at stands first
+by_class = pd.concat([of_quantity, rows[rows["quantity"] != quantity]])  # the chosen quantity first
 tabs = st.tabs(["By class", "By GPU", "By engine", "By model", "Rows and sources"])
 for tab, column in zip(tabs, ("class", "gpu", "engine", "model"), strict=False):
     with tab:
@@ -73,6 +73,6 @@ with tabs[4]:
         alt="Measured rows and their sources",
     )
 st.caption(
-    "Errors are |predicted ÷ measured − 1|; the signed median shows whether a class is flattered. AIConfigurator 0.12 "
-    "is shown on the rows that it predicts, ours on the same rows."
+    "Error = |predicted ÷ measured − 1|. A signed median above 0 means that we predict too much, below 0 too little. "
+    "AIConfigurator 0.12 is compared on the rows that it predicts; 'ours, shared' is our error on those."
 )

@@ -1,4 +1,4 @@
-"""Four batching policies on identical requests."""
+"""Four batching policies on the same requests."""
 
 import streamlit as st
 
@@ -14,8 +14,9 @@ if not plan.policies:
 outcomes = plan.policies
 sharing.answer(headlines.policy_sentence(plan))
 st.caption(
-    f"The same {plan.scenario.num_requests:,} requests, arrivals and lengths, one replica, only the scheduler differs. "
-    "Throughput and cost with a full queue; slots, KV cache and waits at one replica's share of the peak."
+    f"The same {plan.scenario.num_requests:,} requests on one replica; only the scheduler differs. Tokens/s and cost "
+    "are for a saturated replica; sequences running, KV cache and end-to-end time are at one replica's share of the "
+    "peak."
 )
 widgets.table(headlines.policy_table(plan))
 

@@ -1,10 +1,10 @@
-"""Two plans side by side: this one, and the one that a pasted link opens."""
+"""Two plans side by side: this one and the one of a pasted link."""
 
 import streamlit as st
 
 from planner.dashboard import comparison, inputs, results, sharing, urlstate, widgets
 from planner.errors import PlannerError
-from planner.scenario import Scenario, from_query, to_query
+from planner.scenario import Scenario, from_query, message, to_query
 
 state = st.session_state
 ours = results.current_plan()
@@ -30,7 +30,7 @@ if state["_other"]:
     try:
         theirs = results.plan_for(from_query(state["_other"]).scenario)
     except PlannerError as error:
-        st.error(widgets.prose(str(error)), title="The other plan cannot be made")
+        st.error(widgets.prose(message(error)), title="The other link does not give a plan")
 sharing.answer(comparison.sentence(ours, theirs) if theirs else "Compare this plan with another", state["_other"])
 
 with st.container(border=True):
@@ -38,7 +38,7 @@ with st.container(border=True):
         "Link of the other plan",
         key="compare_link",
         on_change=take,
-        placeholder="paste a link copied from Share",
+        placeholder="paste a link from Share",
         persist_state="session",
     )
     with st.container(horizontal=True):
@@ -46,7 +46,7 @@ with st.container(border=True):
             "Keep this plan as the other",
             on_click=keep,
             args=(to_query(ours.scenario),),
-            help="Then change the inputs and see both.",
+            help="Then change inputs on the left to see both plans.",
         )
         if theirs is not None:
             st.button("Swap the two", on_click=swap, args=(to_query(ours.scenario), theirs.scenario))
@@ -54,11 +54,11 @@ with st.container(border=True):
         said = "\n".join(f"- {widgets.prose(text)}" for text in state["_other_problems"])
         st.warning(said, title="Part of the other link could not be used")
 if theirs is None:
-    st.info("Paste the link of another plan, or keep this one and then change the inputs on the left.")
+    st.info("Paste the link of another plan, or keep this plan as the other and then change inputs on the left.")
     st.stop()
 
 if comparison.asks_another_question(ours.scenario, theirs.scenario):
-    st.warning("The two plans have different traffic or targets: their figures do not answer the same question.")
+    st.warning("The plans have different traffic or targets, so their figures are not like for like.")
 for name, plan in (("This plan", ours), ("The other", theirs)):
     title = f" ({widgets.plain(plan.scenario.title)})" if plan.scenario.title else ""
     st.markdown(f"**{name}**{title}: {widgets.prose(plan.headline)}")

@@ -3,27 +3,30 @@
 import streamlit as st
 
 from planner.catalog import gpu_names
-from planner.dashboard import frames, headlines, inputs, results, sharing, urlstate, widgets
+from planner.dashboard import frames, headlines, inputs, results, sharing, urlstate, widgets, words
 from planner.errors import PlannerError
-from planner.scenario import to_query
+from planner.scenario import message, to_query
+from planner.units import counted
 
 scenario = st.session_state["_scenario"]
 sharing.answer("Find the cheapest deployment that meets the targets")
 st.caption(
-    "Model, context, traffic, targets and engine as in the sidebar; GPU, tensor and pipeline parallelism, precision "
-    "and replicas vary. What does not fit or cannot be cheaper is dropped early, the rest is simulated."
+    "Model, context, traffic, targets and engine come from the sidebar; GPU, tensor and pipeline parallelism, weight "
+    "precision and replicas vary. Deployments that do not fit, or cost more than the best one even at full load, are "
+    "dropped early; the rest is simulated."
 )
 priced = inputs.gpu_names_with_price()
 common = [name for name in headlines.COMMON_GPUS if name in gpu_names()]
 with st.form("find", border=True):
     chosen = st.multiselect("GPUs to consider", gpu_names(), common, key="find_gpus", persist_state="session")
     everything = st.checkbox(
-        f"All {len(priced)} with a known price (takes longer)", key="find_all", persist_state="session"
+        f"All {len(priced)} GPUs with a known price (takes longer)", key="find_all", persist_state="session"
     )
     dtypes = st.multiselect(
         "Weight precisions",
         inputs.weight_dtype_names(),
         list(dict.fromkeys((scenario.weight_dtype, "fp8"))),
+        format_func=lambda name: words.WORDS["weight_dtype"].get(name, name),
         key="find_dtypes",
         persist_state="session",
     )
@@ -36,21 +39,22 @@ elif go:
     st.session_state["_find"] = (scenario, *asked)
 asked_before = st.session_state.get("_find")
 if asked_before is None:
-    st.info("Nothing searched yet. The search takes from a few seconds to a minute.")
+    st.info("No search yet. It takes a few seconds to a minute.")
     st.stop()
 if asked_before[0] != scenario:
-    st.warning("The inputs have changed since this search; run it again.")
+    st.warning("The inputs have changed since this search. Run it again.")
 try:
     with st.spinner("Searching…", show_time=True):
         found = results.search_for(*asked_before)
 except PlannerError as error:
-    st.error(widgets.prose(str(error)))
+    st.error(widgets.prose(message(error)))
     st.stop()
 
 st.markdown(f"**{widgets.prose(found.summary)}**")
 st.caption(
-    f"{found.candidates_considered:,} deployments considered, {found.candidates_simulated:,} simulated, "
-    f"{found.rejected_by_memory:,} do not fit, {found.pruned_by_bound:,} cannot be cheaper; {found.wall_s:.1f} s."
+    f"Considered {counted(found.candidates_considered, 'deployment')} in {found.wall_s:.1f} s: "
+    f"{found.rejected_by_memory:,} do not start, {found.pruned_by_bound:,} cost more than the best even at full load, "
+    f"{found.candidates_simulated:,} simulated."
 )
 table = frames.search_frame(found)
 picked = st.dataframe(
@@ -61,7 +65,7 @@ picked = st.dataframe(
     selection_mode="single-row",
     key="find_table",
     column_config=frames.SEARCH_COLUMNS,
-    alt="Deployments, cheapest that meets the targets first",
+    alt="Deployments, the cheapest that meets the targets first",
 )
 rows = picked["selection"]["rows"]
 
@@ -79,4 +83,4 @@ if rows and rows[0] < len(found.candidates):
             st.session_state["compare_link"] = st.session_state["_other"]
             st.switch_page(headlines.PAGES / "compare.py")
 else:
-    st.caption("Select a row to plan with it.")
+    st.caption("Select a row to plan with it or to compare it.")

@@ -1,4 +1,4 @@
-"""Why this many GPUs, and what they cost against an API and against use."""
+"""Why this many GPUs, and what they cost beside a hosted API and by utilisation."""
 
 import streamlit as st
 
@@ -31,12 +31,12 @@ with left:
         with st.container(border=True):
             known = cost.api_usd_per_million_tokens is not None
             st.markdown(
-                "**Nothing is served that a hosted API could be compared with**"
+                "**No request finishes, so there is nothing to compare with a hosted API**"
                 if known
-                else "**No hosted price is known for this model**"
+                else "**No hosted API price is known for this model**"
             )
             if not known:
-                st.caption("Enter an API price under Prices to compare.")
+                st.caption("Enter one under Prices to compare.")
     widgets.show(comparison, "fleet_api")
 with right:
     used = results.use_of_fleet(plan)

@@ -1,4 +1,4 @@
-"""Latency over load, its distribution at the peak, and what a step consists of."""
+"""Latency against load, its distribution at the peak, and what a step spends its time on."""
 
 import streamlit as st
 
@@ -32,7 +32,7 @@ with st.grid("auto", min_column_width=320):
         widgets.show(charts.distribution(values, quantity, targets[quantity]), f"latency_{quantity}_spread")
 if not open_loop:
     st.caption(
-        "The curves show the same requests arriving as a Poisson stream; this scenario's own arrivals have no rate."
+        "The curves show the same requests as Poisson arrivals, because a closed loop or a burst has no rate to vary."
     )
 with st.expander("Step times of this replica"):
     widgets.table(headlines.step_table(plan, work["context_tokens"]))

@@ -1,4 +1,4 @@
-"""What fills each GPU, and where every number comes from."""
+"""What fills each GPU, with the derivation of every number."""
 
 import streamlit as st
 
@@ -34,23 +34,23 @@ if identity is not None:
         if identity.holds:
             st.badge("adds up", icon=":material/check:", color="green")
         else:
-            st.badge("does not add up: a fault, please report it", icon=":material/close:", color="red")
+            st.badge("does not add up: a bug, please report it", icon=":material/close:", color="red")
 
 shared = plan.scenario.shared_prefix_tokens if plan.engine.enable_prefix_caching else 0
-common = f", the common prompt of {shared:,} once for all" if shared else ""
-limit = "whatever the memory" if not memory.state_bytes else "as its setting or the states beside the cache let it"
+common = f", with the shared prompt of {shared:,} stored once" if shared else ""
+limit = "max_num_seqs" if not memory.state_bytes else "limited by max_num_seqs or by state memory, whichever is smaller"
 concurrency = charts.concurrency(memory, plan.engine.kv_reservation, fit_on_rank(plan))
 with st.grid("auto", min_column_width=340):
     widgets.show(
         concurrency,
         "memory_concurrency",
         f"A running sequence holds {format_number(plan.mean_prompt_tokens + plan.mean_output_tokens / 2)} tokens on "
-        f"average{common}; reserving sets aside {memory.max_model_len:,}. The scheduler runs at most "
-        f"{memory.max_num_seqs:,} at once, {limit}.",
+        f"average{common}; reserving max_model_len sets aside {memory.max_model_len:,}. The scheduler runs at most "
+        f"{memory.max_num_seqs:,} at once ({limit}).",
     )
     widgets.show(charts.weights_by_group(memory), "memory_weights")
 
-st.markdown("**Every number, derivations**")
+st.markdown("**Every number and how it is derived**")
 with st.grid("auto", min_column_width=340, gap="small"):
     for item in derivations.memory_formulas(plan):
         widgets.formula(item)

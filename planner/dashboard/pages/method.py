@@ -1,10 +1,10 @@
-"""Vocabulary, formulas, sources, and what the tool does not know."""
+"""Vocabulary, formulas, sources, and what Headroom does not know."""
 
 import streamlit as st
 
 from planner.dashboard import method_text, results, sharing, widgets
 
-sharing.answer("What the words mean, how the figures are made, what is not known")
+sharing.answer("What the words mean, how the figures are made, and what Headroom does not know")
 st.markdown(method_text.WHAT_IT_DOES_NOT_KNOW)
 words, formulas, sources = st.tabs(["Vocabulary", "Formulas", "Sources"])
 with words:
@@ -14,7 +14,7 @@ with formulas:
 with sources:
     st.markdown(method_text.SOURCES)
     plan = results.current_plan()
-    st.markdown("**Of this plan**")
+    st.markdown("**Sources of this plan**")
     widgets.bullets(
         line
         for line in (

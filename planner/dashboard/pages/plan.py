@@ -5,7 +5,6 @@ import streamlit as st
 from planner import charts
 from planner.answer import serving_replicas
 from planner.dashboard import headlines, results, sharing, widgets
-from planner.units import format_percent
 
 plan = results.current_plan()
 memory, metrics, curve, cost = plan.memory, plan.metrics, plan.curve, plan.cost
@@ -13,12 +12,8 @@ spec, level = plan.gpu, plan.scenario.service_level
 
 sharing.answer(plan.headline)
 with st.container(horizontal=True, gap="small"):
-    widgets.verdict(plan.fits, "fits", "does not fit")
-    if metrics is not None:
-        share = format_percent(metrics.slo_attainment)
-        widgets.verdict(plan.slo_met, f"meets targets: {share} of requests", f"misses targets: {share} of requests")
-    if cost is not None and cost.api_usd_per_month is not None:
-        widgets.verdict(not cost.api_is_cheaper, "cheaper than an API", "an API is cheaper")
+    for badge in headlines.badges(plan):
+        widgets.verdict(badge.good, badge.text)
 
 tiles = headlines.tiles(plan)
 with st.grid(5, min_column_width=150, gap="small"):
@@ -72,14 +67,14 @@ with right:
         with st.container(border=True, height="stretch"):
             st.markdown("**The engine says**")
             st.markdown(widgets.prose(memory.refusal or "No request of this traffic fits."))
-            st.caption("Latency against load appears here as soon as it starts.")
+            st.caption("Latency against load appears here once the engine starts.")
 
 changes_slot = None
 if plan.fits:
     left, right = st.columns(2)
     with left:
         widgets.show(charts.policy_throughput(plan.policies), "plan_policies")
-        with st.expander("Slots, KV cache, waits and cost of each policy"):
+        with st.expander("Concurrency, KV cache, latency and cost of each policy"):
             widgets.table(headlines.policy_table(plan))
     with right, st.container(border=True, height="stretch"):
         st.markdown("**What would change the answer**")
@@ -102,8 +97,11 @@ with st.expander("Where these figures come from"):
         headlines.PAGES / "method.py", label="Vocabulary, formulas, sources and limits", icon=":material/menu_book:"
     )
 
-# Last, since it runs the plan again for each change: everything else stands before it is known.
+# Last, because it plans each change again: everything else is on the page by then.
 if changes_slot is not None:
     with changes_slot:
         changes = results.changes_for(plan.scenario)
-        widgets.bullets(headlines.change_lines(plan, changes) or ["Give the traffic as a rate to see what changes it."])
+        widgets.bullets(
+            headlines.change_lines(plan, changes)
+            or ["A closed loop or a burst has no rate to size for; choose Poisson or bursty arrivals to see changes."]
+        )

@@ -1,0 +1,24 @@
+"""Errors and help speak the language of the form."""
+
+import pytest
+
+from planner.errors import Infeasible, InvalidInput
+from planner.scenario import fields_by_name, message
+
+
+def test_a_setting_is_named_by_label_and_name():
+    error = InvalidInput("max_model_len", 5, "at least 16")
+    assert message(error) == "Context length (max_model_len) = 5 is not valid: expected at least 16."
+
+
+@pytest.mark.parametrize("error", [InvalidInput("--trace", "x.csv", "a file"), Infeasible("1 GiB short.", ["fp8"])])
+def test_other_errors_read_as_they_are(error):
+    assert message(error) == str(error)
+
+
+@pytest.mark.parametrize("name", fields_by_name())
+def test_every_input_explains_itself(name):
+    meta = fields_by_name()[name].metadata
+    assert meta["help"].endswith(".")
+    if meta["optional"]:
+        assert "Empty:" in meta["help"]
