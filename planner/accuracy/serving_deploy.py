@@ -154,7 +154,7 @@ def tuned_batch(case: ServingCase) -> tuple[int, int]:
             per_token += count * (mixer.kv_lora_rank + mixer.qk_rope_head_dim)
         elif mixer.num_kv_heads:
             per_token += count * max(width, mixer.num_kv_heads) * (mixer.head_dim + mixer.value_head_dim)
-    per_token *= kv_bits(case.kv_cache_dtype, model, case.weight_dtype) / 8
+    per_token *= kv_bits(case.kv_cache_dtype, case.weight_dtype) / 8
     weights = model.num_parameters * TUNED_WEIGHT_BYTES.get(case.weight_dtype, 2.0)
     room = TUNED_MEMORY_SHARE * (gpu.memory_bytes * ranks - weights)
     held = room / max(1.0, per_token * (case.prompt_tokens + case.output_tokens))

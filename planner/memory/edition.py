@@ -36,6 +36,15 @@ GRAPHS_TO_1024 = (0, 28)  # Blackwell captures batches up to 1,024 (#49390)
 HOPPER_BY_NAME = (0, 8)  # up to here only devices named H100 or H200 took the large batch (#12369, #17073)
 
 
+#: engines that keep n-gram tables which layers look up in host memory by default: vLLM's EngramConfig.cpu_offload,
+#: SGLang's ple_offload_embedding (on CUDA), llama.cpp as a tensor of the input layer, read from the file row by row
+NGRAMS_OF_LAYERS_ON_HOST = ("vllm", "sglang", "llamacpp")
+#: engines that divide experts only where attention's output is projected by groups of heads (DeepSeek-V4): a log of
+#: SGLang on eight H200 holds 125.65 GiB, this makes 125.3; vLLM divides the query and output projections too
+#: (models/deepseek_v4: ColumnParallelLinear, RowParallelLinear)
+GROUPED_OUTPUT_DIVIDES_EXPERTS_ONLY = ("sglang",)
+
+
 @dataclass(frozen=True, slots=True)
 class Edition:
     """Family and version; `is_v0` marks vLLM's first engine.

@@ -142,7 +142,7 @@ def build_layout(
     KvLayout
         Groups, bytes of a block, marginal bytes per token.
     """
-    bits = kv_bits(kv_cache_dtype, None, "fp32" if fp32 else "auto")
+    bits = kv_bits(kv_cache_dtype, "fp32" if fp32 else "auto")
     pools = edition.family != "vllm" or (edition.since(HYBRID_POOL) and not edition.is_v0)
     entries = [(layer.mixer, count) for layer, count in layers]
     if draft_mixer is not None:
@@ -314,7 +314,7 @@ def kv_bytes_for(
     float
         Bytes per GPU.
     """
-    bits = kv_bits(kv_cache_dtype, model, weight_dtype)
+    bits = kv_bits(kv_cache_dtype, weight_dtype)
     total = 0.0
     for per_token, window, fixed, count in _entries(model, bits, tensor_parallel_size, kv_cache_dtype):
         tokens = min(length_tokens, window) if window else length_tokens

@@ -8,7 +8,15 @@ from dataclasses import dataclass
 
 from planner.inputs import EngineSettings, Gpu, Parallelism
 from planner.memory.defaults import Resolved, resolve
-from planner.memory.edition import FREE_MEMORY_CHECK, GRAPHS_IN_BUDGET, STATE_PREFIXES, V1_DEFAULT, edition_of
+from planner.memory.edition import (
+    FREE_MEMORY_CHECK,
+    GRAPHS_IN_BUDGET,
+    GROUPED_OUTPUT_DIVIDES_EXPERTS_ONLY,
+    NGRAMS_OF_LAYERS_ON_HOST,
+    STATE_PREFIXES,
+    V1_DEFAULT,
+    edition_of,
+)
 from planner.memory.expert_padding import expert_padding
 from planner.memory.kv_groups import KvLayout
 from planner.memory.kv_layout import build_layout
@@ -31,17 +39,6 @@ SGLANG_CONTEXT_BYTES = 0.5 * GIB  # taken before SGLang looks at free memory
 LLAMACPP_HEADROOM_BYTES = 0.5 * GIB  # CUDA context and the estimator's reserve
 TRTLLM_RESERVED_SHARE = 0.015
 ONE_SHARED_EXPERT = (0, 5)  # SGLang: the shared expert is divided as the others are
-WINDOWED_DRAFTS = ("step3p5",)
-#: engines that keep hashed n-gram tables in host memory by default: vLLM's EngramConfig.cpu_offload, SGLang's
-#: ple_offload_embedding (on CUDA), llama.cpp as a tensor of the input layer, read from the file row by row
-NGRAMS_ON_HOST = {"vllm": ("qwen4_exp_text",), "sglang": ("qwen4_exp_text",), "llamacpp": ("qwen4_exp_text",)}
-SGLANG_SPLITS_WINDOWS = (
-    "gpt_oss",
-    "llama4",
-    "llama4_text",
-    "mimo_v2",
-    "step3p5",
-)  # model_config.py is_hybrid_swa_model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,23 +129,23 @@ def lora_bytes(layers: tuple[tuple[Layer, int], ...], engine: EngineSettings, te
 def widens_latent_attention(demand: Demand, resolved: Resolved) -> bool:
     """Whether latent attention is held in 16 bits whatever the checkpoint's scheme.
 
-    SGLang does so with data-parallel attention (two DeepSeek logs, within 1 %). DeepSeek-V4's grouped fp8
-    projections have no kernels before Hopper (a start-up log on Ada lacks 4.0 GiB; this makes 4.7).
+    SGLang does so with data-parallel attention (two DeepSeek logs, within 1 %). Grouped fp8 projections have no
+    kernels before Hopper (DeepSeek-V4 on Ada: its start-up log lacks 4.0 GiB, this makes 4.7).
     """
     if resolved.edition.family == "sglang" and demand.parallelism.attention_data_parallel_size > 1:
         return True
-    return demand.model.model_type == "deepseek_v4" and demand.gpu.architecture in BEFORE_HOPPER
+    return demand.model.has_grouped_output and demand.gpu.architecture in BEFORE_HOPPER
 
 
 def divides_experts_only(demand: Demand, resolved: Resolved) -> bool:
-    """Whether DeepSeek-V4's attention and shared experts stand in full on every rank.
+    """Whether attention and shared experts stand in full on every rank.
 
-    SGLang serves it so (a log on eight H200: 125.65 GiB; this makes 125.3), and a vLLM fork for Ada; vLLM
-    divides the query and output projections (models/deepseek_v4: ColumnParallelLinear, RowParallelLinear).
+    With a grouped output projection: in engines that serve it so, and before Hopper in a vLLM fork for Ada.
     """
-    if demand.model.model_type != "deepseek_v4":
+    if not demand.model.has_grouped_output:
         return False
-    return resolved.edition.family == "sglang" or demand.gpu.architecture in BEFORE_HOPPER
+    serves_so = resolved.edition.family in GROUPED_OUTPUT_DIVIDES_EXPERTS_ONLY
+    return serves_so or demand.gpu.architecture in BEFORE_HOPPER
 
 
 def draft_bytes_per_gpu(demand: Demand) -> float:
@@ -161,11 +158,11 @@ def draft_bytes_per_gpu(demand: Demand) -> float:
 
 
 def copies_of_sglang(demand: Demand, stage: Stage) -> tuple[tuple[str, float], ...]:
-    """What SGLang holds of DeepSeek-V4 beside its divided share.
+    """What SGLang holds beside its divided share of a model with a grouped output projection (DeepSeek-V4).
 
-    The vocabulary in full, and on Hopper the grouped output projection (wo_a) in 16 bits instead of 8.
+    The vocabulary in full, and on Hopper the grouped projection (wo_a) in 16 bits instead of 8.
     """
-    if demand.engine.family != "sglang" or demand.model.model_type != "deepseek_v4":
+    if demand.engine.family != "sglang" or not demand.model.has_grouped_output:
         return ()
     sizes = dict(stage.weights_by_group)
     others = demand.parallelism.tensor_parallel_size - 1
@@ -173,7 +170,7 @@ def copies_of_sglang(demand: Demand, stage: Stage) -> tuple[tuple[str, float], .
     wide = 0.0
     if demand.gpu.architecture == "Hopper":  # earlier ones hold all of attention in 16 bits
         for layer, count in stage.layers:
-            wide += count * sum(linear.num_parameters for linear in layer.linears if linear.name == "o_a_proj")
+            wide += count * sum(linear.num_parameters for linear in layer.linears if linear.is_grouped_output)
     return tuple(row for row in (("vocabulary_copies", vocabulary), ("wide_projection", wide)) if row[1])
 
 
@@ -218,7 +215,7 @@ def holds_ngrams(demand: Demand) -> bool:
     """
     if demand.engine.ngram_on_gpu is not None:
         return demand.engine.ngram_on_gpu
-    on_host = demand.model.model_type in NGRAMS_ON_HOST.get(demand.engine.family, ())
+    on_host = demand.model.ngrams_enter_layers and demand.engine.family in NGRAMS_OF_LAYERS_ON_HOST
     return not on_host or (demand.gpu.unified_memory and demand.engine.family != "llamacpp")
 
 
@@ -252,9 +249,9 @@ def caches_state_prefixes(engine: EngineSettings, resolved: Resolved) -> bool:
 def draft_mixer(model: ModelShape) -> Mixer | None:
     """Mixer of a draft layer: that of the last layer with attention over the whole sequence.
 
-    DeepSeek-V4's draft layer does not compress: it keeps a window only, as do those of Step-3.5.
+    A draft layer does not compress: where the model does (DeepSeek-V4), it keeps a window only.
     """
-    if model.model_type in WINDOWED_DRAFTS:
+    if model.draft_keeps_window:
         return next((x.mixer for x in model.layer_kinds if x.mixer.kind is MixerKind.SLIDING), None)
     for layer in reversed(model.layer_kinds):
         mixer = layer.mixer
@@ -301,7 +298,7 @@ def all_ranks(demand: Demand, resolved: Resolved | None = None) -> tuple[Rank, .
             num_speculative_tokens=engine.num_speculative_tokens,
             state_checkpoints=int(caches_state_prefixes(engine, resolved)),
             draft_mixer=draft_mixer(model) if drafting and stage.is_last else None,
-            splits_windows=model.model_type in SGLANG_SPLITS_WINDOWS,
+            splits_windows=resolved.edition.family in model.window_pool_engines,
         )
         activation = activation_of(demand, resolved, stage).total
         activation += sparse_workspace_bytes(stage.layers, demand.gpu, resolved, demand.max_model_len)

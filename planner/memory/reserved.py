@@ -55,7 +55,7 @@ def reserved_bytes(
     float
         Bytes.
     """
-    bits = kv_bits(kv_cache_dtype, None, "auto")
+    bits = kv_bits(kv_cache_dtype)
     total = 0.0
     for layer, count in layers:
         mixer = layer.mixer

@@ -23,7 +23,6 @@ from planner.model import (
 )
 
 VOCABULARY_MULTIPLE = 64  # vLLM pads the vocabulary per rank
-SHARED_WITH_DRAFTS = {"deepseek_v3": 2, "deepseek_v32": 2, "longcat_flash": 1}  # copies of embedding and head
 NOT_EXPERT_GROUPS = (TensorGroup.ATTENTION, TensorGroup.SHARED_EXPERT)
 
 
@@ -195,8 +194,7 @@ def absorbed_bytes(mixer: Mixer) -> float:
 
 def draft_bytes(model: ModelShape, weight_dtype: str, parallelism: Parallelism) -> float:
     """Bytes of the multi-token-prediction layers on one GPU; embedding and head are shared with the model."""
-    parameters = model.mtp_parameters
-    parameters -= SHARED_WITH_DRAFTS.get(model.model_type, 0) * model.vocab_size * model.hidden_size
+    parameters = model.mtp_parameters - model.mtp_shared_parameters
     width = weight_bits(model, weight_dtype, TensorGroup.MTP) / 8
     return parameters * width / (parallelism.tensor_parallel_size * parallelism.attention_data_parallel_size)
 

@@ -255,15 +255,13 @@ def weight_bytes_by_group(model: ModelShape, weight_dtype: str = "auto") -> dict
     return dict(_bytes_by_group(model, weight_dtype))
 
 
-def kv_bits(kv_cache_dtype: str, model: ModelShape | None = None, weight_dtype: str = "auto") -> float:
+def kv_bits(kv_cache_dtype: str, weight_dtype: str = "auto") -> float:
     """Bits per cached element.
 
     Parameters
     ----------
     kv_cache_dtype : str
         "auto" is the 16-bit type, or fp32 when the whole model runs in fp32.
-    model : ModelShape, optional
-        Not needed today: "auto" is 16-bit for every checkpoint.
     weight_dtype : str
         fp32 makes "auto" fp32.
 

@@ -72,6 +72,11 @@ class Linear:
     quantizable: bool = True  # False: schemes leave it 16-bit (router, small projections)
 
     @property
+    def is_grouped_output(self) -> bool:
+        """Whether it is one matrix per group of heads; no other projection of attention is cut this way."""
+        return self.group is TensorGroup.ATTENTION and self.count > 1
+
+    @property
     def num_parameters(self) -> int:
         """Parameters of all `count` matrices, biases included."""
         return self.count * self.out_features * (self.in_features + (1 if self.bias else 0))
@@ -206,6 +211,9 @@ class ModelShape:
     vision_tower: VisionTower | None = None  # where its shape is known and images keep their resolution
     image_tokens: int = 0  # of the largest image, where they attend to each other and enter in one step
     mtp_parameters: int = 0  # multi-token-prediction layers, loaded only when drafting
+    mtp_shared_parameters: int = 0  # of these, copies of embedding and head that engines do not load again
+    draft_keeps_window: bool = False  # its multi-token-prediction layer attends within the model's window
+    window_pool_engines: tuple[str, ...] = ()  # engine families that give this model's windows a pool of their own
     rope_cache_elements: int = 0  # precomputed rotary table: positions × rotary width, summed over tables
     extended_context: int | None = None  # tokens, with the RoPE scaling that its model card tells to set
     native_dtype: str = "bf16"  # dtype of the checkpoint's unquantised tensors: bf16, fp16, fp32
@@ -224,6 +232,7 @@ class ModelShape:
             require_int(name, getattr(self, name))
         for name in ("image_tokens", "ngram_parameters", "vision_parameters", "mtp_parameters"):
             require_int(name, getattr(self, name), at_least=0, at_most=10**15)
+        require_int("mtp_shared_parameters", self.mtp_shared_parameters, at_least=0, at_most=self.mtp_parameters)
         if self.extended_context is not None:
             require_int("extended_context", self.extended_context)
         require_choice("kv_cache_quantization", self.kv_cache_quantization, ("", "fp8"))
@@ -279,6 +288,16 @@ class ModelShape:
     def is_moe(self) -> bool:
         """Whether any layer routes tokens to experts."""
         return any(layer.experts is not None for layer in self.layer_kinds)
+
+    @property
+    def has_grouped_output(self) -> bool:
+        """Whether attention projects its output by groups of heads, each with a matrix of its own."""
+        return any(linear.is_grouped_output for layer in self.layer_kinds for linear in layer.linears)
+
+    @property
+    def ngrams_enter_layers(self) -> bool:
+        """Whether layers look up n-gram rows, instead of adding them to the input embedding."""
+        return any(layer.mixer.side_channels for layer in self.layer_kinds)
 
 
 @lru_cache(maxsize=64)

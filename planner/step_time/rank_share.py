@@ -76,7 +76,7 @@ class RankShare:
     @property
     def kv_bytes(self) -> float:
         """Bytes per cached element."""
-        return kv_bits(self.kv_cache_dtype, self.model, self.weight_dtype) / 8
+        return kv_bits(self.kv_cache_dtype, self.weight_dtype) / 8
 
     @property
     def kv_kernel(self) -> str:

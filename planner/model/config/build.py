@@ -26,7 +26,6 @@ from planner.model.shape import Layer, ModelShape
 
 PER_LAYER_FIELDS = ("moe_intermediate_size", "moe_topk", "num_shared_expert", "num_experts", "intermediate_size")
 DENSE_DRAFTS = ("ernie4_5_moe", "exaone_moe")  # their draft layer has no experts, as the first layer
-COPIES_IN_DRAFTS = {"deepseek_v3": 2, "deepseek_v32": 2, "step3p5": 1, "longcat_flash": 1}  # of embedding or head
 MULTIMODAL_POSITIONS = 4  # vLLM mrope.py keeps four times the positions, for those of images and videos
 ONE_DRAFT = ("qwen3_next", "longcat_flash", "qwen4_exp_text")  # where the config does not count draft layers
 WITHOUT_DRAFTS = ("minimax_m3",)  # the config names draft layers, the checkpoint has none
@@ -71,6 +70,7 @@ def model_from_config(config: dict[str, Any] | str, name: str = "") -> ModelShap
     own_name = fields.root.get("_name_or_path")
     vision = vision_parameters(fields)
     tables, ngrams, beside = _tables(fields, family, model_type, limit, len(layers))
+    drafts = _mtp_parameters(fields, family, model_type, layers)
     return ModelShape(
         name=name or (own_name if isinstance(own_name, str) and own_name else model_type or "config"),
         model_type=model_type or "unknown",
@@ -87,7 +87,10 @@ def model_from_config(config: dict[str, Any] | str, name: str = "") -> ModelShap
         vision_parameters=vision,
         vision_tower=vision_tower(fields),
         image_tokens=image_tokens(fields) if vision else 0,
-        mtp_parameters=_mtp_parameters(fields, model_type, layers),
+        mtp_parameters=drafts,
+        mtp_shared_parameters=0 if not drafts or family.draft_uses_copies else _draft_copies(fields, family),
+        draft_keeps_window=family.draft_keeps_window,
+        window_pool_engines=family.window_pool_engines,
         rope_cache_elements=_rope_cache_elements(fields, family, limit),
         native_dtype=_native_dtype(fields),
         quantization=scheme,
@@ -365,7 +368,11 @@ def _distinct(layers: list[Layer]) -> tuple[tuple[Layer, ...], tuple[int, ...]]:
     return tuple(kinds), order
 
 
-def _mtp_parameters(fields: Fields, model_type: str, layers: list[Layer]) -> int:
+def _draft_copies(fields: Fields, family: Family) -> int:
+    return family.draft_copies * fields.integer("vocab_size") * fields.integer("hidden_size")
+
+
+def _mtp_parameters(fields: Fields, family: Family, model_type: str, layers: list[Layer]) -> int:
     """Draft layers: one more layer, a projection of two vectors, norms; some copy embedding and head."""
     count = fields.integer(
         "num_nextn_predict_layers", fields.integer("mtp_num_hidden_layers", 0, at_least=0), at_least=0, at_most=64
@@ -387,6 +394,5 @@ def _mtp_parameters(fields: Fields, model_type: str, layers: list[Layer]) -> int
         own += next((x.num_parameters for x in reversed(layers) if x.experts is not None), 0)
     if model_type == "qwen4_exp_text":
         own += qwen4_draft_extras(fields)
-    copies = COPIES_IN_DRAFTS.get(model_type, 0) * fields.integer("vocab_size") * hidden
-    per_layer = own + 2 * hidden * hidden + 3 * hidden + copies
+    per_layer = own + 2 * hidden * hidden + 3 * hidden + _draft_copies(fields, family)
     return count * per_layer

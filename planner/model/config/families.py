@@ -40,9 +40,14 @@ class Family:
     own_embeddings: bool = False  # every layer has an embedding of its own (hidden_size_per_layer_input)
     residual_mlp: str = ""  # a dense MLP beside the experts: hidden (as wide as the model, own norm), intermediate
     laurel: bool = False  # low-rank residual and alternating updates (Gemma 3n)
+    draft_copies: int = 0  # copies of embedding and head in the checkpoint's draft layer
+    draft_uses_copies: bool = False  # engines load these copies instead of sharing the model's own
+    draft_keeps_window: bool = False  # the draft layer attends within a window, although other layers do not
+    window_pool_engines: tuple[str, ...] = ()  # engines that give this architecture's windows a pool of their own
 
 
 LLAMA = Family()
+SGLANG = ("sglang",)  # model_config.py is_hybrid_swa_model
 
 FAMILIES: dict[str, Family] = {
     "llama": LLAMA,
@@ -121,6 +126,7 @@ FAMILIES: dict[str, Family] = {
     "grok-2": Family(norms=4, residual_mlp="intermediate"),
     "phimoe": Family(norm_bias=True, lm_head_bias=True),
     "gpt_oss": Family(
+        window_pool_engines=SGLANG,
         qkv_bias=True,
         out_bias=True,
         router_bias=True,
@@ -149,14 +155,19 @@ FAMILIES: dict[str, Family] = {
     "gpt_neox": Family(norm_bias=True, qkv_bias=True, out_bias=True, mlp_bias=True, gated=False),
     "falcon": Family(norms=1, norm_bias=True, qkv_bias=False, out_bias=False, mlp_bias=False, gated=False, tied=True),
     "deepseek_v2": Family(attention="mla"),
-    "deepseek_v3": Family(attention="mla", routing_bias=True),
-    "deepseek_v32": Family(attention="mla", routing_bias=True),
+    "deepseek_v3": Family(attention="mla", routing_bias=True, draft_copies=2),
+    "deepseek_v32": Family(attention="mla", routing_bias=True, draft_copies=2),
     "kimi_k2": Family(attention="mla", routing_bias=True),
     "glm_moe_dsa": Family(attention="mla", routing_bias=True),
     "glm4_moe_lite": Family(attention="mla", routing_bias=True),
     "mistral4": Family(attention="mla"),
     "kimi_linear": Family(attention="mla", routing_bias=True, state="kda"),
     "qwen4_exp_text": Family(qk_norm="head", output_gate=True, shared_gate=True, norms=0, state="gated_delta_net"),
+    "llama4": Family(window_pool_engines=SGLANG),
+    "llama4_text": Family(window_pool_engines=SGLANG),
+    "mimo_v2": Family(window_pool_engines=SGLANG),
+    "step3p5": Family(window_pool_engines=SGLANG, draft_copies=1, draft_uses_copies=True, draft_keeps_window=True),
+    "longcat_flash": Family(draft_copies=1),
 }
 
 #: model_type as written -> the family that it is
