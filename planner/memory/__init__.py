@@ -6,13 +6,15 @@ edition        which version's arithmetic
 defaults       limits that the engine resolves from the device
 shards         weights per pipeline stage and GPU; expert_padding what 4-bit kernels add
 kv_layout      blocks, groups, windows, states; compressed (DeepSeek-V4), packed (Qwen4), reserved (llama.cpp)
-runtime        activation peak, buffers, CUDA graphs
+runtime        activation peak, buffers
+cuda_graphs    which batch sizes are captured, and their memory
 ranks          budget rule per engine family, binding rank
 verdict        does it start, the longest context, the logged size
 explain        formulas with values, remedies
 sizing         `plan_memory`
 """
 
+from planner.memory.cuda_graphs import captured_sizes
 from planner.memory.defaults import kv_cache_type, ollama_context_tokens
 from planner.memory.explain import FEWER_SEQUENCES
 from planner.memory.kv_layout import kv_bytes_for
@@ -48,6 +50,7 @@ __all__ = [
     "REFUSED_STEP",
     "Formula",
     "MemoryPlan",
+    "captured_sizes",
     "kv_bytes_for",
     "kv_cache_type",
     "ollama_context_tokens",

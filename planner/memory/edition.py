@@ -32,6 +32,8 @@ TWO_BATCHES_IN_FLIGHT = (0, 26)  # windows keep the tokens of every batch that a
 BLOCKS_PER_GROUP = (0, 27)  # concurrency counts whole blocks of each group; before, bytes over group 0's page (#48317)
 STATE_PREFIXES = (0, 28)  # prefix caching of states by default: one more page per sequence (#50991)
 LARGEST_BATCH = (0, 28)  # 16,384 tokens per step on devices of 160 GiB and more (#51726)
+GRAPHS_BY_16 = (0, 12)  # above 256, CUDA graphs for every 16th batch size; before, for every 8th (#26016)
+GRAPHS_OF_DRAFTS = (0, 13)  # drafted tokens count in the largest captured batch (#30330)
 GRAPHS_TO_1024 = (0, 28)  # Blackwell captures batches up to 1,024 (#49390)
 HOPPER_BY_NAME = (0, 8)  # up to here only devices named H100 or H200 took the large batch (#12369, #17073)
 

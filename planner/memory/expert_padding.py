@@ -71,7 +71,7 @@ def expert_padding(gpu: Gpu, edition: Edition, lora: bool) -> ExpertPadding:
 
 def is_data_centre_blackwell(gpu: Gpu) -> bool:
     """Blackwell as sold to data centres, unlike the workstation and consumer GPUs of the name."""
-    return gpu.architecture == "Blackwell" and "nvlink" in gpu.interconnect.lower()
+    return gpu.architecture.startswith("Blackwell") and "nvlink" in gpu.interconnect.lower()
 
 
 def padded_share(linear: Linear, ranks: int, padding: ExpertPadding) -> float:

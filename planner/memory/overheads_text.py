@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from planner.memory.cuda_graphs import graph_terms
 from planner.memory.ranks import Demand, activation_of
 from planner.memory.reserved import PHYSICAL_BATCH_TOKENS
-from planner.memory.runtime import GRAPH_SIZES, graph_terms, non_torch_terms, profiled_images, sparse_workspace_bytes
+from planner.memory.runtime import non_torch_terms, profiled_images, sparse_workspace_bytes
 from planner.memory.verdict import Verdict
 from planner.units import GIB
 
@@ -52,17 +53,11 @@ def non_torch_text(demand: Demand, verdict: Verdict) -> tuple[str, str]:
 
 def graphs_text(demand: Demand, verdict: Verdict) -> tuple[str, str]:
     """Formula of the captured CUDA graphs, and the same with values. [GiB]"""
-    rank = verdict.rank
-    terms = graph_terms(
-        demand.model,
-        rank.stage.layers,
-        demand.gpu,
-        enabled=demand.engine.cuda_graphs,
-        resolved=verdict.resolved,
-    )
+    layers, resolved = verdict.rank.stage.layers, verdict.resolved
+    terms = graph_terms(demand.model, layers, demand.gpu, demand.engine, demand.parallelism, resolved)
     if terms is None:
         return "none are captured", "0"
-    return f"base + (pool + per layer × layers + experts) × captured sizes ÷ {GRAPH_SIZES}", (
+    return "base + (pool + per layer × layers + experts) × captured sizes ÷ sizes up to 512", (
         f"{_gib(terms.base)} + ({_gib(terms.common)} + {terms.per_layer / GIB:.5f} × {terms.num_layers} + "
-        f"{_gib(terms.experts)}) × {terms.sizes} ÷ {GRAPH_SIZES}"
+        f"{_gib(terms.experts)}) × {terms.sizes} ÷ {terms.sizes_to_512}"
     )

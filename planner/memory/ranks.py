@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass
 
 from planner.inputs import EngineSettings, Gpu, Parallelism
+from planner.memory.cuda_graphs import graph_terms
 from planner.memory.defaults import Resolved, resolve
 from planner.memory.edition import (
     FREE_MEMORY_CHECK,
@@ -25,7 +26,6 @@ from planner.memory.runtime import (
     BEFORE_HOPPER,
     ActivationTerms,
     activation_terms,
-    cuda_graph_bytes,
     non_torch_bytes,
     sparse_workspace_bytes,
     visible_memory_bytes,
@@ -302,14 +302,8 @@ def all_ranks(demand: Demand, resolved: Resolved | None = None) -> tuple[Rank, .
         )
         activation = activation_of(demand, resolved, stage).total
         activation += sparse_workspace_bytes(stage.layers, demand.gpu, resolved, demand.max_model_len)
-        graphs = cuda_graph_bytes(
-            model,
-            stage.layers,
-            demand.gpu,
-            enabled=engine.cuda_graphs,
-            resolved=resolved,
-        )
-        ranks.append(_rank(demand, resolved, stage, layout, activation, graphs))
+        graphs = graph_terms(model, stage.layers, demand.gpu, engine, parallelism, resolved)
+        ranks.append(_rank(demand, resolved, stage, layout, activation, graphs.total if graphs else 0.0))
     return tuple(ranks)
 
 

@@ -1,4 +1,4 @@
-"""Memory that is neither weights nor cache: activation peak, communication buffers, CUDA graphs.
+"""Memory that is neither weights nor cache: activation peak and communication buffers.
 
 Each figure is a formula with few constants. They were fitted to published vLLM start-up logs (H100,
 vLLM 0.11 to 0.19, one laboratory) and RTX 3090/4090, T4 and A100 logs of issue threads; the scatter
@@ -10,11 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.inputs import Gpu, Parallelism
-from planner.memory.defaults import Resolved, is_large
-from planner.memory.edition import AVAILABLE_MEMORY, GRAPHS_TO_1024, LEAN_SAMPLER, SYMMETRIC_MEMORY, Edition
-from planner.memory.expert_padding import is_data_centre_blackwell
+from planner.memory.defaults import Resolved
+from planner.memory.edition import AVAILABLE_MEMORY, LEAN_SAMPLER, SYMMETRIC_MEMORY, Edition
 from planner.model import Layer, MixerKind, ModelShape, TensorGroup, VisionTower
-from planner.units import GIB, MIB
+from planner.units import GIB
 
 #: bytes per logit at the peak of the sampler: bf16 and fp32 logits, two sorted or normalised fp32
 #: copies and a mask (15); with sort indices in 64 bits before v0.17 (38.4). Scatter ± 1 %.
@@ -38,19 +37,6 @@ PIPELINE_RANK_BYTES = 0.07 * GIB
 #: memory shared with the CPU: what the engine's processes, its compilers and the page cache take of it while it
 #: profiles counts as its own (vLLM reads the system's available memory there). 0 to 13 GiB in published starts.
 UNIFIED_HOST_BYTES = 6.0 * GIB
-#: captured graphs: 0.2 GiB + 20 MiB per layer with 51 sizes (Hopper, v0.19, scatter ± 20 %). On smaller GPUs
-#: 0.53 GiB whatever the depth: 0.53 with 28 and 0.52 with 36 layers (RTX 4090 and another of 24 GB), and logs of
-#: 64 layers agree. Experts add 0.4 GiB. All but 0.08 GiB in proportion to the number of sizes (few: 0.08 to 0.11 GiB).
-GRAPH_BASE_BYTES = 0.08 * GIB
-GRAPH_ALL_SIZES_BYTES = 0.12 * GIB
-GRAPH_SIZES = 51
-GRAPH_LARGEST = 512
-GRAPH_LARGEST_BLACKWELL = 1024  # data-centre Blackwell, from v0.28 on
-GRAPH_LAYER_BYTES = 20 * MIB
-GRAPH_SMALL_GPU_BYTES = 0.45 * GIB
-GRAPH_EXPERT_BYTES = 0.4 * GIB
-
-
 #: kernels of DeepSeek-V4 on Hopper and data-centre Blackwell: what three logs (B200 TP 8 and DP 8, GH200) hold
 #: beside weights, forward pass, buffers and graphs. Scatter ± 2 GiB.
 V4_WORKSPACE_BYTES = 5.5 * GIB
@@ -294,55 +280,3 @@ def non_torch_terms(resolved: Resolved, parallelism: Parallelism, gpu: Gpu) -> t
 def non_torch_bytes(resolved: Resolved, parallelism: Parallelism, gpu: Gpu) -> float:
     """Memory outside the framework's allocator: context, cuBLAS, collective buffers of one GPU."""
     return sum(non_torch_terms(resolved, parallelism, gpu))
-
-
-def captured_sizes(resolved: Resolved, gpu: Gpu) -> int:
-    """Batch sizes that vLLM captures: 1, 2, 4, then by 8 to 256 and by 16 to twice max_num_seqs or the GPU's limit."""
-    centre = is_data_centre_blackwell(gpu)
-    limit = GRAPH_LARGEST_BLACKWELL if centre and resolved.edition.since(GRAPHS_TO_1024) else GRAPH_LARGEST
-    largest = min(2 * resolved.max_num_seqs, limit)
-    small = sum(size <= largest for size in (1, 2, 4))
-    return small + min(largest, 256) // 8 + max(0, largest - 256) // 16
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GraphTerms:
-    """CUDA graphs of one GPU: a base, and a pool in proportion to the captured sizes. [bytes]."""
-
-    base: float
-    common: float
-    per_layer: float
-    num_layers: int
-    experts: float
-    sizes: int
-
-    @property
-    def total(self) -> float:
-        """All of it."""
-        pool = self.common + self.per_layer * self.num_layers + self.experts
-        return self.base + pool * self.sizes / GRAPH_SIZES
-
-
-def graph_terms(
-    model: ModelShape, layers: tuple[tuple[Layer, int], ...], gpu: Gpu, *, enabled: bool, resolved: Resolved
-) -> GraphTerms | None:
-    """Pool of the captured CUDA graphs on one GPU, an estimate as the engine's own; None where none are captured."""
-    if not enabled or resolved.edition.family in ("llamacpp", "generic"):
-        return None
-    wide = is_large(gpu)
-    return GraphTerms(
-        base=GRAPH_BASE_BYTES,
-        common=GRAPH_ALL_SIZES_BYTES if wide else GRAPH_SMALL_GPU_BYTES,
-        per_layer=GRAPH_LAYER_BYTES if wide else 0.0,
-        num_layers=sum(count for layer, count in layers if layer.mixer.kind is not MixerKind.NONE),
-        experts=GRAPH_EXPERT_BYTES if model.is_moe else 0.0,
-        sizes=captured_sizes(resolved, gpu),
-    )
-
-
-def cuda_graph_bytes(
-    model: ModelShape, layers: tuple[tuple[Layer, int], ...], gpu: Gpu, *, enabled: bool, resolved: Resolved
-) -> float:
-    """Sum of `graph_terms`."""
-    terms = graph_terms(model, layers, gpu, enabled=enabled, resolved=resolved)
-    return terms.total if terms is not None else 0.0

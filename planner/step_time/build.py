@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from planner.arrays import Floats
-from planner.inputs import EngineSettings
+from planner.memory import captured_sizes
 from planner.model import MixerKind, TensorGroup, weight_bits
 from planner.step_time.attention import attention_fields
 from planner.step_time.drafting import drafting_line_s
@@ -18,16 +18,15 @@ from planner.step_time.rank_share import RankShare, weight_kernel
 from planner.step_time.step_table import StepTimeTable
 
 MAX_DECODES = 4096
+LEAST_EXACT_TOKENS = 512  # decode batches up to here are computed one by one, larger ones between a few sizes
 
 
-def graph_size(tokens: Floats, engine: EngineSettings) -> Floats:
-    """Decode batch padded to the next captured CUDA graph: 1, 2, 4, 8, then steps of 8 and 16 up to 512."""
-    if not engine.cuda_graphs:
+def graph_size(tokens: Floats, captured: tuple[int, ...]) -> Floats:
+    """Decode batch padded to the next captured CUDA graph; beyond the largest one, as it is. [tokens]"""
+    if not captured:
         return tokens
-    small = 2 ** np.ceil(np.log2(np.maximum(tokens, 1)))
-    step = np.where(tokens <= 256, 8, 16)
-    padded = np.where(tokens <= 8, small, np.ceil(tokens / step) * step)
-    return np.where(tokens <= 512, padded, tokens)
+    sizes = np.array(captured, dtype=np.float64)
+    return np.where(tokens <= sizes[-1], sizes[np.minimum(np.searchsorted(sizes, tokens), len(sizes) - 1)], tokens)
 
 
 def prompt_grid(max_tokens: int) -> Floats:
@@ -77,16 +76,18 @@ def build_table(d: RankShare, max_tokens: int) -> StepTimeTable:
     attention["attention_base_s"] += draft_base
     attention["attention_floor_s"] += draft_base
     attention["attention_per_sequence_s"] += draft_slope
-    sizes = np.unique(graph_size(np.arange(1, min(max_tokens, 512) + 1, dtype=np.float64), d.engine))
-    if max_tokens > 512:
-        sizes = np.unique(np.concatenate([sizes, np.geomspace(513, min(max_tokens, MAX_DECODES), 24).round()]))
+    captured = captured_sizes(d.engine, d.gpu, d.parallelism)
+    exact = min(MAX_DECODES, max((LEAST_EXACT_TOKENS, *captured)))
+    sizes = np.unique(graph_size(np.arange(1, min(max_tokens, exact) + 1, dtype=np.float64), captured))
+    if max_tokens > exact:
+        sizes = np.unique(np.concatenate([sizes, np.geomspace(exact + 1, min(max_tokens, MAX_DECODES), 24).round()]))
     grid = prompt_grid(max_tokens)
     prompt = np.arange(len(sizes) + len(grid)) >= len(sizes)
     both = np.sum(list(token_terms_s(d, np.concatenate([sizes, grid]), prompt=prompt).values()), axis=0)
     heads = head_s(d, sizes)
     at_sizes = np.maximum.accumulate(both[: len(sizes)] + heads)
     decodes = np.arange(min(max_tokens, MAX_DECODES) + 1, dtype=np.float64)
-    decode = np.where(decodes > 0, np.interp(graph_size(decodes, d.engine), sizes, at_sizes), 0.0)
+    decode = np.where(decodes > 0, np.interp(graph_size(decodes, captured), sizes, at_sizes), 0.0)
     mixed = np.maximum.accumulate(both[len(sizes) :] + fixed)
     host: dict[str, float] = {}
     if not d.kernels_only:

@@ -7,6 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from planner.inputs import EngineSettings, Gpu, Parallelism
+from planner.memory import captured_sizes
 from planner.model import ModelShape
 from planner.step_time.build import build_table, graph_size
 from planner.step_time.drafting import drafting_line_s
@@ -134,7 +135,7 @@ def explain_step(
     if work.num_tokens:
         tokens = np.array([float(work.num_tokens)])
         if not mixed:
-            tokens = graph_size(tokens, engine)
+            tokens = graph_size(tokens, captured_sizes(engine, gpu, parallelism))
         terms = {name: float(value[0]) for name, value in token_terms_s(deployment, tokens, prompt=mixed).items()}
         head = head if mixed else float(head_s(deployment, tokens)[0])
     # What the table's array holds beyond: prompt steps launch kernels one by one, attention kernels' fixed times.

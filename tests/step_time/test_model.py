@@ -163,6 +163,15 @@ def test_decode_batches_are_padded_to_captured_graphs():
     assert eager.decode_s[17] <= eager.decode_s[24]
 
 
+# vLLM #49390: on data-centre Blackwell graphs up to 1,024 from v0.28 on, in steps of 16; before, none above 512.
+def test_large_decode_batches_are_padded_where_larger_graphs_are_captured():
+    model, gpu = get_model(LLAMA), get_gpu("B200")
+    before, after = (step_time_table(model, gpu, EngineSettings(version=name), ONE) for name in ("0.27", "0.28"))
+    assert before.decode_s[770] < before.decode_s[784]
+    assert after.decode_s[769] == after.decode_s[770] == after.decode_s[784] < after.decode_s[785]
+    assert after.decode_s[1025] < after.decode_s[1040]
+
+
 def test_every_accelerator_has_step_times_and_says_how_sure_they_are():
     model = get_model(LLAMA)
     measured = step_time_table(model, get_gpu("H100 SXM"), VLLM, ONE)
