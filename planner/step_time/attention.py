@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from planner.model import Mixer, MixerKind
+from planner.step_time import kernels
 from planner.step_time.profile import device_of
 from planner.step_time.rank_share import RankShare
 
-ABSORBED_FIXED_S = 6e-6  # the second of the two batched products that absorb a latent's up-projections; estimate
-INDEXER_FIXED_S = 45e-6  # the sparse indexer's eight or so kernels, rotation to selection; adjusted, GLM-5 on two GPUs
+INDEXER_KERNELS = 8  # small ones of the sparse indexer, from the rotation of its queries to the scores
+#: selection of the indexer's tokens: vLLM's top_k_per_row_decode takes 17 µs of 4,096 tokens, 20.5 of 16,384 and 26 of
+#: 32,768 on an H20 (github.com/flagos-ai/FlagGems/pull/3431)
+SELECTION_S = 20.5e-6
 INDEXER_MFU = 0.5  # of the 16-bit rate at which the indexer scores a prompt in 8 bits; estimate
 SPARSE_HEADS = 64  # sparse latent attention pads its query heads to this (FlashMLA sparse kernels: 64 or 128)
 SPARSE_PREFILL_MFU = 0.64  # FlashMLA's README: 640 TFLOP/s on H800, 1,450 on B200
@@ -81,8 +84,10 @@ def _add_latent(d: RankShare, mixer: Mixer, count: float, out: dict[str, float],
     per_kv = max(read, heads * 2 * dot / (decode.compute * device.peak))
     wide = mixer.qk_nope_head_dim + mixer.qk_rope_head_dim + (mixer.value_head_dim or mixer.qk_nope_head_dim)
     pair = heads * 2 * wide / (prefill.compute * device.peak)
-    out["attention_floor_s"] += count * (decode.floor_us * 1e-6 + ABSORBED_FIXED_S)
-    out["attention_base_s"] += count * (decode.base_us * 1e-6 + ABSORBED_FIXED_S)
+    # The second of the two batched products that absorb a latent's up-projections; the first is in the measurement.
+    absorbed_us = d.profile.parameters("gemm", "bf16")[0].fixed_us
+    out["attention_floor_s"] += count * (decode.floor_us + absorbed_us) * 1e-6
+    out["attention_base_s"] += count * (decode.base_us + absorbed_us) * 1e-6
     out["attention_per_sequence_s"] += share * 2 * heads * dot / (decode.activation * device.bandwidth)
     out["fixed"] += count * prefill.fixed_us * 1e-6
     out["prefill_token_s"] += share * 4 * heads * wide / (prefill.activation * device.bandwidth)
@@ -112,6 +117,6 @@ def _add_indexer(d: RankShare, mixer: Mixer, count: float, bandwidth: float, out
     if not latent and mixer.indexer_compression == 1:
         heads = max(1, heads // d.tp)
     width = mixer.indexer_head_dim * (1 if latent else 2)
-    out["attention_base_s"] += count * INDEXER_FIXED_S
+    out["attention_base_s"] += count * (INDEXER_KERNELS * kernels.ELEMENTWISE_FIXED_S + SELECTION_S)
     out["attention_per_kv_token_s"] += share * width / bandwidth
     out["prefill_pair_s"] += share * heads * 2 * mixer.indexer_head_dim / (INDEXER_MFU * device_of(d.gpu).peak)

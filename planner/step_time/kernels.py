@@ -225,7 +225,6 @@ def expert_parts(
     resident: float = 1.0,
     imbalance: float = 1.0,
     matrices: float = 3.0,
-    evenness: float = ROUTING_EVENNESS,
 ) -> Parts:
     """Time of the experts of one layer on one rank.
 
@@ -249,15 +248,13 @@ def expert_parts(
         Work of the busiest rank over the mean.
     matrices : float
         Matrices of hidden × intermediate per expert: 3 gated, 2 not.
-    evenness : float
-        Shape of the distribution of expert popularity.
 
     Returns
     -------
     Parts
         Seconds.
     """
-    touched = distinct_experts(num_experts, top_k, tokens, evenness) * resident
+    touched = distinct_experts(num_experts, top_k, tokens) * resident
     if resident < 1:
         # The step waits for the rank that holds most of the experts in use.
         touched = np.minimum(touched + BUSIEST_RANK_DEVIATIONS * np.sqrt(touched), num_experts * resident)

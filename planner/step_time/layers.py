@@ -15,19 +15,22 @@ from planner.step_time.overheads import overhead, version_numbers
 from planner.step_time.profile import device_of, peak_flops
 from planner.step_time.rank_share import RankShare, weight_kernel
 
-# Where no kernel table speaks. "Adjusted": to published serving results, on the Accuracy page with their error.
-EXPERT_IMBALANCE = 1.45  # work of the busiest expert-parallel rank over the mean; adjusted, five models on four GPUs
+# Where no kernel table speaks.
+#: work of the busiest expert-parallel rank over the mean: upper end of AIConfigurator's power-law workloads, 1.1 to 1.5
+EXPERT_IMBALANCE = 1.5
 BENCHMARK_IMBALANCE = 0.5  # AIConfigurator's kernel tables: the busiest of R ranks has R**0.5 times the mean
-SERVED_EVENNESS = 0.55  # tokens of one answer resemble each other and touch fewer experts than the tables'; adjusted
-EXCHANGE_FIXED_S = 15e-6  # latency of an all-gather or reduce-scatter between attention ranks; estimate
+#: latency of an all-gather or reduce-scatter between attention ranks: NCCL on 8 × H100 (AIConfigurator: 15.6 µs)
+EXCHANGE_FIXED_S = 15e-6
 EXCHANGE_FRACTION = 0.75  # of a PCIe link's one-way bandwidth that it reaches; estimate
-EXCHANGE_FRACTION_NVLINK = 0.6  # of NVLink's; adjusted, Qwen3-235B and DeepSeek-R1 with attention data parallelism
+#: of NVLink's: NCCL on 8 × H100 takes 136 µs for 16 MB, 0.48 of 450 GB/s
+#: (github.com/ByteDance-Seed/Triton-distributed/issues/57)
+EXCHANGE_FRACTION_NVLINK = 0.5
 NVLINK_GB_S = 400  # slower links are PCIe
-STATE_FIXED_S = 22e-6  # recurrent update of a state layer: convolution, gates, delta rule; adjusted, Qwen3.5 at 4 users
+STATE_KERNELS = 4  # small ones of a state layer: convolution, gates, delta rule, gated norm (vLLM models/qwen3_next)
 STATE_FRACTION = 0.6  # of bandwidth that the update reaches; estimate
 SAMPLING_S = 25e-6  # the sampler's kernels; estimate
 LOGITS_FRACTION = 0.5  # of bandwidth at which fp32 logits are read twice; estimate
-NORM_EXCHANGE_S = 12e-6  # norm of query and key over all heads, three small kernels; adjusted, MiniMax-M2.5
+NORM_KERNELS = 3  # small ones of a norm over all heads: squares, their sum, scaling (vLLM MiniMaxText01RMSNormTP)
 HOP_FIXED_S = 10e-6  # sending activations to the next pipeline stage; estimate
 HOP_FRACTION = 0.8  # of the link's one-way bandwidth; estimate
 FUSED_QUANTISATION = ("fp8", "nvfp4")  # TensorRT-LLM quantises these activations inside the norm or activation before
@@ -111,7 +114,6 @@ def expert_parts(d: RankShare, layer: Layer, tokens: Floats) -> Parts:
         resident=1 / ranks if spread else 1.0,
         imbalance=(ranks**BENCHMARK_IMBALANCE if d.kernels_only else EXPERT_IMBALANCE) if spread else 1.0,
         matrices=size / (hidden * inner),
-        evenness=kernels.ROUTING_EVENNESS if d.kernels_only else SERVED_EVENNESS,
     )
 
 
@@ -150,7 +152,7 @@ def state_s(d: RankShare, mixer: Mixer, tokens: Floats, prompt: NDArray[np.bool_
     """
     updates = np.where(prompt, np.ceil(tokens / 64), tokens)
     size = 2 * mixer.state_elements * mixer.state_element_bytes / d.tp
-    return STATE_FIXED_S + updates * size / (STATE_FRACTION * d.bandwidth)
+    return STATE_KERNELS * kernels.ELEMENTWISE_FIXED_S + updates * size / (STATE_FRACTION * d.bandwidth)
 
 
 def norm_exchange_s(d: RankShare, layer: Layer) -> float:
@@ -165,7 +167,9 @@ def norm_exchange_s(d: RankShare, layer: Layer) -> float:
     version = version_numbers(d.engine.version)
     if d.engine.family == "vllm" and d.gpu.architecture == "Hopper" and version >= (0, 18):
         return 0.0
-    return NORM_EXCHANGE_S + (2 * float(d.profile.all_reduce(d.tp)[1][0]) if d.tp > 1 else 0.0)
+    return NORM_KERNELS * kernels.ELEMENTWISE_FIXED_S + (
+        2 * float(d.profile.all_reduce(d.tp)[1][0]) if d.tp > 1 else 0.0
+    )
 
 
 def token_terms_s(
