@@ -14,7 +14,7 @@ from planner.errors import PlannerError
 from planner.inputs import EngineSettings, Limits, Parallelism, StepOrder
 from planner.memory import MemoryPlan, plan_memory
 from planner.model import MixerKind, kv_bits
-from planner.step_time import StepTimeTable, step_time_table
+from planner.step_time import RankShare, StepTimeTable, step_time_table
 
 MOST_MEMORY = 0.95  # the largest share of device memory that engines' guides set
 # what trtllm-bench assumes when it sizes the batch
@@ -195,15 +195,15 @@ def _deploy(case: ServingCase, engine: EngineSettings, parallelism: Parallelism,
         block_size=memory.block_size,
     )
     drafts = case.num_speculative_tokens
-    table = step_time_table(
-        model,
-        gpu,
-        engine,
-        parallelism,
+    replica = RankShare(
+        model=model,
+        gpu=gpu,
+        engine=engine,
+        parallelism=parallelism,
         weight_dtype=case.weight_dtype,
         kv_cache_dtype=case.kv_cache_dtype,
-        max_tokens=max(limits.max_num_batched_tokens, limits.max_num_seqs * (1 + drafts)),
     )
+    table = step_time_table(replica, max(limits.max_num_batched_tokens, limits.max_num_seqs * (1 + drafts)))
     return Deployment(engine=engine, memory=memory, limits=limits, table=table)
 
 

@@ -13,12 +13,14 @@ from planner.step_time.kernels import Device
 from planner.step_time.model import explain_step, step_time_table
 from planner.step_time.overheads import overhead
 from planner.step_time.profile import ALL_REDUCE_BYTES, device_of, stored_profile
+from planner.step_time.rank_share import RankShare
 from planner.step_time.step_table import PrefillChunk, StepTimeTable, StepWork
 
 __all__ = [
     "ALL_REDUCE_BYTES",
     "Device",
     "PrefillChunk",
+    "RankShare",
     "StepTimeTable",
     "StepWork",
     "device_of",

@@ -15,20 +15,30 @@ LARGE_HIDDEN = 6144  # SGLang's automatic choice knows DeepSeek V3 and its desce
 class RankShare:
     """One rank's share of a replica, with the kernels it runs.
 
-    `kernels_only` leaves out what surrounds the kernels (sampling, launches, host), for comparison
-    with measurements that hold nothing else.
+    Parameters
+    ----------
+    model, gpu, engine, parallelism
+        What serves, on what, how set and how spread.
+    weight_dtype, kv_cache_dtype : str
+        Schemes of `planner.model`; "auto" is what the checkpoint holds.
+    kernels_only : bool
+        Leaves out what surrounds the kernels (sampling, launches, host), to compare with measurements of kernels.
+    draft_model : ModelShape, optional
+        Separate model that drafts tokens when the engine speculates; without one a layer of the model's own drafts.
+    draft_weight_dtype : str
+        Scheme of its weights.
     """
 
     model: ModelShape
     gpu: Gpu
     engine: EngineSettings
     parallelism: Parallelism
-    weight_dtype: str
-    kv_cache_dtype: str
+    weight_dtype: str = "auto"
+    kv_cache_dtype: str = "auto"
     kernels_only: bool = False
-    draft_model: ModelShape | None = None  # drafts tokens for the model to verify; None: layers of its own
+    draft_model: ModelShape | None = None
     draft_weight_dtype: str = "auto"
-    profile: EfficiencyProfile = field(init=False)
+    profile: EfficiencyProfile = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         profile = efficiency_profile(
