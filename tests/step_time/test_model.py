@@ -1,7 +1,5 @@
 """Step times from kernels: limits in closed form, monotonicity, and a few cited measurements."""
 
-import time
-
 import numpy as np
 import pytest
 
@@ -197,18 +195,6 @@ def test_every_accelerator_has_step_times_and_says_how_sure_they_are():
 def test_an_unknown_scheme_is_refused():
     with pytest.raises(InvalidInput):
         step_time_table(replica(get_model(LLAMA), get_gpu("H100 SXM"), VLLM, ONE, weight_dtype="int3"))
-
-
-def test_a_table_takes_milliseconds():
-    models = [get_model(name) for name in (LLAMA, "openai/gpt-oss-120b", "deepseek-ai/DeepSeek-V3")]
-    gpu = get_gpu("H100 SXM")
-    for model in models:
-        step_time_table(replica(model, gpu, VLLM, Parallelism(tensor_parallel_size=16)))
-    start = time.perf_counter()
-    for model in models:
-        for tp in (2, 4, 8):
-            step_time_table(replica(model, gpu, VLLM, Parallelism(tensor_parallel_size=tp)), 16383)
-    assert (time.perf_counter() - start) / 9 < 0.02
 
 
 def test_fused_quantisation_reads_one_byte_of_each_activation():
