@@ -1,4 +1,4 @@
-"""Activations, runtime memory and CUDA graphs of a plan in symbols and with its values."""
+"""Formulas of activations, runtime memory and CUDA graphs, in symbols and with a plan's values."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def activation_text(demand: Demand, verdict: Verdict) -> tuple[str, str]:
 def non_torch_text(demand: Demand, verdict: Verdict) -> tuple[str, str]:
     """Formula of the memory outside the framework's allocator, and the same with values. [GiB]"""
     if verdict.resolved.edition.family == "llamacpp":
-        return "a margin that Ollama keeps", _gib(verdict.rank.non_torch_bytes)
+        return "margin that Ollama keeps free", _gib(verdict.rank.non_torch_bytes)
     base, collectives = non_torch_terms(verdict.resolved, demand.parallelism, demand.gpu)
     others = verdict.rank.non_torch_bytes - base - collectives
     symbols, values = "context and libraries + collective buffers", f"{_gib(base)} + {_gib(collectives)}"
-    if others > 0.5:  # bytes: an engine that counts what other processes hold as its own
+    if others > 0.5:  # bytes: vLLM before v0.9 counts other processes as its own
         symbols, values = f"{symbols} + other processes", f"{values} + {_gib(others)}"
     return symbols, values
 
@@ -56,7 +56,7 @@ def graphs_text(demand: Demand, verdict: Verdict) -> tuple[str, str]:
     layers, resolved = verdict.rank.stage.layers, verdict.resolved
     terms = graph_terms(demand.model, layers, demand.gpu, demand.engine, demand.parallelism, resolved)
     if terms is None:
-        return "none are captured", "0"
+        return "no CUDA graphs", "0"
     return "base + (pool + per layer × layers + experts) × captured sizes ÷ sizes up to 512", (
         f"{_gib(terms.base)} + ({_gib(terms.common)} + {terms.per_layer / GIB:.5f} × {terms.num_layers} + "
         f"{_gib(terms.experts)}) × {terms.sizes} ÷ {terms.sizes_to_512}"

@@ -1,4 +1,4 @@
-"""Memory of every kind of rank of a replica, and the rank that binds."""
+"""Memory of each GPU of a replica, and the GPU that binds."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ from planner.units import GIB
 SGLANG_CONTEXT_BYTES = 0.5 * GIB  # taken before SGLang looks at free memory
 LLAMACPP_HEADROOM_BYTES = 0.5 * GIB  # CUDA context and the estimator's reserve
 TRTLLM_RESERVED_SHARE = 0.015
-ONE_SHARED_EXPERT = (0, 5)  # SGLang: the shared expert is divided as the others are
+ONE_SHARED_EXPERT = (0, 5)  # SGLang: from here on the shared expert is divided as the others are
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """What is asked of the deployment: everything that the memory depends on."""
+    """A deployment: everything that its memory depends on."""
 
     model: ModelShape
     gpu: Gpu
@@ -71,11 +71,11 @@ class Rank:
     graphs_in_budget: bool
     budget_bytes: float
     pool_bytes: float
-    states: StatePool | None = None  # SGLang: beside the pool
+    states: StatePool | None = None  # SGLang: has a pool of its own
 
     @property
     def spare_bytes(self) -> float:
-        """What the budget leaves beside weights, activations, runtime and pool."""
+        """What weights, activations, runtime and pool leave of the budget."""
         used = self.weights_bytes + self.activation_bytes + self.non_torch_bytes + self.pool_bytes
         return self.budget_bytes - used
 
@@ -86,7 +86,7 @@ class Rank:
 
 
 def limits_of(demand: Demand) -> Resolved:
-    """Engine limits for this demand, nothing left open."""
+    """Engine limits of this deployment, with every default filled in."""
     return resolve(
         demand.engine,
         demand.gpu,
@@ -98,16 +98,16 @@ def limits_of(demand: Demand) -> Resolved:
 
 
 def drafts_with_own_layers(demand: Demand) -> bool:
-    """Whether multi-token-prediction layers are loaded: the model has them, and drafts without another model."""
+    """Whether multi-token-prediction layers are loaded: the model has them and no other model drafts."""
     own = demand.draft_model is None and demand.model.mtp_parameters > 0
     return own and demand.engine.num_speculative_tokens > 0
 
 
 def lora_bytes(layers: tuple[tuple[Layer, int], ...], engine: EngineSettings, tensor_parallel_size: int) -> float:
-    """LoRA slots on one GPU, allocated in full and in 16 bits.
+    """LoRA slots on one GPU, allocated at start and in 16 bits. [bytes]
 
-    Each slot holds rank × (in + out) of every dense matrix; the half on the matrix's divided side is divided
-    too, the other one replicated (vLLM without fully sharded LoRA). Gate and up have a factor A each.
+    A slot holds rank × (in + out) for every dense matrix. The factor on the matrix's divided side is divided too, the
+    other one replicated (vLLM without fully sharded LoRA). Gate and up each have a factor A.
     """
     if not engine.max_loras:
         return 0.0
@@ -127,10 +127,10 @@ def lora_bytes(layers: tuple[tuple[Layer, int], ...], engine: EngineSettings, te
 
 
 def widens_latent_attention(demand: Demand, resolved: Resolved) -> bool:
-    """Whether latent attention is held in 16 bits whatever the checkpoint's scheme.
+    """Whether latent attention is kept in 16 bits whatever the checkpoint's scheme.
 
-    SGLang does so with data-parallel attention (two DeepSeek logs, within 1 %). Grouped fp8 projections have no
-    kernels before Hopper (DeepSeek-V4 on Ada: its start-up log lacks 4.0 GiB, this makes 4.7).
+    SGLang does so with data-parallel attention (two DeepSeek logs, within 1 %). Before Hopper there are no kernels for
+    grouped fp8 projections (DeepSeek-V4 on Ada: the log has 4.0 GiB less cache, this makes 4.7).
     """
     if resolved.edition.family == "sglang" and demand.parallelism.attention_data_parallel_size > 1:
         return True
@@ -138,9 +138,9 @@ def widens_latent_attention(demand: Demand, resolved: Resolved) -> bool:
 
 
 def divides_experts_only(demand: Demand, resolved: Resolved) -> bool:
-    """Whether attention and shared experts stand in full on every rank.
+    """Whether every rank holds attention and shared experts in full.
 
-    With a grouped output projection: in engines that serve it so, and before Hopper in a vLLM fork for Ada.
+    True for a grouped output projection in some engines, and before Hopper (a vLLM fork for Ada).
     """
     if not demand.model.has_grouped_output:
         return False
@@ -149,7 +149,7 @@ def divides_experts_only(demand: Demand, resolved: Resolved) -> bool:
 
 
 def draft_bytes_per_gpu(demand: Demand) -> float:
-    """Weights of a separate draft model on one GPU; it is divided as the model is."""
+    """Weights of a separate draft model on one GPU; tensor parallelism divides it as it does the model."""
     size = demand.draft_weights_bytes
     if demand.draft_model is not None:
         alone = Parallelism(tensor_parallel_size=demand.parallelism.tensor_parallel_size)
@@ -158,9 +158,9 @@ def draft_bytes_per_gpu(demand: Demand) -> float:
 
 
 def copies_of_sglang(demand: Demand, stage: Stage) -> tuple[tuple[str, float], ...]:
-    """What SGLang holds beside its divided share of a model with a grouped output projection (DeepSeek-V4).
+    """What SGLang adds for a grouped output projection (DeepSeek-V4).
 
-    The vocabulary in full, and on Hopper the grouped projection (wo_a) in 16 bits instead of 8.
+    It keeps embedding and head in full and, on Hopper, the grouped projection (wo_a) in 16 bits instead of 8.
     """
     if demand.engine.family != "sglang" or not demand.model.has_grouped_output:
         return ()
@@ -168,17 +168,17 @@ def copies_of_sglang(demand: Demand, stage: Stage) -> tuple[tuple[str, float], .
     others = demand.parallelism.tensor_parallel_size - 1
     vocabulary = others * (sizes.get(TensorGroup.EMBEDDING.value, 0.0) + sizes.get(TensorGroup.LM_HEAD.value, 0.0))
     wide = 0.0
-    if demand.gpu.architecture == "Hopper":  # earlier ones hold all of attention in 16 bits
+    if demand.gpu.architecture == "Hopper":  # before Hopper all of attention is in 16 bits anyway
         for layer, count in stage.layers:
             wide += count * sum(linear.num_parameters for linear in layer.linears if linear.is_grouped_output)
     return tuple(row for row in (("vocabulary_copies", vocabulary), ("wide_projection", wide)) if row[1])
 
 
 def divided_by_sglang(demand: Demand, sizes: tuple[tuple[str, float], ...]) -> tuple[tuple[str, float], ...]:
-    """SGLang's data-parallel attention divides dense blocks, head and shared experts over all ranks nevertheless.
+    """Weights with what SGLang still divides over all ranks under data-parallel attention.
 
-    Shared experts not with expert parallelism, nor in 0.4, where every rank held a copy (n_share_experts_fusion).
-    Source: srt/models/deepseek_v2.py; vLLM's data-parallel ranks hold all three in full.
+    These are dense MLPs, the head and shared experts; the latter not with expert parallelism, nor in 0.4, where every
+    rank held a copy (n_share_experts_fusion). Source: srt/models/deepseek_v2.py. In vLLM every rank holds all three.
     """
     ranks = demand.parallelism.attention_data_parallel_size
     divided = {TensorGroup.MLP.value, TensorGroup.LM_HEAD.value}
@@ -188,10 +188,10 @@ def divided_by_sglang(demand: Demand, sizes: tuple[tuple[str, float], ...]) -> t
 
 
 def absorbed_products(demand: Demand, stage: Stage) -> tuple[tuple[str, float], ...]:
-    """Products of matrices that vLLM 0.7 kept for latent attention: W_Q·W_UK, the rotary part of W_Q, W_UV·W_O.
+    """Products of matrices that vLLM 0.7 kept for MLA: W_Q·W_UK, the rotary part of W_Q, W_UV·W_O.
 
-    In fp8 where attention is (attention/backends/mla/utils.py, absorbed_bytes are not there then); v0.8 dropped
-    them (#14770).
+    In fp8 where attention is (attention/backends/mla/utils.py); they replace `absorbed_bytes`. v0.8 dropped them
+    (#14770).
     """
     edition = edition_of(demand.engine)
     if edition.family != "vllm" or edition.since(V1_DEFAULT) or not edition.caches_latent:
@@ -209,9 +209,9 @@ def absorbed_products(demand: Demand, stage: Stage) -> tuple[tuple[str, float], 
 
 
 def holds_ngrams(demand: Demand) -> bool:
-    """Whether hashed n-gram tables take the GPU's memory: as set, or as the engine does by default.
+    """Whether n-gram tables are in GPU memory: as the user set it, else the engine's default.
 
-    Pinned host memory is the GPU's own where both share one; a file that llama.cpp maps can be dropped again.
+    Where CPU and GPU share memory, pinned host memory is GPU memory; llama.cpp maps a file, which can be evicted.
     """
     if demand.engine.ngram_on_gpu is not None:
         return demand.engine.ngram_on_gpu
@@ -220,10 +220,10 @@ def holds_ngrams(demand: Demand) -> bool:
 
 
 def held_by_engine(demand: Demand, stage: Stage) -> Stage:
-    """The stage with what the engine adds to the checkpoint's tensors, or leaves on the CPU.
+    """Stage with LoRA slots and the draft model added, and without what the engine keeps on the CPU.
 
-    LoRA slots and the draft model are added. llama.cpp keeps an untied input embedding on the CPU (its
-    log's "CPU_Mapped model buffer") and has no rotary tables.
+    llama.cpp keeps an untied input embedding on the CPU ("CPU_Mapped model buffer" in its log) and has no rotary
+    tables.
     """
     sizes = stage.weights_by_group
     if not holds_ngrams(demand):
@@ -241,15 +241,15 @@ def held_by_engine(demand: Demand, stage: Stage) -> Stage:
 
 
 def caches_state_prefixes(engine: EngineSettings, resolved: Resolved) -> bool:
-    """Whether a state checkpoint per sequence is kept for prefix reuse: when asked for, or by the version's default."""
+    """Whether the engine keeps a copy of each sequence's state for prefix reuse: as set, or by default."""
     by_default = resolved.edition.family == "vllm" and resolved.edition.since(STATE_PREFIXES)
     return engine.cache_state_prefixes or (by_default and engine.enable_prefix_caching)
 
 
 def draft_mixer(model: ModelShape) -> Mixer | None:
-    """Mixer of a draft layer: that of the last layer with attention over the whole sequence.
+    """Mixer of the draft layer: that of the last layer that attends to the whole sequence.
 
-    A draft layer does not compress: where the model does (DeepSeek-V4), it keeps a window only.
+    Where the model compresses its cache (DeepSeek-V4), the draft layer keeps a window instead.
     """
     if model.draft_keeps_window:
         return next((x.mixer for x in model.layer_kinds if x.mixer.kind is MixerKind.SLIDING), None)
@@ -263,14 +263,14 @@ def draft_mixer(model: ModelShape) -> Mixer | None:
 
 
 def all_ranks(demand: Demand, resolved: Resolved | None = None) -> tuple[Rank, ...]:
-    """Memory of each distinct stage's GPU.
+    """Memory of one GPU of each distinct pipeline stage.
 
     Parameters
     ----------
     demand : Demand
         Model, GPU, engine, parallelism and lengths.
     resolved : Resolved, optional
-        Engine limits, when the caller has them.
+        Engine limits, where the caller has them already.
 
     Returns
     -------
@@ -324,7 +324,7 @@ def activation_of(demand: Demand, resolved: Resolved, stage: Stage) -> Activatio
 
 
 def _cached_layers(demand: Demand, stage: Stage) -> tuple[tuple[Layer, int], ...]:
-    """Layers whose keys and values a stage caches, those of a separate draft model included."""
+    """Layers that a stage caches, with those of a separate draft model."""
     drafts = demand.draft_model.layer_counts() if demand.draft_model is not None and stage.is_last else ()
     return stage.layers + drafts
 
@@ -339,7 +339,7 @@ def _rank(
 ) -> Rank:
     """Apply the budget rule of the engine's family.
 
-    What other processes hold counts as used where an engine looks at free memory: vLLM before v0.9, and all others.
+    Memory of other processes counts as used where the engine reads free memory: vLLM before v0.9, and all others.
     """
     weights = stage.weights_bytes
     total, share, family = visible_memory_bytes(demand.gpu), resolved.gpu_memory_utilization, resolved.edition.family
@@ -349,7 +349,7 @@ def _rank(
         in_budget = not resolved.edition.is_v0 and resolved.edition.since(GRAPHS_IN_BUDGET)
         other += 0.0 if resolved.edition.since(FREE_MEMORY_CHECK) else taken
         pool = budget - weights - activation - other - (graphs if in_budget else 0.0)
-    elif family == "sglang":  # weights and pool share the static fraction, the rest runs in what remains
+    elif family == "sglang":  # the static fraction holds weights and pool, everything else the rest
         budget = share * max(0.0, total - SGLANG_CONTEXT_BYTES - taken)
         pool = budget - weights
         states = state_pool(
@@ -360,11 +360,11 @@ def _rank(
             available_bytes=pool,
         )
         pool -= states.total_bytes if states else 0.0
-    elif family in ("trtllm", "tgi"):  # a share of what is free after loading
+    elif family in ("trtllm", "tgi"):  # the pool is a share of what is free after loading
         free = total - taken - weights - activation - other
         pool = share * free * (1 - (TRTLLM_RESERVED_SHARE if family == "trtllm" else 0.0))
         budget = total
-    elif family == "llamacpp":  # every slot's context is reserved at once
+    elif family == "llamacpp":  # reserves the context of every slot at start
         activation, other, budget = (
             _llamacpp_buffers(demand.model, resolved),
             LLAMACPP_HEADROOM_BYTES,
@@ -395,12 +395,12 @@ def _rank(
 
 
 def reserved_contexts(engine: EngineSettings, resolved: Resolved) -> int:
-    """Contexts that llama.cpp reserves: one for each slot, or one for all."""
+    """Contexts that llama.cpp reserves: one per slot, or one for all."""
     return 1 if engine.kv_unified else resolved.max_num_seqs
 
 
 def reserved_pool(demand: Demand, resolved: Resolved, stage: Stage, length: int) -> float:
-    """Cache that llama.cpp reserves for all slots of this context, on one GPU. [bytes]."""
+    """KV cache that llama.cpp reserves on one GPU for all slots. [bytes]."""
     return reserved_bytes(
         _cached_layers(demand, stage),
         length,
@@ -414,11 +414,11 @@ def reserved_pool(demand: Demand, resolved: Resolved, stage: Stage, length: int)
 
 
 def _llamacpp_buffers(model: ModelShape, resolved: Resolved) -> float:
-    """Compute buffers of llama.cpp with flash attention: logits and activations of one physical batch of 512."""
+    """Compute buffers of llama.cpp with flash attention: logits and activations of a physical batch. [bytes]"""
     batch = min(PHYSICAL_BATCH_TOKENS, resolved.max_num_batched_tokens)
     return batch * (4.0 * model.vocab_size + 4.0 * 6 * model.hidden_size)
 
 
 def binding_rank(ranks: tuple[Rank, ...]) -> Rank:
-    """Return the rank that decides: whose pool holds the fewest blocks; where all hold as many, the fullest."""
+    """Return the GPU whose pool holds the fewest blocks; among equals, the fullest one."""
     return min(ranks, key=lambda rank: (round(rank.pool_bytes / rank.layout.block_bytes, 6), rank.spare_bytes))

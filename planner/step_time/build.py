@@ -1,4 +1,4 @@
-"""Step-time tables: a deployment's kernels, added up over its layers and token counts."""
+"""Step-time tables: the kernels of a replica, added up over layers and token counts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def graph_size(tokens: Floats, captured: tuple[int, ...]) -> Floats:
 
 
 def prompt_grid(max_tokens: int) -> Floats:
-    """Token counts at which a prompt step is computed; between them it is linear."""
+    """Token counts at which a prompt step is computed; in between it is interpolated."""
     tail = np.geomspace(256, max(257, max_tokens), 64)
     return np.unique(np.concatenate([[1], np.arange(4, 64, 4), np.arange(64, 257, 16), tail]).astype(int)).astype(
         np.float64
@@ -38,10 +38,9 @@ def prompt_grid(max_tokens: int) -> Floats:
 
 
 def prompt_launch_s(d: RankShare) -> float:
-    """Launching the kernels of a step with prompt tokens, one by one: its least time. [s]
+    """Time to launch the kernels of a step with prompt tokens one by one, a lower bound of the step. [s]
 
-    Layers of latent attention and of recurrent state consist of more kernels; an engine that does not
-    compile its layers pays for each.
+    MLA and state layers consist of more kernels; an engine that does not compile its layers launches each of them.
     """
     name, version = d.engine.family, d.engine.version
     usual = overhead(name, version, "prompt_launch_us_per_layer")
@@ -54,7 +53,7 @@ def prompt_launch_s(d: RankShare) -> float:
 
 
 def build_table(d: RankShare, max_tokens: int) -> StepTimeTable:
-    """Add up a deployment's kernels into the table that the simulator reads.
+    """Add up the kernels of a replica into the table that the simulator reads.
 
     Parameters
     ----------
@@ -71,7 +70,7 @@ def build_table(d: RankShare, max_tokens: int) -> StepTimeTable:
     name, version, stages = d.engine.family, d.engine.version, d.parallelism.pipeline_parallel_size
     attention = attention_fields(d)
     fixed = attention.pop("fixed")
-    # Drafting happens in each step that decodes, as attention does, and grows with the same count.
+    # Drafting happens in every step that decodes and grows with the sequences, as decode attention does.
     draft_base, draft_slope = drafting_line_s(d)
     attention["attention_base_s"] += draft_base
     attention["attention_floor_s"] += draft_base
@@ -117,10 +116,10 @@ def build_table(d: RankShare, max_tokens: int) -> StepTimeTable:
 
 
 def relative_error(d: RankShare) -> float:
-    """Median error of the step times of this class: kernel residuals, wider where the profile is inherited."""
+    """Median error of these step times: residuals of the kernels, plus the error of an inherited profile."""
     bits = weight_bits(d.model, d.weight_dtype, TensorGroup.MLP)
     _, dense = d.profile.parameters("gemm", peak_flops(d.gpu, weight_kernel(d.model, d.weight_dtype, bits))[1])
-    error = dense * 0.7  # the four products of a layer err independently
+    error = dense * 0.7  # errors of a layer's four products are independent and partly cancel
     if d.model.is_moe:
         bits = weight_bits(d.model, d.weight_dtype, TensorGroup.EXPERT)
         kernel = peak_flops(d.gpu, weight_kernel(d.model, d.weight_dtype, bits))[1]

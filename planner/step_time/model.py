@@ -1,4 +1,4 @@
-"""Step times of one replica, from its kernels: the one place that callers ask."""
+"""Step times of one replica, from its kernels."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def explain_step(replica: RankShare, work: StepWork, max_tokens: int = 16384) ->
             tokens = graph_size(tokens, captured_sizes(replica.engine, replica.gpu, replica.parallelism))
         terms = {name: float(value[0]) for name, value in token_terms_s(replica, tokens, prompt=mixed).items()}
         head = head if mixed else float(head_s(replica, tokens)[0])
-    # What the table's array holds beyond: prompt steps launch kernels one by one, attention kernels' fixed times.
+    # What remains of the table: launches of a prompt step's kernels, and fixed times of attention kernels.
     launches = whole["linear"] + whole["head"] - head - sum(terms.values())
     base, slope = drafting_line_s(replica)
     drafting = base + slope * work.num_decodes if work.num_decodes else 0.0

@@ -1,4 +1,4 @@
-"""One rank's share of a replica: model, device and settings, with the kernels that it runs."""
+"""One rank's share of a replica: model, device and settings, and the kernels that it runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from planner.inputs import EngineSettings, Gpu, Parallelism
 from planner.model import Layer, MixerKind, ModelShape, kv_bits, resolve_scheme
 from planner.step_time.profile import EfficiencyProfile, efficiency_profile
 
-LARGE_HIDDEN = 6144  # SGLang's automatic choice knows DeepSeek V3 and its descendants, not small latent models
+LARGE_HIDDEN = 6144  # SGLang chooses these kernels for DeepSeek V3 and its descendants, not for small MLA models
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class RankShare:
 
     @property
     def moe_backend(self) -> str:
-        """Kernels of the experts: as set, or what SGLang chooses for DeepSeek's models on Blackwell."""
+        """Kernels of the experts: as set, or SGLang's choice for large MLA models on Blackwell."""
         chosen = self.engine.moe_runner_backend
         if chosen != "auto":
             return chosen
@@ -58,7 +58,7 @@ class RankShare:
 
     @property
     def drafter(self) -> RankShare | None:
-        """The separate draft model, divided as the model is; None without one."""
+        """The separate draft model, with the model's parallelism; None without one."""
         if self.draft_model is None:
             return None
         alone = replace(self.engine, num_speculative_tokens=0)
