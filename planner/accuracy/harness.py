@@ -63,7 +63,7 @@ def trtllm_bench_batch(scenario: Scenario) -> tuple[int, int]:
             per_token += count * (mixer.kv_lora_rank + mixer.qk_rope_head_dim)
         elif mixer.num_kv_heads:
             per_token += count * max(width, mixer.num_kv_heads) * (mixer.head_dim + mixer.value_head_dim)
-    per_token *= kv_bits(scenario.kv_cache_dtype, model, scenario.weight_dtype) / 8
+    per_token *= kv_bits(scenario.kv_cache_dtype, scenario.weight_dtype) / 8
     weights = model.num_parameters * TUNED_WEIGHT_BYTES.get(scenario.weight_dtype, 2.0)
     room = TUNED_MEMORY_SHARE * (gpu.memory_bytes * width * stages - weights)
     prompt, output = scenario.prompt_mean_tokens, scenario.output_mean_tokens

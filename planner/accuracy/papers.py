@@ -26,7 +26,7 @@ from planner.inputs import (
 )
 from planner.memory import plan_memory
 from planner.simulation import FINISHED, simulate
-from planner.step_time import StepTimeTable, step_time_table
+from planner.step_time import RankShare, StepTimeTable, step_time_table
 from planner.workload import NO_LIMIT_TOKENS, Requests, draw_lengths
 
 MODEL, GPU, CONTEXT = "facebook/opt-13b", "A100 SXM 40GB", 2048
@@ -177,7 +177,8 @@ def paged_attention_rows(num_requests: int = 1000) -> tuple[PaperRow, ...]:
 def _device() -> tuple[Limits, StepTimeTable]:
     model, gpu, engine = get_model(MODEL), get_gpu(GPU), get_engine("paged")
     memory = plan_memory(model, gpu, engine, Parallelism(), max_model_len=CONTEXT, explain=False)
-    return memory.limits(), step_time_table(model, gpu, engine, Parallelism(), max_tokens=16_384)
+    replica = RankShare(model=model, gpu=gpu, engine=engine, parallelism=Parallelism())
+    return memory.limits(), step_time_table(replica)
 
 
 def _static(reservation: KvReservation = KvReservation.OUTPUT_LIMIT) -> EngineSettings:

@@ -11,9 +11,9 @@ from planner.accuracy.names import find_engine_preset, find_gpu, find_model
 from planner.accuracy.scoring import is_moe_name
 from planner.catalog import checkpoint, get_engine, get_gpu, get_model
 from planner.errors import InvalidInput
-from planner.inputs import EngineSettings, Gpu, Parallelism
+from planner.inputs import Parallelism
 from planner.model import ModelShape
-from planner.step_time import PrefillChunk, StepTimeTable, StepWork, explain_step, step_time_table
+from planner.step_time import PrefillChunk, RankShare, StepTimeTable, StepWork, explain_step, step_time_table
 
 _DTYPES = {
     "bfloat16": "bf16",
@@ -114,14 +114,11 @@ def work_of(row: dict[str, Any]) -> StepWork:
 
 def explain(row: dict[str, Any]) -> dict[str, float]:
     """Split the prediction of one row into its terms. [ms]"""
-    where = _deployment(row)
-    weights, cache = weight_dtype_of(row), _kv_dtype(row)
-    return explain_step(*where, work_of(row), weight_dtype=weights, kv_cache_dtype=cache, kernels_only=True)
+    return explain_step(_replica(row), work_of(row))
 
 
 def _table(row: dict[str, Any]) -> StepTimeTable:
-    where = _deployment(row)
-    return step_time_table(*where, weight_dtype=weight_dtype_of(row), kv_cache_dtype=_kv_dtype(row), kernels_only=True)
+    return step_time_table(_replica(row))
 
 
 def _kv_dtype(row: dict[str, Any]) -> str:
@@ -129,17 +126,19 @@ def _kv_dtype(row: dict[str, Any]) -> str:
     return _DTYPES.get(stated, stated)
 
 
-def _deployment(row: dict[str, Any]) -> tuple[ModelShape, Gpu, EngineSettings, Parallelism]:
-    engine = get_engine(find_engine_preset(text_of(row, "engine")), text_of(row, "engine_version"))
-    gpu = text_of(row, "gpu")
-    return (
-        model_of(text_of(row, "model"), weight_dtype_of(row)),
-        get_gpu(find_gpu(gpu) or gpu),
-        engine,
-        Parallelism(
+def _replica(row: dict[str, Any]) -> RankShare:
+    gpu, weights = text_of(row, "gpu"), weight_dtype_of(row)
+    return RankShare(
+        model=model_of(text_of(row, "model"), weights),
+        gpu=get_gpu(find_gpu(gpu) or gpu),
+        engine=get_engine(find_engine_preset(text_of(row, "engine")), text_of(row, "engine_version")),
+        parallelism=Parallelism(
             tensor_parallel_size=int(number_of(row, "tp") or 1),
             expert_parallel=(number_of(row, "moe_ep") or 1) > 1,
         ),
+        weight_dtype=weights,
+        kv_cache_dtype=_kv_dtype(row),
+        kernels_only=True,
     )
 
 

@@ -26,7 +26,7 @@ from planner.service import (
     replicas_for_targets,
     share_of_replica,
 )
-from planner.step_time import step_time_table
+from planner.step_time import RankShare, step_time_table
 from planner.units import GIB
 from planner.workload import Requests, as_traced, draw, mean_lengths, shared_tokens
 
@@ -119,17 +119,17 @@ def size(scenario: Scenario, requests: Requests | None = None, *, explain: bool 
     )
     step_time = None
     if memory.starts:
-        step_time = step_time_table(
-            model,
-            gpu,
-            engine,
-            scenario.parallelism,
+        replica = RankShare(
+            model=model,
+            gpu=gpu,
+            engine=engine,
+            parallelism=scenario.parallelism,
             weight_dtype=scenario.weight_dtype,
             kv_cache_dtype=kv_cache_type(model, engine, scenario.weight_dtype, scenario.kv_cache_dtype),
-            max_tokens=ranks
-            * max(memory.max_num_batched_tokens, memory.max_num_seqs * (1 + engine.num_speculative_tokens)),
             draft_model=scenario.draft_shape,
         )
+        decoded = memory.max_num_seqs * (1 + engine.num_speculative_tokens)
+        step_time = step_time_table(replica, ranks * max(memory.max_num_batched_tokens, decoded))
     sized = Plan(
         scenario=scenario,
         model=model,

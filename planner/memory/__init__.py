@@ -1,18 +1,20 @@
-"""What the engine's start-up log will say: weights, activations, KV cache, and whether it starts at all.
+"""What the engine's start-up log will say: weights, activations, KV cache, and whether the engine starts.
 
 In: model, GPU, engine settings, parallelism. Out: a `MemoryPlan` with its formulas, its limits and its remedies.
 
-edition        which version's arithmetic
-defaults       limits that the engine resolves from the device
-shards         weights per pipeline stage and GPU; expert_padding what 4-bit kernels add
+edition        what changed with which version, and which engine does what
+defaults       limits that the engine derives from the device when the user sets none
+shards         weights per pipeline stage and GPU; expert_padding: what 4-bit kernels add
 kv_layout      blocks, groups, windows, states; compressed (DeepSeek-V4), packed (Qwen4), reserved (llama.cpp)
-runtime        activation peak, buffers, CUDA graphs
-ranks          budget rule per engine family, binding rank
-verdict        does it start, the longest context, the logged size
-explain        formulas with values, remedies
+runtime        activation peak, buffers
+cuda_graphs    which batch sizes are captured, and their memory
+ranks          the budget rule of each engine family, and the GPU that binds
+verdict        whether it starts, the longest context, the KV cache size in the log
+explain        formulas with values, and the changes that make an engine start
 sizing         `plan_memory`
 """
 
+from planner.memory.cuda_graphs import captured_sizes
 from planner.memory.defaults import kv_cache_type, ollama_context_tokens
 from planner.memory.explain import FEWER_SEQUENCES
 from planner.memory.kv_layout import kv_bytes_for
@@ -48,6 +50,7 @@ __all__ = [
     "REFUSED_STEP",
     "Formula",
     "MemoryPlan",
+    "captured_sizes",
     "kv_bytes_for",
     "kv_cache_type",
     "ollama_context_tokens",

@@ -1,4 +1,4 @@
-"""Divisions that an engine refuses, in the engine's own words."""
+"""Parallelism that does not divide the model, refused in the engine's own words."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def division_error(model: ModelShape, parallelism: Parallelism, weight_dtype: st
     weight_dtype : str
         Block-quantised matrices divide by whole blocks only.
     family : str
-        llama.cpp splits by layers and refuses nothing of this.
+        llama.cpp splits by layers and refuses none of this.
 
     Returns
     -------

@@ -1,8 +1,8 @@
-"""Cache of DeepSeek-V4: compressed tokens, windows and compressor states that draw blocks from one pool.
+"""KV cache of DeepSeek-V4: compressed tokens, windows and compressor states share one pool of blocks.
 
 Sources: vLLM models/deepseek_v4 (compressor.py, sparse_swa.py) and v1/core/kv_cache_utils.py
 (group_and_unify_kv_cache_specs, _get_kv_cache_groups_uniform_groups); SGLang pool_configurator.py
-(DSV4PoolConfigurator). Reproduced to the printed digit on start-up logs (tests/test_sizing_vectors.py).
+(DSV4PoolConfigurator). Start-up logs are reproduced to the printed digit (tests/memory/test_vectors.py).
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from planner.memory.edition import BLOCKS_PER_GROUP, PACKED_POOL, Edition
 from planner.memory.kv_groups import KvGroup, KvLayout
 from planner.model import Mixer, MixerKind
 
-MIN_BLOCK_TOKENS = 256  # engines force it: 64 entries compressed 4:1
+MIN_BLOCK_TOKENS = 256  # engines enforce it: 64 entries compressed 4:1
 WINDOW_BLOCK_TOKENS = 64
 PAGE_ALIGNMENT = 576  # FlashMLA
 STATE_BYTES = 4  # compressor states are fp32
-#: by compression ratio: tokens of a page of compressor states, and of its window
+#: by compression ratio: tokens of a page of compressor states, and of their window
 STATE_BLOCK_TOKENS = {4: 4, 128: 8}
 STATE_WINDOW_TOKENS = {4: 8, 128: 128}
 SGLANG_WINDOW_SHARE = 0.1  # swa_full_tokens_ratio
@@ -29,7 +29,7 @@ SGLANG_RINGS = {4: (8, 16), 128: (128, 256)}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Pages:
-    """Pages of one kind of cache: `layers` of them of `size_bytes` each."""
+    """Pages of one kind of cache, one per layer."""
 
     size_bytes: int
     layers: int
@@ -46,7 +46,7 @@ def indexer_width(mixer: Mixer) -> int:
 
 
 def state_elements(width: int, ratio: int) -> int:
-    """Elements of one compressor state: key and score, twice where windows of 4 overlap."""
+    """Elements of one compressor state: key and score, doubled at ratio 4, where windows overlap."""
     return 2 * width * (2 if ratio == 4 else 1)
 
 
@@ -55,7 +55,7 @@ def _aligned(size: int) -> int:
 
 
 def shared_tuples(counts: list[int]) -> int:
-    """Layers per group that waste the fewest places, at least as many as the first kind has."""
+    """Layers per group that leave the fewest places empty; at least as many as the first kind has."""
     candidates = range(counts[0], max(counts) + 1)
     return min(candidates, key=lambda size: (sum(-(-number // size) * size - number for number in counts), size))
 
@@ -72,9 +72,9 @@ def compressed_layout(
     growing : float
         Bytes that one more token adds. [bytes]
     edition : Edition
-        SGLang splits the pool by fixed shares, vLLM lets all kinds draw from one.
+        SGLang splits the pool in fixed proportions; in vLLM all kinds draw from one pool.
     block_size : int
-        Tokens per block that the user asked for; at least 256.
+        Tokens per block that the user asked for; engines take at least 256.
     speculative : bool
         SGLang doubles the rings of states.
 
@@ -130,7 +130,7 @@ def _vllm_layout(entries: list[tuple[Mixer, int]], growing: float, edition: Edit
 
 
 def _sglang_layout(entries: list[tuple[Mixer, int]], block: int, speculative: bool) -> KvLayout:
-    """SGLang: pools of fixed proportion; a tenth of the tokens keep windows and states (bytes_per_full_token)."""
+    """SGLang: pools in fixed proportions; windows and states for a tenth of the tokens (bytes_per_full_token)."""
     total = 0.0
     layers = sum(count for mixer, count in entries if mixer.kind is not MixerKind.NONE)
     for mixer, count in entries:
@@ -144,6 +144,6 @@ def _sglang_layout(entries: list[tuple[Mixer, int]], block: int, speculative: bo
         per_token = (entry_width(mixer) + indexer_width(mixer)) / ratio
         total += count * (per_token + SGLANG_WINDOW_SHARE * ring * states * STATE_BYTES)
     entry = entry_width(next(mixer for mixer, _ in entries if mixer.kv_compression > 1))
-    total += SGLANG_WINDOW_SHARE * entry * (layers + 1)  # and the draft's layer, whether it drafts or not
+    total += SGLANG_WINDOW_SHARE * entry * (layers + 1)  # with the draft layer, even when nothing drafts
     group = KvGroup(kind=MixerKind.FULL, num_groups=1, block_tokens=block)
     return KvLayout(groups=(group,), block_bytes=total * block, bytes_per_token=total)

@@ -1,4 +1,4 @@
-"""Sequences that run at once at the traffic's lengths, with their derivation."""
+"""How many sequences of the traffic's lengths fit at once, with the derivation."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 from planner.memory.memory_plan import Formula
 
-SOURCE = "blocks as the engine's KV cache manager hands them out"
+SOURCE = "blocks as the engine's KV cache manager allocates them"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypicalUse:
-    """Blocks of a mean sequence of the traffic, and of one that reserves the maximum.
+    """Blocks of an average sequence of the traffic, and of one that reserves max_model_len.
 
     `shared_blocks` of the `typical_blocks` hold a prompt that sequences have in common: one prompt for all, or
-    one of `num_prompts` that are asked for equally often.
+    one of `num_prompts` that are used equally often.
     """
 
     usable_blocks: int
@@ -27,9 +27,9 @@ class TypicalUse:
 
     @property
     def paged(self) -> float:
-        """Sequences that fit when each holds what it has written, common prompts once.
+        """Sequences that fit when each holds only what it has written, and common prompts are held once.
 
-        n sequences hold n × (own blocks) and, of G prompts, the G × (1 − (1 − 1/G)ⁿ) that at least one of them uses.
+        n sequences hold n × own blocks and, of G common prompts, the G × (1 − (1 − 1/G)ⁿ) that any of them uses.
         """
         own = self.typical_blocks - self.shared_blocks
         if self.num_prompts == 1 or not self.shared_blocks:
@@ -42,13 +42,13 @@ class TypicalUse:
         return low
 
     def prompts_in_use(self, sequences: float) -> float:
-        """Different common prompts among so many sequences, on average."""
+        """Average number of different common prompts among this many sequences."""
         groups = self.num_prompts
         return groups * (1 - (1 - 1 / groups) ** sequences) if groups > 1 else 1.0
 
     @property
     def reserved(self) -> float:
-        """Sequences that fit when each reserves the maximum."""
+        """Sequences that fit when each reserves max_model_len."""
         return self.usable_blocks / self.full_blocks
 
     def formulas(self) -> tuple[Formula, ...]:

@@ -1,4 +1,4 @@
-"""Engine limits that a user left open, resolved from the device as the engines do."""
+"""Engine limits that the user did not set, derived from the device as the engines do."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ LARGEST_GPU_GIB = 160.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolved:
-    """Settings with nothing left open.
+    """Settings with every limit filled in.
 
-    `in_flight_tokens` are those of all batches that overlap: windows keep them until they are settled.
+    `in_flight_tokens` counts all overlapping batches: windowed layers keep their tokens until the batch is done.
     """
 
     edition: Edition
@@ -48,35 +48,34 @@ def resolve(
     vision_parameters: float = 0.0,
     image_tokens: int = 0,
 ) -> Resolved:
-    """Resolve the limits.
+    """Fill in the limits that the user did not set.
 
     Parameters
     ----------
     engine : EngineSettings
-        None = as the engine decides.
+        None = the engine decides.
     gpu : Gpu
-        Its memory and name choose the defaults.
+        The defaults follow its memory and name.
     parallelism : Parallelism
-        SGLang's reserve depends on it.
+        SGLang reserves more on more ranks.
     max_model_len : int
         Longest sequence [tokens]; without chunked prefill a whole prompt must fit into one step.
     vision_parameters : float
-        V0 never chunks the prompts of models with images; SGLang leaves room for the tower.
+        V0 does not chunk prefill for models with images; SGLang leaves room for the tower.
     image_tokens : int
         Tokens that must enter in one step; vLLM from v0.22 on raises its default to them.
 
     Returns
     -------
     Resolved
-        Nothing None.
+        Every limit as a number.
 
     Notes
     -----
-    vLLM `EngineArgs.get_batch_defaults`: 8,192 tokens and 1,024 sequences on devices of 70 GiB and
-    more that are not A100, else 2,048 and 256; up to v0.8 only devices named H100 or H200 are large;
-    from v0.28 on 16,384 tokens on devices of 160 GiB and more. Its LLM class, without a server, takes
-    16,384 and 8,192 tokens. SGLang and llama.cpp as their server
-    arguments say.
+    vLLM `EngineArgs.get_batch_defaults`: 8,192 tokens and 1,024 sequences from 70 GiB on, except on A100, else 2,048
+    and 256. Up to v0.8 only devices named H100 or H200 count as large; from v0.28 on devices of 160 GiB and more take
+    16,384 tokens. vLLM's LLM class, without a server, takes 16,384 and 8,192 tokens. SGLang and llama.cpp: their
+    server arguments.
     """
     edition = edition_of(engine)
     seqs, tokens = _batch_defaults(edition, gpu, parallelism, offline=engine.offline)
@@ -114,7 +113,7 @@ def resolve(
 
 
 def _overlapping_batches(edition: Edition, engine: EngineSettings, parallelism: Parallelism) -> int:
-    """Batches that a step may overlap: one per pipeline stage, two under async scheduling (max_concurrent_batches)."""
+    """Batches in flight at once: one per pipeline stage, or two with async scheduling (max_concurrent_batches)."""
     if edition.family != "vllm" or not edition.since(TWO_BATCHES_IN_FLIGHT):
         return 1
     stages = parallelism.pipeline_parallel_size
@@ -122,18 +121,18 @@ def _overlapping_batches(edition: Edition, engine: EngineSettings, parallelism: 
 
 
 def kv_cache_type(model: ModelShape, engine: EngineSettings, weight_dtype: str, kv_cache_dtype: str) -> str:
-    """Type of the KV cache with "auto" resolved where the published checkpoint asks for one.
+    """Type of the KV cache: where it is "auto", the one that the checkpoint asks for.
 
     Parameters
     ----------
     model : ModelShape
-        Its checkpoint may be calibrated for a type.
+        Its checkpoint may be calibrated for one.
     engine : EngineSettings
         vLLM from v0.14 on and SGLang follow the checkpoint.
     weight_dtype : str
-        Another scheme than the checkpoint's own brings no calibration.
+        With another scheme than the checkpoint's own there is no calibration.
     kv_cache_dtype : str
-        Anything but "auto" stands.
+        Kept unless it is "auto".
 
     Returns
     -------
@@ -172,10 +171,9 @@ def _batch_defaults(edition: Edition, gpu: Gpu, parallelism: Parallelism, *, off
 def default_utilization(
     edition: Edition, gpu: Gpu, parallelism: Parallelism, *, drafts: bool = False, vision_parameters: float = 0.0
 ) -> float:
-    """Share of device memory that the engine takes when the user says nothing.
+    """Share of device memory that the engine takes when the user sets none.
 
-    vLLM 0.9, from v0.22 on 0.92. SGLang as `sglang_share` says. TensorRT-LLM takes 0.9 of what is free after
-    loading; TGI 0.95.
+    vLLM: 0.9, from v0.22 on 0.92. SGLang: `sglang_share`. TensorRT-LLM: 0.9 of what is free after loading. TGI: 0.95.
     """
     if edition.family == "vllm":
         return 0.92 if edition.since(UTILIZATION_092) else 0.9
@@ -185,7 +183,7 @@ def default_utilization(
 
 
 def ollama_context_tokens(gpu: Gpu, limit: int) -> int:
-    """Context that Ollama chooses by total video memory: 4,096, from 23 GiB 32,768, from 47 GiB 262,144 tokens."""
+    """Context that Ollama chooses by GPU memory: 4,096 tokens, 32,768 from 23 GiB, 262,144 from 47 GiB."""
     for least_gib, tokens in ((47, 262_144), (23, 32_768)):
         if gpu.memory_gib >= least_gib:
             return min(limit, tokens)

@@ -1,4 +1,4 @@
-"""Which edition of an engine: the arithmetic of memory changed with versions."""
+"""Which version of an engine computes memory how, and which engine does what with a trait of a model."""
 
 from __future__ import annotations
 
@@ -7,35 +7,45 @@ from dataclasses import dataclass
 from planner.inputs import V1_DEFAULT as V1_DEFAULT
 from planner.inputs import EngineSettings, release_of
 
-# vLLM: first version with the behaviour
-LATENT_CACHE = (0, 7)  # latent attention caches the latent; before, keys and values of every head
-HYBRID_POOL = (0, 9)  # windows share a pool of block groups; before, every layer was kept in full
-FREE_MEMORY_CHECK = (0, 9)  # refuses when other processes hold what it wants; before, theirs counted as its own
+# vLLM: the first version that does this
+LATENT_CACHE = (0, 7)  # MLA caches the latent; before, keys and values of every head
+HYBRID_POOL = (0, 9)  # windowed layers share a pool of block groups; before, they cached the whole sequence
+FREE_MEMORY_CHECK = (0, 9)  # refuses when other processes hold what it wants; before, it counted theirs as its own
 TRITON_EXPERTS = (0, 10, 2)  # 4-bit experts by Triton on Hopper: with PyTorch 2.8; before, by Marlin
-AVAILABLE_MEMORY = (0, 12)  # on unified memory: what the system calls available, no longer what CUDA calls free
-KV_OF_CHECKPOINT = (0, 14)  # kv_cache_dtype auto follows what the checkpoint asks for (#29980)
-PIPELINE_CHECK_OF_WHOLE_MODEL = (0, 14)  # only there: compares the whole model's cache with one stage's memory
-LEAN_SAMPLER = (0, 17)  # sampler of the profile run needs 15 instead of 38 bytes per logit
+AVAILABLE_MEMORY = (0, 12)  # unified memory: reads what the system calls available, no longer what CUDA calls free
+GRAPHS_BY_16 = (0, 12)  # above 256, CUDA graphs for every 16th batch size; before, for every 8th (#26016)
+GRAPHS_OF_DRAFTS = (0, 13)  # drafted tokens count in the largest captured batch (#30330)
+KV_OF_CHECKPOINT = (0, 14)  # kv_cache_dtype auto takes the type that the checkpoint asks for (#29980)
+PIPELINE_CHECK_OF_WHOLE_MODEL = (0, 14)  # in this version alone: compares all stages' cache with one stage's memory
+LEAN_SAMPLER = (0, 17)  # the profile run's sampler needs 15 instead of 38 bytes per logit
 SYMMETRIC_MEMORY = (0, 18)  # larger communication buffers
 SIZE_IN_LOG = (0, 20, 2)  # the log's KV size is concurrency × length (#40694)
-GRAPHS_IN_BUDGET = (0, 21)  # CUDA-graph estimate is subtracted
-IMAGE_IN_STEP = (0, 22)  # the default step holds the largest image where prompts are not cut in one (#43051)
+GRAPHS_IN_BUDGET = (0, 21)  # subtracts an estimate of the CUDA graphs from the budget
+IMAGE_IN_STEP = (0, 22)  # the default step holds the largest image where images may not be split (#43051)
 UTILIZATION_092 = (0, 22)  # gpu_memory_utilization 0.9 -> 0.92
-PACKED_POOL = (0, 23)  # DeepSeek-V4: a block holds no empty pages of layers that a group lacks (kv_cache_utils.py)
-TWO_BATCHES_IN_FLIGHT = (0, 26)  # windows keep the tokens of every batch that async scheduling overlaps (#47728)
-BLOCKS_PER_GROUP = (0, 27)  # concurrency counts whole blocks of each group; before, bytes over group 0's page (#48317)
-STATE_PREFIXES = (0, 28)  # prefix caching of states by default: one more page per sequence (#50991)
+PACKED_POOL = (0, 23)  # DeepSeek-V4: blocks no longer hold empty pages for layers that a group lacks
+TWO_BATCHES_IN_FLIGHT = (0, 26)  # windowed layers keep the tokens of both batches of async scheduling (#47728)
+BLOCKS_PER_GROUP = (0, 27)  # concurrency counts whole blocks of each group; before, bytes ÷ page of group 0 (#48317)
+STATE_PREFIXES = (0, 28)  # caches states of prefixes by default: one more page per sequence (#50991)
 LARGEST_BATCH = (0, 28)  # 16,384 tokens per step on devices of 160 GiB and more (#51726)
 GRAPHS_TO_1024 = (0, 28)  # Blackwell captures batches up to 1,024 (#49390)
-HOPPER_BY_NAME = (0, 8)  # up to here only devices named H100 or H200 took the large batch (#12369, #17073)
+HOPPER_BY_NAME = (0, 8)  # until then only devices named H100 or H200 took the large batch (#12369, #17073)
+
+#: engines whose default leaves the n-gram tables of layers in host memory: vLLM (EngramConfig.cpu_offload), SGLang
+#: (ple_offload_embedding, on CUDA), llama.cpp (a tensor of the input layer, read from the file row by row)
+NGRAMS_OF_LAYERS_ON_HOST = ("vllm", "sglang", "llamacpp")
+#: engines that divide experts only where attention's output is projected by groups of heads (DeepSeek-V4): a log of
+#: SGLang on eight H200 holds 125.65 GiB, this makes 125.3; vLLM divides the query and output projections too
+#: (models/deepseek_v4: ColumnParallelLinear, RowParallelLinear)
+GROUPED_OUTPUT_DIVIDES_EXPERTS_ONLY = ("sglang",)
 
 
 @dataclass(frozen=True, slots=True)
 class Edition:
-    """Family and version; `is_v0` marks vLLM's first engine.
+    """Family and version of an engine; `is_v0` marks vLLM's first engine.
 
-    `caches_latent` is False where latent attention caches the keys and values of every head: vLLM before
-    v0.7, Ollama (0.14 still did), llama.cpp when told so ("no MLA" in the version).
+    `caches_latent` is False where MLA caches the keys and values of every head: vLLM before v0.7, Ollama (0.14 still
+    did), llama.cpp when told so ("no MLA" in the version).
     """
 
     family: str
@@ -46,11 +56,11 @@ class Edition:
 
     @property
     def release(self) -> tuple[int, int, int]:
-        """Number with its patch; none stated means the last one."""
+        """Version with its patch; without one, the last patch of the release."""
         return (*self.number, self.patch)
 
     def since(self, number: tuple[int, int]) -> bool:
-        """Whether the behaviour that came with `number` is there."""
+        """Whether this version is `number` or later."""
         return self.number >= number
 
 

@@ -1,7 +1,7 @@
-"""Padding of 4-bit (mxfp4) experts: every kernel wants its own multiples of the matrix sides.
+"""Padding of 4-bit (mxfp4) experts: each kernel rounds the sides of the matrices up to its own multiples.
 
 Source: vLLM quantization/mxfp4.py (`create_weights` by backend, and how the backend is chosen from the device);
-gpt-oss has sides of 2,880, so that padding adds 2 to 14 % to its experts.
+gpt-oss has sides of 2,880: padding adds 2 to 14 % to its experts.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ VALUE_BITS, SCALE_BITS = 4.0, 8.0 / 32.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpertPadding:
-    """Multiples to which an expert's sides are padded.
+    """Multiples to which the sides of an expert's matrices are padded.
 
     Parameters
     ----------
     width : int
-        Of the expert's inner width on one rank.
+        For the expert's inner width on one rank.
     hidden : int
-        Of the model's width.
+        For the model's hidden size.
     row_values : int
-        Of the 4-bit values in a row, without their scales: Triton aligns rows to 128 bytes.
+        For the 4-bit values of a row, scales excluded: Triton aligns rows to 128 bytes.
     """
 
     width: int = 1
@@ -42,14 +42,14 @@ AMD, AMD_CDNA4 = ExpertPadding(width=128, hidden=128), ExpertPadding(width=256, 
 
 
 def expert_padding(gpu: Gpu, edition: Edition, lora: bool) -> ExpertPadding:
-    """Padding of the kernel that the engine takes on this device.
+    """Padding of the kernel that the engine chooses on this device.
 
     Parameters
     ----------
     gpu : Gpu
-        Hopper runs Triton, data-centre Blackwell FlashInfer, AMD its own; all others Marlin.
+        Hopper runs Triton, data-centre Blackwell FlashInfer, AMD its own kernel, all others Marlin.
     edition : Edition
-        llama.cpp pads nothing; vLLM had no Triton kernels for PyTorch before 2.8.
+        llama.cpp pads nothing; vLLM has Triton kernels since PyTorch 2.8.
     lora : bool
         With adapters NVIDIA devices run Marlin.
 
@@ -70,8 +70,8 @@ def expert_padding(gpu: Gpu, edition: Edition, lora: bool) -> ExpertPadding:
 
 
 def is_data_centre_blackwell(gpu: Gpu) -> bool:
-    """Blackwell as sold to data centres, unlike the workstation and consumer GPUs of the name."""
-    return gpu.architecture == "Blackwell" and "nvlink" in gpu.interconnect.lower()
+    """Whether this is Blackwell for data centres (compute capability 10), not for workstations or consumers (12)."""
+    return gpu.architecture.startswith("Blackwell") and "nvlink" in gpu.interconnect.lower()
 
 
 def padded_share(linear: Linear, ranks: int, padding: ExpertPadding) -> float:

@@ -1,4 +1,4 @@
-"""Formulas with this plan's values put in, and the smallest changes that make an engine start."""
+"""Formulas with a plan's values, and the smallest changes that make an engine start."""
 
 from __future__ import annotations
 
@@ -34,29 +34,30 @@ BUDGET_SOURCES = {
     "sglang": "SGLang server_args.py and model_runner.py: mem_fraction_static",
     "trtllm": "TensorRT-LLM: free_gpu_memory_fraction of what is free after loading",
     "tgi": "TGI flash_causal_lm.py: a share of what is free after warm-up",
-    "llamacpp": "llama.cpp: contexts are reserved at start",
+    "llamacpp": "llama.cpp reserves all contexts at start",
     "generic": BUDGET_SOURCE,
 }
-STATES_SOURCE = "SGLang handle_max_mamba_cache: slots as told, or memory by mamba_full_memory_ratio"
+STATES_SOURCE = "SGLang handle_max_mamba_cache: slots as set, or memory by mamba_full_memory_ratio"
 CACHE_SOURCE = "vLLM kv_cache_utils.py and kv_cache_interface.py"
 
 
 def formulas(demand: Demand, verdict: Verdict, kv_tokens: int) -> tuple[Formula, ...]:
-    """Every figure of the plan with its derivation.
+    """Derive every figure of the plan.
 
     Parameters
     ----------
     demand : Demand
-        What was asked.
+        The deployment.
     verdict : Verdict
-        What came out.
+        Its figures.
     kv_tokens : int
-        Tokens as the engine's log prints them.
+        KV cache size in the engine's log. [tokens]
 
     Returns
     -------
     tuple of Formula
-        weights, budget, activation, non_torch, cuda_graphs, kv_pool; bytes per token, blocks, tokens, concurrency.
+        weights, budget, activation, non_torch, cuda_graphs, states, kv_pool; bytes per token, blocks, tokens,
+        concurrency.
     """
     return (*_memory_formulas(demand, verdict), *_capacity_formulas(verdict, kv_tokens))
 
@@ -97,7 +98,7 @@ def _state_rows(verdict: Verdict) -> tuple[tuple[str, str, str, float, str], ...
 
 
 def _budget_terms(demand: Demand, share: float, total: float) -> tuple[str, str]:
-    """What the engine's family sets aside, in symbols and with values."""
+    """The budget of the engine's family, in symbols and with values."""
     family, taken = demand.engine.family, demand.occupied_bytes
     others, held = (" − other processes", f" − {_gib(taken)}") if taken else ("", "")
     if family == "sglang":
@@ -113,14 +114,14 @@ def _budget_terms(demand: Demand, share: float, total: float) -> tuple[str, str]
 
 
 def _pool_terms(demand: Demand, verdict: Verdict) -> tuple[str, str]:
-    """How the engine's family comes to its pool, in symbols and with values."""
+    """The KV pool of the engine's family, in symbols and with values."""
     rank, family = verdict.rank, verdict.resolved.edition.family
     parts = [rank.weights_bytes, rank.activation_bytes, rank.non_torch_bytes]
     if family == "llamacpp":
         slots, length = reserved_contexts(demand.engine, verdict.resolved), demand.max_model_len
         every = verdict.resolved.max_num_seqs
         if demand.engine.kv_unified:
-            return "one context for all slots; windows and states for each", (
+            return "one context for all slots, windows and states per slot", (
                 f"{length:,} tokens for {counted(every, 'slot')}: {_gib(rank.pool_bytes)} GiB"
             )
         if abs(rank.pool_bytes - slots * length * rank.layout.bytes_per_token) < 1:
@@ -171,7 +172,7 @@ def _capacity_formulas(verdict: Verdict, kv_tokens: int) -> tuple[Formula, ...]:
         ),
         (
             "kv_tokens",
-            "as the engine's log prints it",
+            "KV cache size in the engine's log",
             f"{verdict.num_blocks:,} blocks in {layout.num_groups} groups",
             kv_tokens,
             "tokens",
@@ -193,7 +194,7 @@ def _capacity_formulas(verdict: Verdict, kv_tokens: int) -> tuple[Formula, ...]:
 def remedies(demand: Demand, verdict: Verdict) -> tuple[str, ...]:
     """Smallest changes that make the engine start, in the order in which a user would try them.
 
-    Each is judged anew, so that none is promised in vain. Empty when the engine starts.
+    Each is checked with a start of its own. Empty when the engine starts.
     """
     if verdict.starts:
         return ()
@@ -221,7 +222,7 @@ def remedies(demand: Demand, verdict: Verdict) -> tuple[str, ...]:
 
 
 def _media_remedies(demand: Demand) -> list[str]:
-    """Less for the vision tower: no video where one is profiled, else text alone."""
+    """Less media: images without video where that helps, else text only."""
     for media, words in (("images", "images without video"), ("none", "text only, without the vision tower")):
         model = with_media(demand.model, media)
         if model != demand.model and demand.engine.family == "vllm" and _starts(demand, model=model):
@@ -230,7 +231,7 @@ def _media_remedies(demand: Demand) -> list[str]:
 
 
 def _fewer_drafting(demand: Demand, verdict: Verdict) -> list[str]:
-    """Fewer running requests, where drafting keeps states for each that may run (SGLang)."""
+    """Fewer running requests, where drafting keeps states for each of them (SGLang)."""
     states = verdict.rank.states
     if states is None or not states.drafting_bytes:
         return []
@@ -274,7 +275,7 @@ def _setting_remedies(demand: Demand, verdict: Verdict) -> list[str]:
 
 
 def _batch_remedies(demand: Demand, verdict: Verdict) -> list[str]:
-    """Fewer tokens in flight: a smaller step, or one at a time where windows keep those of two (vLLM from 0.26 on)."""
+    """Fewer tokens in flight: smaller steps, or one step at a time where windows keep two (vLLM from 0.26 on)."""
     tokens, found = verdict.resolved.max_num_batched_tokens, []
     if not demand.engine.enable_chunked_prefill or demand.engine.family not in ("vllm", "sglang"):
         return []
@@ -293,7 +294,7 @@ def _starts_with_share(demand: Demand, share: float) -> bool:
 
 
 def _hardware_remedies(demand: Demand) -> list[str]:
-    """Fewer bits, more GPUs, then both, where together they need fewer GPUs than the wider split alone."""
+    """Narrower weights, more GPUs, then both, where both together need fewer GPUs than the wider split alone."""
     found = []
     options = GGUF if demand.engine.family == "llamacpp" else NARROWER
     narrower = () if demand.model.quantization else tuple(x for x in options if x != demand.weight_dtype)
@@ -325,7 +326,7 @@ def _narrowest(demand: Demand, widths: list[int]) -> int | None:
 
 
 def _other_split(demand: Demand) -> list[str]:
-    # Nothing smaller helps: narrower tensor parallelism (divisions that the engine refuses), then more nodes.
+    # Nothing else helps: less tensor parallelism, where the engine refused the division, then more nodes.
     tensor, node = demand.parallelism.tensor_parallel_size, demand.gpu.gpus_per_node
     narrower = [(width, 1) for width in range(tensor - 1, 0, -1) if width & (width - 1) == 0]
     nodes = [(width, stages) for stages in (2, 3, 4, 6, 8, 12, 16) for width in (tensor, node) if width <= node]

@@ -1,4 +1,4 @@
-"""Groups of layers that draw blocks from one pool, and what a sequence takes of them."""
+"""Groups of layers that draw blocks from one pool, and the blocks that a sequence takes."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from planner.model import MixerKind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KvGroup:
-    """`num_groups` groups of layers of one kind.
+    """Groups of layers of one kind.
 
-    `counted_share` is the part of a block's bytes that the group fills: vLLM before v0.27 counts its
-    blocks in the printed concurrency by bytes.
+    `counted_share` is the part of a block's bytes that the group fills: before v0.27 vLLM's printed concurrency counts
+    blocks by bytes.
     """
 
     kind: MixerKind
@@ -24,7 +24,7 @@ class KvGroup:
     counted_share: float = 1.0
 
     def blocks_at_peak(self, length: int, in_flight_tokens: int) -> int:
-        """Blocks that one sequence of this length may hold while its prompt is computed."""
+        """Blocks that one sequence of this length may hold during prefill."""
         if self.kind is MixerKind.STATE:
             return self.num_groups * self.pages_per_sequence
         if self.kind is MixerKind.SLIDING:
@@ -35,7 +35,7 @@ class KvGroup:
         return self.num_groups * -(-length // self.block_tokens)
 
     def blocks_in_decode(self, length: float) -> int:
-        """Blocks that one sequence of this length holds while it generates."""
+        """Blocks that one sequence of this length holds during decode."""
         whole = math.ceil(length / self.block_tokens)
         if self.kind is MixerKind.STATE:
             return self.num_groups * self.pages_per_sequence
@@ -50,29 +50,29 @@ class KvGroup:
 class KvLayout:
     """Blocks of one pipeline stage on one GPU.
 
-    `checked_block_bytes` is what the start-up check takes for a block; only DeepSeek-V4's differs.
+    `checked_block_bytes` is the block size in the start-up check, which differs for DeepSeek-V4 only.
     """
 
     groups: tuple[KvGroup, ...]
     block_bytes: float
-    bytes_per_token: float  # of layers whose cache grows with the sequence, padding layers excluded
+    bytes_per_token: float  # of layers whose cache grows with the sequence; padding layers not counted
     context_parallel: int = 1
     checked_block_bytes: float = 0.0  # 0 = block_bytes
 
     @property
     def num_groups(self) -> int:
-        """All groups."""
+        """Groups of all kinds together."""
         return sum(group.num_groups for group in self.groups)
 
     @property
     def main(self) -> KvGroup:
-        """The group that grows with the sequence; the first when none does."""
+        """The group that grows with the sequence, or the first one when none does."""
         growing = [g for g in self.groups if g.kind in (MixerKind.FULL, MixerKind.MLA)]
         return (growing or [g for g in self.groups if g.kind is not MixerKind.STATE] or list(self.groups))[0]
 
     @property
     def has_states(self) -> bool:
-        """Whether running sequences hold state pages (a cross-attention cache is none)."""
+        """Whether running sequences hold pages of recurrent state; a cross-attention cache does not count."""
         return any(group.kind is MixerKind.STATE and not group.window_tokens for group in self.groups)
 
     def blocks_at_peak(self, length: int, in_flight_tokens: int) -> int:
@@ -88,7 +88,7 @@ class KvLayout:
         )
 
     def fitting_blocks(self, pool_bytes: float) -> int:
-        """Blocks of this pool, as the start-up check sees them. [blocks]."""
+        """Blocks in a pool of this size, as the start-up check counts them. [blocks]."""
         return max(0, math.floor(pool_bytes / (self.checked_block_bytes or self.block_bytes)))
 
     def blocks_in_decode(self, length: float) -> int:
@@ -96,7 +96,7 @@ class KvLayout:
         return sum(group.blocks_in_decode(length / self.context_parallel) for group in self.groups)
 
     def fixed_blocks(self, length: float) -> int:
-        """Blocks beside those of the growing groups: windows and states. [blocks]."""
+        """Blocks of a sequence outside the main group: windows, states and further groups. [blocks]."""
         local, main = length / self.context_parallel, self.main
         fixed = sum(group.blocks_in_decode(local) for group in self.groups if group is not main)
         extra_main = (main.num_groups - 1) * math.ceil(local / main.block_tokens)

@@ -1,9 +1,9 @@
-"""How a KV pool is cut into blocks: one group, or groups of equal pages for hybrid models.
+"""How a KV pool is cut into blocks: one group of layers, or several groups with equal pages for hybrid models.
 
-An engine that knows windows and states gives every kind of layer its own groups of equal size (padded
-with unused layers), and all groups draw blocks from one pool; a block is one page of every layer of a group.
-Source: vLLM kv_cache_interface.py and kv_cache_utils.py as described in engine_semantics section 1.2;
-reproduced to the printed digit on published logs (tests/test_sizing.py).
+For windows and states, vLLM puts every kind of layer into groups of its own. All groups have the same number of
+layers (padded with unused ones) and draw blocks from one pool; a block is one page of every layer of a group.
+Source: vLLM kv_cache_interface.py and kv_cache_utils.py; published logs are reproduced to the printed digit
+(tests/memory/test_sizing.py).
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from planner.memory.shards import kv_heads_per_rank
 from planner.model import Layer, Mixer, MixerKind, ModelShape, kv_bits
 
 DS_MLA_ENTRY_BYTES = 656  # 512 fp8 latent + 16 scales + 128 bf16 rope
-NVFP4_DS_MLA_ENTRY_BYTES = 432  # 256 latent + 32 scales + 128 bf16 rope + 16: what two logs of GLM-5.2 hold per layer
-GROUPED = (MixerKind.STATE, MixerKind.SLIDING, MixerKind.CHUNKED)  # beside full attention they share its pool
+NVFP4_DS_MLA_ENTRY_BYTES = 432  # 256 latent + 32 scales + 128 bf16 rope + 16, per layer in two logs of GLM-5.2
+GROUPED = (MixerKind.STATE, MixerKind.SLIDING, MixerKind.CHUNKED)  # share the pool of full attention
 MAX_HEADS = 4096
-UNCOMPRESSED_HEAD_DIM = 256  # keys of 192 padded, when heads were cached in full
+UNCOMPRESSED_HEAD_DIM = 256  # keys of 192 were padded to this when vLLM cached every head
 V0_MLA_MULTIPLE = 128  # V0 pads the latent of 576 elements to 640
-GROUP_SLACK = 1.25  # groups take the larger size when sizes differ by less than this
+GROUP_SLACK = 1.25  # where the numbers of layers differ by less, groups take the larger one
 BLOCK_ALIGNMENT = 16
-INDEX_KEY_BYTES = 2  # MiniMax-M3: bf16 whatever the cache's type (vLLM AttentionConfig.indexer_kv_dtype, SGLang on all
-# GPUs but Hopper with fp8)
+#: MiniMax-M3: bf16 whatever the cache's type (vLLM AttentionConfig.indexer_kv_dtype; SGLang except with fp8 on Hopper)
+INDEX_KEY_BYTES = 2
 INDEX_BLOCK_TOKENS = 128  # MiniMax-M3: a page is a block that the indexer chooses (vLLM models/minimax_m3)
-LATENT_BLOCK_ALIGNMENT = 128  # beside states: kernels of latent attention want whole 128s (_align_hybrid_block_size)
-SGLANG_WINDOW_SHARE = 0.8  # tokens of the windows' pool per token of the full layers'
+LATENT_BLOCK_ALIGNMENT = 128  # MLA beside states: its kernels need multiples of 128 (_align_hybrid_block_size)
+SGLANG_WINDOW_SHARE = 0.8  # tokens in the pool of windows per token in that of full layers
 
 
 def entry_bytes(mixer: Mixer, tensor_parallel_size: int, bits: float, edition: Edition, dtype: str) -> float:
@@ -44,9 +44,9 @@ def entry_bytes(mixer: Mixer, tensor_parallel_size: int, bits: float, edition: E
 
 
 def index_bytes(mixer: Mixer, bits: float, edition: Edition) -> float:
-    """Bytes that one token adds to an indexer's cache beside keys and values: one key for all heads, on every rank.
+    """Bytes per token of an indexer's cache beside keys and values: one key for all heads, the same on every rank.
 
-    llama.cpp keeps the key of every token beside the pooled one, in the cache's type (llama-memory-hybrid-idx.cpp).
+    llama.cpp keeps the unpooled keys too, in the cache's type (llama-memory-hybrid-idx.cpp).
     """
     if edition.family == "llamacpp" and mixer.indexer_compression > 1:
         return 2 * mixer.indexer_head_dim * bits / 8
@@ -74,23 +74,23 @@ def _latent_bytes(mixer: Mixer, tensor_parallel_size: int, bits: float, edition:
 
 
 def state_bytes(mixer: Mixer, tensor_parallel_size: int, num_speculative_tokens: int = 0) -> float:
-    """Bytes of one sequence's state in one layer on one GPU: recurrent state and convolution tail.
+    """Bytes of one sequence's state in one layer on one GPU: recurrent state and convolution state.
 
-    The tail of a kernel of 4 holds 3 columns, and one more for every drafted token.
+    A convolution over 4 tokens keeps 3 columns, and one more for every drafted token.
     """
     tail = mixer.conv_elements * (1 + num_speculative_tokens / 3)
     return (mixer.state_elements * mixer.state_element_bytes + tail * 2) / tensor_parallel_size
 
 
 def side_state_bytes(mixer: Mixer, num_speculative_tokens: int = 0) -> float:
-    """Bytes of one sequence's state of the n-gram layer beside a layer, the same on every rank."""
+    """Bytes of one sequence's state in an n-gram layer, the same on every rank."""
     return 2.0 * mixer.side_channels * (mixer.side_taps + num_speculative_tokens) if mixer.side_channels else 0.0
 
 
 def _key(mixer: Mixer, pools_windows: bool, ranks: int) -> tuple[MixerKind, int, int]:
-    """Group of a mixer: kind, window and, where groups share a pool (`ranks` > 0), heads of full attention.
+    """Key of a mixer's group: kind, window and, where groups share a pool (`ranks` > 0), the heads of full attention.
 
-    vLLM joins layers of equal specifications only (KVCacheSpec): a draft model with other heads is a group.
+    vLLM groups layers only when their KVCacheSpec is equal: a draft model with other heads is a group of its own.
     """
     if mixer.kind in (MixerKind.SLIDING, MixerKind.CHUNKED):
         return (mixer.kind, mixer.window_tokens or 0, 0) if pools_windows else (MixerKind.FULL, 0, 0)
@@ -116,33 +116,33 @@ def build_layout(
     draft_mixer: Mixer | None = None,
     splits_windows: bool = False,
 ) -> KvLayout:
-    """Cut the cache of a stage into groups and blocks.
+    """Cut the KV cache of a pipeline stage into groups and blocks.
 
     Parameters
     ----------
     layers : tuple of (Layer, int)
-        Distinct layers of the stage with their numbers.
+        Distinct layers of the stage and how many of each.
     tensor_parallel_size, context_parallel : int
-        Division of heads, and of tokens.
+        What divides heads, and what divides tokens.
     kv_cache_dtype, fp32
-        Element type of the cache; "auto" is fp32 when the model runs in it.
+        Element type of the cache; "auto" is fp32 when the model runs in fp32.
     edition : Edition
-        Decides whether windows share a pool.
+        Decides whether windowed layers have groups of their own.
     block_size : int
-        Tokens per block before hybrids enlarge it.
+        Tokens per block, before states enlarge it.
     num_speculative_tokens, state_checkpoints : int
-        Each adds a state page per sequence: drafted tokens, and states kept for reuse.
+        Drafted tokens and states kept for reuse: each adds a state page per sequence.
     draft_mixer : Mixer, optional
-        One more layer when drafting with multi-token prediction.
+        Mixer of the multi-token-prediction layer, when it drafts.
     splits_windows : bool
-        SGLang has a pool of its own for the windows of this model.
+        Whether SGLang has a pool of its own for the windows of this model.
 
     Returns
     -------
     KvLayout
-        Groups, bytes of a block, marginal bytes per token.
+        Groups, bytes of a block, bytes per additional token.
     """
-    bits = kv_bits(kv_cache_dtype, None, "fp32" if fp32 else "auto")
+    bits = kv_bits(kv_cache_dtype, "fp32" if fp32 else "auto")
     pools = edition.family != "vllm" or (edition.since(HYBRID_POOL) and not edition.is_v0)
     entries = [(layer.mixer, count) for layer, count in layers]
     if draft_mixer is not None:
@@ -185,7 +185,7 @@ def build_layout(
 def _packed_entries(
     entries: list[tuple[Mixer, int]], tp: int, bits: float, edition: Edition, speculative: int
 ) -> PackedEntries:
-    """Sum up layers with an indexer, states and n-gram layers for a pool of packed pages."""
+    """Attention layers with an indexer, state layers and n-gram layers, summed up for a pool of packed pages."""
     full = [(mixer, count) for mixer, count in entries if mixer.kind is MixerKind.FULL]
     states = [(mixer, count) for mixer, count in entries if mixer.is_state]
     index = max((index_bytes(mixer, bits, edition) for mixer, _ in full), default=0.0)
@@ -207,9 +207,9 @@ def _sglang_layout(
     context_parallel: int,
     splits_windows: bool,
 ) -> KvLayout:
-    """SGLang: one slot per token for every layer; windows have a pool in a fixed proportion to it, states one apart.
+    """SGLang: one slot per token for every layer. States have a pool of their own; so do windows where it splits them.
 
-    swa_full_tokens_ratio 0.8 for the models that it splits (server arguments).
+    The windows' pool then has 0.8 times the tokens (swa_full_tokens_ratio).
     """
     windowed = (MixerKind.SLIDING, MixerKind.CHUNKED)
     total = sum(
@@ -265,7 +265,7 @@ def _hybrid_layout(
 
 
 def _pages(kind: MixerKind, source_tokens: int, block: int, state_pages: int) -> int:
-    """Pages that a sequence holds whatever its length: states, or the whole source of cross-attention."""
+    """Pages that a sequence holds whatever its length: its states, or the whole source of cross-attention."""
     if kind is not MixerKind.STATE:
         return 0
     return -(-source_tokens // block) if source_tokens else state_pages
@@ -294,7 +294,7 @@ def kv_bytes_for(
     tensor_parallel_size: int = 1,
     weight_dtype: str = "auto",
 ) -> float:
-    """Cache that one sequence needs, without rounding to blocks: windows stop growing, states do not grow.
+    """KV cache of one sequence, not rounded to blocks: windows stop growing, states do not grow.
 
     Parameters
     ----------
@@ -305,7 +305,7 @@ def kv_bytes_for(
     kv_cache_dtype : str
         Element type.
     tensor_parallel_size : int
-        Bytes are per GPU: KV heads divided, replicated beyond their number; latents not divided.
+        Divides KV heads, which are replicated once GPUs outnumber them; a latent is on every GPU.
     weight_dtype : str
         fp32 makes "auto" fp32.
 
@@ -314,7 +314,7 @@ def kv_bytes_for(
     float
         Bytes per GPU.
     """
-    bits = kv_bits(kv_cache_dtype, model, weight_dtype)
+    bits = kv_bits(kv_cache_dtype, weight_dtype)
     total = 0.0
     for per_token, window, fixed, count in _entries(model, bits, tensor_parallel_size, kv_cache_dtype):
         tokens = min(length_tokens, window) if window else length_tokens

@@ -1,10 +1,11 @@
-"""Activations, runtime memory and CUDA graphs of a plan in symbols and with its values."""
+"""Formulas of activations, runtime memory and CUDA graphs, in symbols and with a plan's values."""
 
 from __future__ import annotations
 
+from planner.memory.cuda_graphs import graph_terms
 from planner.memory.ranks import Demand, activation_of
 from planner.memory.reserved import PHYSICAL_BATCH_TOKENS
-from planner.memory.runtime import GRAPH_SIZES, graph_terms, non_torch_terms, profiled_images, sparse_workspace_bytes
+from planner.memory.runtime import non_torch_terms, profiled_images, sparse_workspace_bytes
 from planner.memory.verdict import Verdict
 from planner.units import GIB
 
@@ -41,28 +42,22 @@ def activation_text(demand: Demand, verdict: Verdict) -> tuple[str, str]:
 def non_torch_text(demand: Demand, verdict: Verdict) -> tuple[str, str]:
     """Formula of the memory outside the framework's allocator, and the same with values. [GiB]"""
     if verdict.resolved.edition.family == "llamacpp":
-        return "a margin that Ollama keeps", _gib(verdict.rank.non_torch_bytes)
+        return "margin that Ollama keeps free", _gib(verdict.rank.non_torch_bytes)
     base, collectives = non_torch_terms(verdict.resolved, demand.parallelism, demand.gpu)
     others = verdict.rank.non_torch_bytes - base - collectives
     symbols, values = "context and libraries + collective buffers", f"{_gib(base)} + {_gib(collectives)}"
-    if others > 0.5:  # bytes: an engine that counts what other processes hold as its own
+    if others > 0.5:  # bytes: vLLM before v0.9 counts other processes as its own
         symbols, values = f"{symbols} + other processes", f"{values} + {_gib(others)}"
     return symbols, values
 
 
 def graphs_text(demand: Demand, verdict: Verdict) -> tuple[str, str]:
     """Formula of the captured CUDA graphs, and the same with values. [GiB]"""
-    rank = verdict.rank
-    terms = graph_terms(
-        demand.model,
-        rank.stage.layers,
-        demand.gpu,
-        enabled=demand.engine.cuda_graphs,
-        resolved=verdict.resolved,
-    )
+    layers, resolved = verdict.rank.stage.layers, verdict.resolved
+    terms = graph_terms(demand.model, layers, demand.gpu, demand.engine, demand.parallelism, resolved)
     if terms is None:
-        return "none are captured", "0"
-    return f"base + (pool + per layer × layers + experts) × captured sizes ÷ {GRAPH_SIZES}", (
+        return "no CUDA graphs", "0"
+    return "base + (pool + per layer × layers + experts) × captured sizes ÷ sizes up to 512", (
         f"{_gib(terms.base)} + ({_gib(terms.common)} + {terms.per_layer / GIB:.5f} × {terms.num_layers} + "
-        f"{_gib(terms.experts)}) × {terms.sizes} ÷ {GRAPH_SIZES}"
+        f"{_gib(terms.experts)}) × {terms.sizes} ÷ {terms.sizes_to_512}"
     )

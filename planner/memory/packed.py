@@ -1,9 +1,9 @@
-"""Cache of Qwen4 in vLLM: keys and values with the indexer's pooled keys beside them, states and rings in one pool.
+"""KV cache of Qwen4 in vLLM: keys and values, the indexer's pooled keys, states and rings share one pool.
 
-A block holds a page of keys and values and one of pooled keys for every attention layer. Groups of states, the
-n-gram layers' states and the rings of keys not yet pooled take whole blocks each. Source: vLLM
-models/qwen4_exp/common/qsa_cache.py and v1/core/kv_cache_utils.py (_get_packed_kv_cache_groups), Platform.
-_align_hybrid_block_size; reproduced to the printed digit on published logs (tests/test_sizing_packed.py).
+A block holds a page of keys and values and a page of pooled keys for every attention layer. States, the states of
+n-gram layers and the rings of keys that are not pooled yet take whole blocks. Source: vLLM
+models/qwen4_exp/common/qsa_cache.py, v1/core/kv_cache_utils.py (_get_packed_kv_cache_groups), Platform.
+_align_hybrid_block_size; published logs are reproduced to the printed digit (tests/memory/test_packed.py).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BLOCK_ALIGNMENT = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackedEntries:
-    """Layers of a stage on one GPU, all of a kind alike. Bytes per token, or per sequence for states."""
+    """Layers of a stage on one GPU. Bytes are per token, for states per sequence."""
 
     attention_layers: int  # a draft layer included
     token_bytes: float  # keys and values of one layer
@@ -37,18 +37,18 @@ def packed_layout(entries: PackedEntries, block_size: int, state_pages: int, con
     Parameters
     ----------
     entries : PackedEntries
-        What the stage caches.
+        Layers of the stage and their bytes.
     block_size : int
-        Tokens per block before states enlarge it. [tokens]
+        Tokens per block, before states enlarge it.
     state_pages : int
-        Pages that a sequence holds of each group of states: its own, drafted tokens', and those kept for reuse.
+        Pages that a sequence holds in each group of states: its own, one per drafted token, and those kept for reuse.
     context_parallel : int
-        Division of tokens.
+        What divides tokens.
 
     Returns
     -------
     KvLayout
-        Groups, bytes of a block, marginal bytes per token.
+        Groups, bytes of a block, bytes per additional token.
     """
     layers = entries.attention_layers
     largest = max(entries.state_bytes, entries.side_bytes)
@@ -66,7 +66,7 @@ def packed_layout(entries: PackedEntries, block_size: int, state_pages: int, con
         groups.append(_states(math.ceil(entries.state_layers / per_group), state_pages))
     if entries.side_layers:
         groups.append(_states(math.ceil(entries.side_layers / per_group), state_pages))
-    groups.append(_states(1, 1))  # rings of keys that wait to be pooled
+    groups.append(_states(1, 1))  # the ring of keys that are not pooled yet
     return KvLayout(
         groups=tuple(groups),
         block_bytes=stride,

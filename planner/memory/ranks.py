@@ -1,4 +1,4 @@
-"""Memory of every kind of rank of a replica, and the rank that binds."""
+"""Memory of each GPU of a replica, and the GPU that binds."""
 
 from __future__ import annotations
 
@@ -7,8 +7,17 @@ import math
 from dataclasses import dataclass
 
 from planner.inputs import EngineSettings, Gpu, Parallelism
+from planner.memory.cuda_graphs import graph_terms
 from planner.memory.defaults import Resolved, resolve
-from planner.memory.edition import FREE_MEMORY_CHECK, GRAPHS_IN_BUDGET, STATE_PREFIXES, V1_DEFAULT, edition_of
+from planner.memory.edition import (
+    FREE_MEMORY_CHECK,
+    GRAPHS_IN_BUDGET,
+    GROUPED_OUTPUT_DIVIDES_EXPERTS_ONLY,
+    NGRAMS_OF_LAYERS_ON_HOST,
+    STATE_PREFIXES,
+    V1_DEFAULT,
+    edition_of,
+)
 from planner.memory.expert_padding import expert_padding
 from planner.memory.kv_groups import KvLayout
 from planner.memory.kv_layout import build_layout
@@ -17,7 +26,6 @@ from planner.memory.runtime import (
     BEFORE_HOPPER,
     ActivationTerms,
     activation_terms,
-    cuda_graph_bytes,
     non_torch_bytes,
     sparse_workspace_bytes,
     visible_memory_bytes,
@@ -30,23 +38,12 @@ from planner.units import GIB
 SGLANG_CONTEXT_BYTES = 0.5 * GIB  # taken before SGLang looks at free memory
 LLAMACPP_HEADROOM_BYTES = 0.5 * GIB  # CUDA context and the estimator's reserve
 TRTLLM_RESERVED_SHARE = 0.015
-ONE_SHARED_EXPERT = (0, 5)  # SGLang: the shared expert is divided as the others are
-WINDOWED_DRAFTS = ("step3p5",)
-#: engines that keep hashed n-gram tables in host memory by default: vLLM's EngramConfig.cpu_offload, SGLang's
-#: ple_offload_embedding (on CUDA), llama.cpp as a tensor of the input layer, read from the file row by row
-NGRAMS_ON_HOST = {"vllm": ("qwen4_exp_text",), "sglang": ("qwen4_exp_text",), "llamacpp": ("qwen4_exp_text",)}
-SGLANG_SPLITS_WINDOWS = (
-    "gpt_oss",
-    "llama4",
-    "llama4_text",
-    "mimo_v2",
-    "step3p5",
-)  # model_config.py is_hybrid_swa_model
+ONE_SHARED_EXPERT = (0, 5)  # SGLang: from here on the shared expert is divided as the others are
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """What is asked of the deployment: everything that the memory depends on."""
+    """A deployment: everything that its memory depends on."""
 
     model: ModelShape
     gpu: Gpu
@@ -74,11 +71,11 @@ class Rank:
     graphs_in_budget: bool
     budget_bytes: float
     pool_bytes: float
-    states: StatePool | None = None  # SGLang: beside the pool
+    states: StatePool | None = None  # SGLang: has a pool of its own
 
     @property
     def spare_bytes(self) -> float:
-        """What the budget leaves beside weights, activations, runtime and pool."""
+        """What weights, activations, runtime and pool leave of the budget."""
         used = self.weights_bytes + self.activation_bytes + self.non_torch_bytes + self.pool_bytes
         return self.budget_bytes - used
 
@@ -89,7 +86,7 @@ class Rank:
 
 
 def limits_of(demand: Demand) -> Resolved:
-    """Engine limits for this demand, nothing left open."""
+    """Engine limits of this deployment, with every default filled in."""
     return resolve(
         demand.engine,
         demand.gpu,
@@ -101,16 +98,16 @@ def limits_of(demand: Demand) -> Resolved:
 
 
 def drafts_with_own_layers(demand: Demand) -> bool:
-    """Whether multi-token-prediction layers are loaded: the model has them, and drafts without another model."""
+    """Whether multi-token-prediction layers are loaded: the model has them and no other model drafts."""
     own = demand.draft_model is None and demand.model.mtp_parameters > 0
     return own and demand.engine.num_speculative_tokens > 0
 
 
 def lora_bytes(layers: tuple[tuple[Layer, int], ...], engine: EngineSettings, tensor_parallel_size: int) -> float:
-    """LoRA slots on one GPU, allocated in full and in 16 bits.
+    """LoRA slots on one GPU, allocated at start and in 16 bits. [bytes]
 
-    Each slot holds rank × (in + out) of every dense matrix; the half on the matrix's divided side is divided
-    too, the other one replicated (vLLM without fully sharded LoRA). Gate and up have a factor A each.
+    A slot holds rank × (in + out) for every dense matrix. The factor on the matrix's divided side is divided too, the
+    other one replicated (vLLM without fully sharded LoRA). Gate and up each have a factor A.
     """
     if not engine.max_loras:
         return 0.0
@@ -130,29 +127,29 @@ def lora_bytes(layers: tuple[tuple[Layer, int], ...], engine: EngineSettings, te
 
 
 def widens_latent_attention(demand: Demand, resolved: Resolved) -> bool:
-    """Whether latent attention is held in 16 bits whatever the checkpoint's scheme.
+    """Whether latent attention is kept in 16 bits whatever the checkpoint's scheme.
 
-    SGLang does so with data-parallel attention (two DeepSeek logs, within 1 %). DeepSeek-V4's grouped fp8
-    projections have no kernels before Hopper (a start-up log on Ada lacks 4.0 GiB; this makes 4.7).
+    SGLang does so with data-parallel attention (two DeepSeek logs, within 1 %). Before Hopper there are no kernels for
+    grouped fp8 projections (DeepSeek-V4 on Ada: the log has 4.0 GiB less cache, this makes 4.7).
     """
     if resolved.edition.family == "sglang" and demand.parallelism.attention_data_parallel_size > 1:
         return True
-    return demand.model.model_type == "deepseek_v4" and demand.gpu.architecture in BEFORE_HOPPER
+    return demand.model.has_grouped_output and demand.gpu.architecture in BEFORE_HOPPER
 
 
 def divides_experts_only(demand: Demand, resolved: Resolved) -> bool:
-    """Whether DeepSeek-V4's attention and shared experts stand in full on every rank.
+    """Whether every rank holds attention and shared experts in full.
 
-    SGLang serves it so (a log on eight H200: 125.65 GiB; this makes 125.3), and a vLLM fork for Ada; vLLM
-    divides the query and output projections (models/deepseek_v4: ColumnParallelLinear, RowParallelLinear).
+    True for a grouped output projection in some engines, and before Hopper (a vLLM fork for Ada).
     """
-    if demand.model.model_type != "deepseek_v4":
+    if not demand.model.has_grouped_output:
         return False
-    return resolved.edition.family == "sglang" or demand.gpu.architecture in BEFORE_HOPPER
+    serves_so = resolved.edition.family in GROUPED_OUTPUT_DIVIDES_EXPERTS_ONLY
+    return serves_so or demand.gpu.architecture in BEFORE_HOPPER
 
 
 def draft_bytes_per_gpu(demand: Demand) -> float:
-    """Weights of a separate draft model on one GPU; it is divided as the model is."""
+    """Weights of a separate draft model on one GPU; tensor parallelism divides it as it does the model."""
     size = demand.draft_weights_bytes
     if demand.draft_model is not None:
         alone = Parallelism(tensor_parallel_size=demand.parallelism.tensor_parallel_size)
@@ -161,27 +158,27 @@ def draft_bytes_per_gpu(demand: Demand) -> float:
 
 
 def copies_of_sglang(demand: Demand, stage: Stage) -> tuple[tuple[str, float], ...]:
-    """What SGLang holds of DeepSeek-V4 beside its divided share.
+    """What SGLang adds for a grouped output projection (DeepSeek-V4).
 
-    The vocabulary in full, and on Hopper the grouped output projection (wo_a) in 16 bits instead of 8.
+    It keeps embedding and head in full and, on Hopper, the grouped projection (wo_a) in 16 bits instead of 8.
     """
-    if demand.engine.family != "sglang" or demand.model.model_type != "deepseek_v4":
+    if demand.engine.family != "sglang" or not demand.model.has_grouped_output:
         return ()
     sizes = dict(stage.weights_by_group)
     others = demand.parallelism.tensor_parallel_size - 1
     vocabulary = others * (sizes.get(TensorGroup.EMBEDDING.value, 0.0) + sizes.get(TensorGroup.LM_HEAD.value, 0.0))
     wide = 0.0
-    if demand.gpu.architecture == "Hopper":  # earlier ones hold all of attention in 16 bits
+    if demand.gpu.architecture == "Hopper":  # before Hopper all of attention is in 16 bits anyway
         for layer, count in stage.layers:
-            wide += count * sum(linear.num_parameters for linear in layer.linears if linear.name == "o_a_proj")
+            wide += count * sum(linear.num_parameters for linear in layer.linears if linear.is_grouped_output)
     return tuple(row for row in (("vocabulary_copies", vocabulary), ("wide_projection", wide)) if row[1])
 
 
 def divided_by_sglang(demand: Demand, sizes: tuple[tuple[str, float], ...]) -> tuple[tuple[str, float], ...]:
-    """SGLang's data-parallel attention divides dense blocks, head and shared experts over all ranks nevertheless.
+    """Weights with what SGLang still divides over all ranks under data-parallel attention.
 
-    Shared experts not with expert parallelism, nor in 0.4, where every rank held a copy (n_share_experts_fusion).
-    Source: srt/models/deepseek_v2.py; vLLM's data-parallel ranks hold all three in full.
+    These are dense MLPs, the head and shared experts; the latter not with expert parallelism, nor in 0.4, where every
+    rank held a copy (n_share_experts_fusion). Source: srt/models/deepseek_v2.py. In vLLM every rank holds all three.
     """
     ranks = demand.parallelism.attention_data_parallel_size
     divided = {TensorGroup.MLP.value, TensorGroup.LM_HEAD.value}
@@ -191,10 +188,10 @@ def divided_by_sglang(demand: Demand, sizes: tuple[tuple[str, float], ...]) -> t
 
 
 def absorbed_products(demand: Demand, stage: Stage) -> tuple[tuple[str, float], ...]:
-    """Products of matrices that vLLM 0.7 kept for latent attention: W_Q·W_UK, the rotary part of W_Q, W_UV·W_O.
+    """Products of matrices that vLLM 0.7 kept for MLA: W_Q·W_UK, the rotary part of W_Q, W_UV·W_O.
 
-    In fp8 where attention is (attention/backends/mla/utils.py, absorbed_bytes are not there then); v0.8 dropped
-    them (#14770).
+    In fp8 where attention is (attention/backends/mla/utils.py); they replace `absorbed_bytes`. v0.8 dropped them
+    (#14770).
     """
     edition = edition_of(demand.engine)
     if edition.family != "vllm" or edition.since(V1_DEFAULT) or not edition.caches_latent:
@@ -212,21 +209,21 @@ def absorbed_products(demand: Demand, stage: Stage) -> tuple[tuple[str, float], 
 
 
 def holds_ngrams(demand: Demand) -> bool:
-    """Whether hashed n-gram tables take the GPU's memory: as set, or as the engine does by default.
+    """Whether n-gram tables are in GPU memory: as the user set it, else the engine's default.
 
-    Pinned host memory is the GPU's own where both share one; a file that llama.cpp maps can be dropped again.
+    Where CPU and GPU share memory, pinned host memory is GPU memory; llama.cpp maps a file, which can be evicted.
     """
     if demand.engine.ngram_on_gpu is not None:
         return demand.engine.ngram_on_gpu
-    on_host = demand.model.model_type in NGRAMS_ON_HOST.get(demand.engine.family, ())
+    on_host = demand.model.ngrams_enter_layers and demand.engine.family in NGRAMS_OF_LAYERS_ON_HOST
     return not on_host or (demand.gpu.unified_memory and demand.engine.family != "llamacpp")
 
 
 def held_by_engine(demand: Demand, stage: Stage) -> Stage:
-    """The stage with what the engine adds to the checkpoint's tensors, or leaves on the CPU.
+    """Stage with LoRA slots and the draft model added, and without what the engine keeps on the CPU.
 
-    LoRA slots and the draft model are added. llama.cpp keeps an untied input embedding on the CPU (its
-    log's "CPU_Mapped model buffer") and has no rotary tables.
+    llama.cpp keeps an untied input embedding on the CPU ("CPU_Mapped model buffer" in its log) and has no rotary
+    tables.
     """
     sizes = stage.weights_by_group
     if not holds_ngrams(demand):
@@ -244,7 +241,7 @@ def held_by_engine(demand: Demand, stage: Stage) -> Stage:
 
 
 def caches_state_prefixes(engine: EngineSettings, resolved: Resolved) -> bool:
-    """Whether a state checkpoint per sequence is kept for prefix reuse: as set, or by the version's default."""
+    """Whether the engine keeps a copy of each sequence's state for prefix reuse: as set, or by default."""
     if engine.cache_state_prefixes is not None:
         return engine.cache_state_prefixes
     by_default = resolved.edition.family == "vllm" and resolved.edition.since(STATE_PREFIXES)
@@ -252,11 +249,11 @@ def caches_state_prefixes(engine: EngineSettings, resolved: Resolved) -> bool:
 
 
 def draft_mixer(model: ModelShape) -> Mixer | None:
-    """Mixer of a draft layer: that of the last layer with attention over the whole sequence.
+    """Mixer of the draft layer: that of the last layer that attends to the whole sequence.
 
-    DeepSeek-V4's draft layer does not compress: it keeps a window only, as do those of Step-3.5.
+    Where the model compresses its cache (DeepSeek-V4), the draft layer keeps a window instead.
     """
-    if model.model_type in WINDOWED_DRAFTS:
+    if model.draft_keeps_window:
         return next((x.mixer for x in model.layer_kinds if x.mixer.kind is MixerKind.SLIDING), None)
     for layer in reversed(model.layer_kinds):
         mixer = layer.mixer
@@ -268,14 +265,14 @@ def draft_mixer(model: ModelShape) -> Mixer | None:
 
 
 def all_ranks(demand: Demand, resolved: Resolved | None = None) -> tuple[Rank, ...]:
-    """Memory of each distinct stage's GPU.
+    """Memory of one GPU of each distinct pipeline stage.
 
     Parameters
     ----------
     demand : Demand
         Model, GPU, engine, parallelism and lengths.
     resolved : Resolved, optional
-        Engine limits, when the caller has them.
+        Engine limits, where the caller has them already.
 
     Returns
     -------
@@ -303,18 +300,12 @@ def all_ranks(demand: Demand, resolved: Resolved | None = None) -> tuple[Rank, .
             num_speculative_tokens=engine.num_speculative_tokens,
             state_checkpoints=int(caches_state_prefixes(engine, resolved)),
             draft_mixer=draft_mixer(model) if drafting and stage.is_last else None,
-            splits_windows=model.model_type in SGLANG_SPLITS_WINDOWS,
+            splits_windows=resolved.edition.family in model.window_pool_engines,
         )
         activation = activation_of(demand, resolved, stage).total
         activation += sparse_workspace_bytes(stage.layers, demand.gpu, resolved, demand.max_model_len)
-        graphs = cuda_graph_bytes(
-            model,
-            stage.layers,
-            demand.gpu,
-            enabled=engine.cuda_graphs,
-            resolved=resolved,
-        )
-        ranks.append(_rank(demand, resolved, stage, layout, activation, graphs))
+        graphs = graph_terms(model, stage.layers, demand.gpu, engine, parallelism, resolved)
+        ranks.append(_rank(demand, resolved, stage, layout, activation, graphs.total if graphs else 0.0))
     return tuple(ranks)
 
 
@@ -335,7 +326,7 @@ def activation_of(demand: Demand, resolved: Resolved, stage: Stage) -> Activatio
 
 
 def _cached_layers(demand: Demand, stage: Stage) -> tuple[tuple[Layer, int], ...]:
-    """Layers whose keys and values a stage caches, those of a separate draft model included."""
+    """Layers that a stage caches, with those of a separate draft model."""
     drafts = demand.draft_model.layer_counts() if demand.draft_model is not None and stage.is_last else ()
     return stage.layers + drafts
 
@@ -350,7 +341,7 @@ def _rank(
 ) -> Rank:
     """Apply the budget rule of the engine's family.
 
-    What other processes hold counts as used where an engine looks at free memory: vLLM before v0.9, and all others.
+    Memory of other processes counts as used where the engine reads free memory: vLLM before v0.9, and all others.
     """
     weights = stage.weights_bytes
     total, share, family = visible_memory_bytes(demand.gpu), resolved.gpu_memory_utilization, resolved.edition.family
@@ -360,7 +351,7 @@ def _rank(
         in_budget = not resolved.edition.is_v0 and resolved.edition.since(GRAPHS_IN_BUDGET)
         other += 0.0 if resolved.edition.since(FREE_MEMORY_CHECK) else taken
         pool = budget - weights - activation - other - (graphs if in_budget else 0.0)
-    elif family == "sglang":  # weights and pool share the static fraction, the rest runs in what remains
+    elif family == "sglang":  # the static fraction holds weights and pool, everything else the rest
         budget = share * max(0.0, total - SGLANG_CONTEXT_BYTES - taken)
         pool = budget - weights
         states = state_pool(
@@ -371,11 +362,11 @@ def _rank(
             available_bytes=pool,
         )
         pool -= states.total_bytes if states else 0.0
-    elif family in ("trtllm", "tgi"):  # a share of what is free after loading
+    elif family in ("trtllm", "tgi"):  # the pool is a share of what is free after loading
         free = total - taken - weights - activation - other
         pool = share * free * (1 - (TRTLLM_RESERVED_SHARE if family == "trtllm" else 0.0))
         budget = total
-    elif family == "llamacpp":  # every slot's context is reserved at once
+    elif family == "llamacpp":  # reserves the context of every slot at start
         activation, other, budget = (
             _llamacpp_buffers(demand.model, resolved),
             LLAMACPP_HEADROOM_BYTES,
@@ -406,12 +397,12 @@ def _rank(
 
 
 def reserved_contexts(engine: EngineSettings, resolved: Resolved) -> int:
-    """Contexts that llama.cpp reserves: one for each slot, or one for all."""
+    """Contexts that llama.cpp reserves: one per slot, or one for all."""
     return 1 if engine.kv_unified else resolved.max_num_seqs
 
 
 def reserved_pool(demand: Demand, resolved: Resolved, stage: Stage, length: int) -> float:
-    """Cache that llama.cpp reserves for all slots of this context, on one GPU. [bytes]."""
+    """KV cache that llama.cpp reserves on one GPU for all slots. [bytes]."""
     return reserved_bytes(
         _cached_layers(demand, stage),
         length,
@@ -425,11 +416,11 @@ def reserved_pool(demand: Demand, resolved: Resolved, stage: Stage, length: int)
 
 
 def _llamacpp_buffers(model: ModelShape, resolved: Resolved) -> float:
-    """Compute buffers of llama.cpp with flash attention: logits and activations of one physical batch of 512."""
+    """Compute buffers of llama.cpp with flash attention: logits and activations of a physical batch. [bytes]"""
     batch = min(PHYSICAL_BATCH_TOKENS, resolved.max_num_batched_tokens)
     return batch * (4.0 * model.vocab_size + 4.0 * 6 * model.hidden_size)
 
 
 def binding_rank(ranks: tuple[Rank, ...]) -> Rank:
-    """Return the rank that decides: whose pool holds the fewest blocks; where all hold as many, the fullest."""
+    """Return the GPU whose pool holds the fewest blocks; among equals, the fullest one."""
     return min(ranks, key=lambda rank: (round(rank.pool_bytes / rank.layout.block_bytes, 6), rank.spare_bytes))

@@ -1,7 +1,8 @@
-"""Engines that reserve every slot's cache at start (llama.cpp, Ollama): slots × context, windows and states once.
+"""KV cache of engines that reserve it for every slot at start: llama.cpp and Ollama.
 
-A windowed layer keeps its window for every slot and one physical batch, in cells of 256 (llama.cpp
-llama-kv-cache-iswa.cpp); Gemma 3 4B at 131,072 tokens: 2,560 MiB of full layers and 174 MiB of windows.
+Full layers reserve slots × context. Windowed layers reserve the window of every slot and one physical batch, in cells
+of 256 (llama.cpp llama-kv-cache-iswa.cpp): Gemma 3 4B at 131,072 tokens has 2,560 MiB of full layers and 174 MiB of
+windows.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from planner.model import Layer, MixerKind, kv_bits
 
 CELLS = 256
 PHYSICAL_BATCH_TOKENS = 512
-STATE_BYTES = 4  # states and convolution tails in fp32
+STATE_BYTES = 4  # recurrent and convolution states in fp32
 
 
 def reserved_bytes(
@@ -29,33 +30,33 @@ def reserved_bytes(
     unified: bool = False,
     num_speculative_tokens: int = 0,
 ) -> float:
-    """Cache of all slots on one GPU.
+    """KV cache of all slots on one GPU.
 
     Parameters
     ----------
     layers : tuple of (Layer, int)
-        Distinct layers with their numbers.
+        Distinct layers and how many of each.
     length : int
-        Context of each slot, or of all together where they share it. [tokens]
+        Context of each slot, or of all slots together with `unified`. [tokens]
     slots : int
-        Sequences at once.
+        Sequences that run at once.
     tensor_parallel_size : int
-        Division of heads.
+        Divides KV heads and states.
     kv_cache_dtype : str
-        Element type; q8_0 and q4_0 with their scales.
+        Element type; q8_0 and q4_0 include their scales.
     edition : Edition
-        Whether latent attention caches the latent.
+        Says whether MLA caches the latent.
     unified : bool
-        One context for all slots (kv_unified; llama-server's default where the number of slots is left open).
+        One context for all slots (kv_unified; llama-server's default when the number of slots is not set).
     num_speculative_tokens : int
-        A state is kept for each drafted token too, to go back to.
+        One more state per drafted token, to roll back to.
 
     Returns
     -------
     float
         Bytes.
     """
-    bits = kv_bits(kv_cache_dtype, None, "auto")
+    bits = kv_bits(kv_cache_dtype)
     total = 0.0
     for layer, count in layers:
         mixer = layer.mixer
@@ -73,7 +74,7 @@ def reserved_bytes(
 
 
 def reserved_layout(layout: KvLayout, pool_bytes: float, length: int, slots: int, block_tokens: int) -> KvLayout:
-    """The same pool as blocks of one kind, so that it holds exactly `slots` sequences of the full length."""
+    """The same pool in blocks of one kind, so that it holds exactly `slots` sequences of the full length."""
     number = slots * -(-length // block_tokens)
     group = KvGroup(kind=MixerKind.FULL, num_groups=1, block_tokens=block_tokens)
     size = max(1.0, pool_bytes) / number

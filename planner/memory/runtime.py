@@ -1,8 +1,8 @@
-"""Memory that is neither weights nor cache: activation peak, communication buffers, CUDA graphs.
+"""Memory that is neither weights nor cache: activation peak and communication buffers.
 
-Each figure is a formula with few constants. They were fitted to published vLLM start-up logs (H100,
-vLLM 0.11 to 0.19, one laboratory) and RTX 3090/4090, T4 and A100 logs of issue threads; the scatter
-is given beside each constant. Other engines use the same forward pass, so the same formula.
+Each is a formula with a few constants, fitted to published vLLM start-up logs: H100 with vLLM 0.11 to 0.19 from one
+laboratory, RTX 3090, RTX 4090, T4 and A100 from issue threads. The scatter stands beside each constant. Other engines
+run the same forward pass and take the same formula.
 """
 
 from __future__ import annotations
@@ -10,67 +10,52 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.inputs import Gpu, Parallelism
-from planner.memory.defaults import Resolved, is_large
-from planner.memory.edition import AVAILABLE_MEMORY, GRAPHS_TO_1024, LEAN_SAMPLER, SYMMETRIC_MEMORY, Edition
-from planner.memory.expert_padding import is_data_centre_blackwell
+from planner.memory.defaults import Resolved
+from planner.memory.edition import AVAILABLE_MEMORY, LEAN_SAMPLER, SYMMETRIC_MEMORY, Edition
 from planner.model import Layer, MixerKind, ModelShape, TensorGroup, VisionTower
-from planner.units import GIB, MIB
+from planner.units import GIB
 
-#: bytes per logit at the peak of the sampler: bf16 and fp32 logits, two sorted or normalised fp32
-#: copies and a mask (15); with sort indices in 64 bits before v0.17 (38.4). Scatter ± 1 %.
+#: bytes per logit at the sampler's peak: bf16 and fp32 logits, two sorted or normalised fp32 copies and a mask (15);
+#: before v0.17 also sort indices in 64 bits (38.4). Scatter ± 1 %.
 SAMPLER_BYTES_LEAN = 15.0
 SAMPLER_BYTES_SORT = 38.4
-#: forward pass: gate, up and their product (3 × I / TP) and two hidden vectors per token, 16-bit,
-#: plus attention workspace. Scatter ± 5 %.
+#: beside gate, up, their product and two hidden vectors per token: workspace of attention. Scatter ± 5 %.
 FORWARD_WORKSPACE_BYTES = 0.14 * GIB
 V0_HIDDEN_VECTORS = 2.9
-#: from here 14 frames at most, the prompt's image not counted off (logs of v0.23); before, 16 and counted off (v0.8.5).
-#: Where between them it changed is not known: an assumption
+#: since then at most 14 frames, and the prompt's image is not subtracted (logs of v0.23); before, 16 frames with the
+#: image subtracted (v0.8.5). The version between the two is assumed
 SEVEN_FRAME_PAIRS = (0, 11)
-#: communication and library buffers per GPU: CUDA context and cuBLAS; symmetric memory over NVLink from v0.18.
-#: Scatter ± 0.03 GiB on H100; other GPUs ± 0.1 GiB.
+#: CUDA context and cuBLAS per GPU, and communication buffers, with symmetric memory over NVLink from v0.18 on.
+#: Scatter ± 0.03 GiB on H100, ± 0.1 GiB on other GPUs.
 BASE_BYTES = 0.13 * GIB
 BASE_BYTES_LATER = 0.25 * GIB
 BEFORE_HOPPER = ("Turing", "Volta", "Ampere", "Ada")  # no symmetric memory between GPUs
 NCCL_BYTES = {1: 0.0, 2: 0.41 * GIB}
 NCCL_BYTES_LATER = {1: 0.0, 2: 1.83 * GIB}
 PIPELINE_RANK_BYTES = 0.07 * GIB
-#: memory shared with the CPU: what the engine's processes, its compilers and the page cache take of it while it
-#: profiles counts as its own (vLLM reads the system's available memory there). 0 to 13 GiB in published starts.
+#: where CPU and GPU share memory, vLLM reads the system's available memory, so that its own processes, compilers and
+#: the page cache count as used while it profiles: 0 to 13 GiB in published starts
 UNIFIED_HOST_BYTES = 6.0 * GIB
-#: captured graphs: 0.2 GiB + 20 MiB per layer with 51 sizes (Hopper, v0.19, scatter ± 20 %). On smaller GPUs
-#: 0.53 GiB whatever the depth: 0.53 with 28 and 0.52 with 36 layers (RTX 4090 and another of 24 GB), and logs of
-#: 64 layers agree. Experts add 0.4 GiB. All but 0.08 GiB in proportion to the number of sizes (few: 0.08 to 0.11 GiB).
-GRAPH_BASE_BYTES = 0.08 * GIB
-GRAPH_ALL_SIZES_BYTES = 0.12 * GIB
-GRAPH_SIZES = 51
-GRAPH_LARGEST = 512
-GRAPH_LARGEST_BLACKWELL = 1024  # data-centre Blackwell, from v0.28 on
-GRAPH_LAYER_BYTES = 20 * MIB
-GRAPH_SMALL_GPU_BYTES = 0.45 * GIB
-GRAPH_EXPERT_BYTES = 0.4 * GIB
-
-
-#: kernels of DeepSeek-V4 on Hopper and data-centre Blackwell: what three logs (B200 TP 8 and DP 8, GH200) hold
-#: beside weights, forward pass, buffers and graphs. Scatter ± 2 GiB.
+#: kernels of DeepSeek-V4 on Hopper and data-centre Blackwell: what remains in three logs (B200 TP 8 and DP 8, GH200)
+#: after weights, forward pass, buffers and graphs. Scatter ± 2 GiB.
 V4_WORKSPACE_BYTES = 5.5 * GIB
 #: experts are computed in pieces of this many tokens (VLLM_FUSED_MOE_CHUNK_SIZE)
 EXPERT_CHUNK_TOKENS = 65_536
-#: what the NVIDIA driver lists but does not give: 0.3 GiB + 0.25 % (RTX 3090 24.0 -> 23.69, H100 79.65 -> 79.2,
-#: H200 140.4 -> 139.8, B200 179.06 -> 178.35 in "total capacity" messages; scatter ± 0.2 GiB)
+#: memory that the NVIDIA driver reports but programs do not get: 0.3 GiB + 0.25 % (RTX 3090 24.0 -> 23.69, H100 79.65
+#: -> 79.2, H200 140.4 -> 139.8, B200 179.06 -> 178.35 in "total capacity" messages; scatter ± 0.2 GiB)
 DRIVER_RESERVE_BYTES = 0.3 * GIB
 DRIVER_RESERVE_SHARE = 0.0025
 
 
 def visible_memory_bytes(gpu: Gpu) -> float:
-    """Memory that a program sees: the driver's figure less what NVIDIA drivers keep. [bytes]."""
+    """Memory that a program gets: what the driver reports, less what NVIDIA drivers keep. [bytes]."""
     if gpu.vendor.upper() != "NVIDIA" or gpu.unified_memory:
         return gpu.memory_bytes
     return gpu.memory_bytes * (1 - DRIVER_RESERVE_SHARE) - DRIVER_RESERVE_BYTES
 
 
 def widest_mlp(layers: tuple[tuple[Layer, int], ...], tensor_parallel_size: int) -> float:
-    """Widest dense feed-forward block on one GPU, as gate + up + product columns. [elements per token]."""
+    """Widest dense MLP on one GPU: columns of gate, up and their product. [elements per token]."""
     widest = 0.0
     for layer, _ in layers:
         for linear in layer.linears:
@@ -85,8 +70,8 @@ def expert_workspace_bytes(
 ) -> float:
     """Workspace of the fused expert kernel on one GPU.
 
-    Gate and up, and outputs, of every routed token in 16 bits. Block-quantised fp8 experts pad the tokens
-    of each expert to 128 and hold two 16-bit and one fp8 copy of the wider side. MXFP4 kernels need none.
+    Gate, up and outputs of every routed token in 16 bits. Block-quantised fp8 experts pad the tokens of each expert to
+    128 and hold two 16-bit copies and one fp8 copy of the wider side. MXFP4 kernels need no workspace. [bytes]
     """
     if scheme == "mxfp4":
         return 0.0
@@ -108,11 +93,11 @@ def expert_workspace_bytes(
 def sparse_workspace_bytes(
     layers: tuple[tuple[Layer, int], ...], gpu: Gpu, resolved: Resolved, max_model_len: int
 ) -> float:
-    """Workspace of sparse latent attention in vLLM's profile run on one GPU.
+    """Workspace of sparse MLA in vLLM's profile run on one GPU. [bytes]
 
-    On AMD the indexer scores every token of the batch against max_model_len in fp32
-    (rocm_aiter_mla_sparse.py); elsewhere its logits are bounded. DeepSeek-V4's kernels for Hopper and
-    data-centre Blackwell keep a constant.
+    On AMD the indexer scores every token of the batch against max_model_len tokens in fp32 (rocm_aiter_mla_sparse.py);
+    elsewhere its logits are bounded. Kernels for a compressed cache (DeepSeek-V4) take a constant on Hopper and
+    data-centre Blackwell.
     """
     mixers = [layer.mixer for layer, _ in layers if layer.mixer.kind is MixerKind.MLA]
     if resolved.edition.family != "vllm" or not any(mixer.indexer_head_dim for mixer in mixers):
@@ -125,9 +110,9 @@ def sparse_workspace_bytes(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActivationTerms:
-    """Activation peak of the profile run on one GPU: the encoder's, which runs first, or the language model's. [bytes].
+    """Parts of the profile run's activation peak on one GPU. [bytes].
 
-    The encoder's has its outputs in it; `kept` stands beside forward pass and sampler.
+    The encoder runs first; its peak includes its outputs. `kept` stays allocated during forward pass and sampling.
     """
 
     forward: float
@@ -138,15 +123,15 @@ class ActivationTerms:
 
     @property
     def total(self) -> float:
-        """The peak."""
+        """The peak: of the encoder, or of the language model with what is kept."""
         return max(max(self.forward, self.sampler) + self.kept, self.encoder)
 
 
 def encoder_bytes(tower: VisionTower, tensor_parallel_size: int) -> float:
-    """Peak of the profile run's largest image in the encoder on one GPU. [bytes]
+    """Peak of the encoder for the profile run's largest image on one GPU. [bytes]
 
-    In 16 bits: the block's input, its norm and its output, learned positions, and the block's feed-forward columns
-    before and after the activation, which tensor parallelism divides; the pixels of all patches stay in fp32.
+    In 16 bits: a block's input, norm and output, learned positions, and the MLP's columns before and after the
+    activation, which tensor parallelism divides. The pixels of all patches stay in fp32.
     """
     columns = (3 if tower.gated else 2) * tower.intermediate_size / (tensor_parallel_size if tower.divided else 1)
     widths = (4 if tower.learned_positions else 3) * tower.width
@@ -167,30 +152,30 @@ def activation_terms(
 ) -> ActivationTerms:
     """Activation peak of the engine's profile run on one GPU.
 
-    The larger of the forward pass over max_num_batched_tokens tokens and the sampler over
-    max_num_seqs rows of the vocabulary (gathered on every tensor-parallel rank). Multimodal models
-    keep one batch of encoder outputs beside it; fused expert kernels keep their workspace.
+    The larger of the forward pass over max_num_batched_tokens tokens and the sampler over max_num_seqs rows of the
+    vocabulary, which every tensor-parallel rank gathers. Multimodal models keep a batch of encoder outputs as well,
+    fused expert kernels their workspace.
 
     Parameters
     ----------
     model : ModelShape
         Widths and vocabulary.
     layers : tuple of (Layer, int)
-        Layers of the stage.
+        Distinct layers of the stage and how many of each.
     resolved : Resolved
-        Batch limits and edition.
+        Batch limits and version.
     parallelism : Parallelism
-        Division of the widths.
+        Divides the widths.
     max_model_len : int
-        Bounds the images and the video of the profile run.
+        Bounds the images and the video of the profile run. [tokens]
     is_first : bool
         Whether this stage holds the encoder.
     is_last : bool
         Whether this stage samples.
     fp32 : bool
-        Model in fp32.
+        Whether the model runs in fp32.
     expert_scheme : str
-        mxfp4 experts use kernels without that workspace.
+        Scheme of the experts, which decides their workspace.
 
     Returns
     -------
@@ -227,18 +212,18 @@ def activation_terms(
 
 
 def profiled_images(model: ModelShape, resolved: Resolved, max_model_len: int) -> int:
-    """Images of the largest size that vLLM's profile run puts through the encoder at once.
+    """Number of largest images that vLLM's profile run puts through the encoder at once.
 
-    V1 takes the kind of item with the most tokens, as many as max_num_batched_tokens hold and max_num_seqs requests
-    of max_model_len bring, at least one. V0 takes an image and a video. A video of Qwen2-VL and 2.5-VL has pairs of
-    frames each as large as an image.
+    V1 takes the item with the most tokens, image or video: as many as fit into max_num_batched_tokens and as
+    max_num_seqs requests of max_model_len can bring, at least one. V0 takes one image and one video. A video of
+    Qwen2-VL and 2.5-VL consists of pairs of frames, each as large as an image.
 
     Parameters
     ----------
     model : ModelShape
-        With a vision tower that keeps the resolution of images.
+        Zero without a vision tower of known shape.
     resolved : Resolved
-        Batch limits and edition.
+        Batch limits and version.
     max_model_len : int
         Longest sequence [tokens].
 
@@ -261,7 +246,7 @@ def profiled_images(model: ModelShape, resolved: Resolved, max_model_len: int) -
 
 
 def _frame_pairs(tower: VisionTower, resolved: Resolved, max_model_len: int) -> int:
-    """Pairs of frames of the profile run's video, each as large as an image; before v0.11 beside one image."""
+    """Pairs of frames in the profile run's video; before v0.11 beside one image."""
     largest = tower.item_tokens
     if resolved.edition.is_v0:
         return max(1, min(8, -(-(resolved.max_num_batched_tokens - largest) // largest)))
@@ -279,7 +264,7 @@ def _reads_available_memory(edition: Edition) -> bool:
 
 
 def non_torch_terms(resolved: Resolved, parallelism: Parallelism, gpu: Gpu) -> tuple[float, float]:
-    """Context and libraries, and collective buffers, outside the framework's allocator of one GPU. [bytes]."""
+    """Memory outside the framework's allocator on one GPU: context with libraries, and collective buffers. [bytes]."""
     edition, tp = resolved.edition, parallelism.tensor_parallel_size
     later = edition.family != "vllm" or edition.since(SYMMETRIC_MEMORY)
     host = UNIFIED_HOST_BYTES if gpu.unified_memory and _reads_available_memory(edition) else 0.0
@@ -292,57 +277,5 @@ def non_torch_terms(resolved: Resolved, parallelism: Parallelism, gpu: Gpu) -> t
 
 
 def non_torch_bytes(resolved: Resolved, parallelism: Parallelism, gpu: Gpu) -> float:
-    """Memory outside the framework's allocator: context, cuBLAS, collective buffers of one GPU."""
+    """Sum of `non_torch_terms`. [bytes]"""
     return sum(non_torch_terms(resolved, parallelism, gpu))
-
-
-def captured_sizes(resolved: Resolved, gpu: Gpu) -> int:
-    """Batch sizes that vLLM captures: 1, 2, 4, then by 8 to 256 and by 16 to twice max_num_seqs or the GPU's limit."""
-    centre = is_data_centre_blackwell(gpu)
-    limit = GRAPH_LARGEST_BLACKWELL if centre and resolved.edition.since(GRAPHS_TO_1024) else GRAPH_LARGEST
-    largest = min(2 * resolved.max_num_seqs, limit)
-    small = sum(size <= largest for size in (1, 2, 4))
-    return small + min(largest, 256) // 8 + max(0, largest - 256) // 16
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GraphTerms:
-    """CUDA graphs of one GPU: a base, and a pool in proportion to the captured sizes. [bytes]."""
-
-    base: float
-    common: float
-    per_layer: float
-    num_layers: int
-    experts: float
-    sizes: int
-
-    @property
-    def total(self) -> float:
-        """All of it."""
-        pool = self.common + self.per_layer * self.num_layers + self.experts
-        return self.base + pool * self.sizes / GRAPH_SIZES
-
-
-def graph_terms(
-    model: ModelShape, layers: tuple[tuple[Layer, int], ...], gpu: Gpu, *, enabled: bool, resolved: Resolved
-) -> GraphTerms | None:
-    """Pool of the captured CUDA graphs on one GPU, an estimate as the engine's own; None where none are captured."""
-    if not enabled or resolved.edition.family in ("llamacpp", "generic"):
-        return None
-    wide = is_large(gpu)
-    return GraphTerms(
-        base=GRAPH_BASE_BYTES,
-        common=GRAPH_ALL_SIZES_BYTES if wide else GRAPH_SMALL_GPU_BYTES,
-        per_layer=GRAPH_LAYER_BYTES if wide else 0.0,
-        num_layers=sum(count for layer, count in layers if layer.mixer.kind is not MixerKind.NONE),
-        experts=GRAPH_EXPERT_BYTES if model.is_moe else 0.0,
-        sizes=captured_sizes(resolved, gpu),
-    )
-
-
-def cuda_graph_bytes(
-    model: ModelShape, layers: tuple[tuple[Layer, int], ...], gpu: Gpu, *, enabled: bool, resolved: Resolved
-) -> float:
-    """Sum of `graph_terms`."""
-    terms = graph_terms(model, layers, gpu, enabled=enabled, resolved=resolved)
-    return terms.total if terms is not None else 0.0

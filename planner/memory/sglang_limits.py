@@ -1,7 +1,7 @@
-"""What SGLang takes of a GPU, and how much it computes at once, when the user leaves both open.
+"""SGLang's defaults: its share of a GPU's memory, and how much it computes at once.
 
-Source: python/sglang/srt/server_args.py, whose rule changed twice: a share by the number of ranks (to 0.4.5), a
-reserve by the class of the device (to 0.5.3), a reserve summed from what it is for (#10975, from 0.5.4 on).
+Source: python/sglang/srt/server_args.py, whose rule changed twice. Up to 0.4.5 the share follows the number of ranks;
+up to 0.5.3 it leaves a reserve by class of device; from 0.5.4 on the reserve is summed up by purpose (#10975).
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ DRAFT_RESERVE_GIB = 2.0
 LARGE_DEVICE_GIB, LARGE_DEVICE_RESERVE_GIB = 60.0, 10.0
 VISION_SHARE = 0.95
 VISION_BASELINE_PARAMETERS = 302e6  # ViT-L/14: 24 layers of 12 × 1,024²
-#: device memory below [GB], prefill chunk [tokens], largest graph batch with fewer than 4 ranks and with more
+#: device memory below [GB], prefill chunk [tokens], largest graph batch with fewer than 4 ranks and with 4 or more
 LIMITS = ((20, 2048, 8, 8), (35, 2048, 24, 80), (60, 4096, 32, 160), (160, 8192, 256, 512), (1e9, 16_384, 512, 512))
 LIMITS_BEFORE = ((25, 2048, 8, 8), (1e9, 8192, 160, 160))
 LIMITS_BY_CLASS = ((35, 2048, 8, 8), (90, 8192, 160, 160), (160, 8192, 256, 256), (1e9, 16_384, 512, 512))
 
 
 def sglang_ranks(parallelism: Parallelism) -> int:
-    """Its tensor-parallel size, which data-parallel attention divides."""
+    """SGLang's tensor-parallel size, which includes the ranks of data-parallel attention."""
     return parallelism.tensor_parallel_size * parallelism.attention_data_parallel_size
 
 
 def sglang_limits(edition: Edition, gpu: Gpu, parallelism: Parallelism) -> tuple[int, int]:
-    """Prefill chunk [tokens] and largest batch with a captured graph, by device memory."""
+    """Prefill chunk [tokens] and largest batch with a CUDA graph [sequences], by device memory."""
     table: tuple[tuple[float, int, int, int], ...] = LIMITS if edition.release >= BY_PURPOSE else LIMITS_BY_CLASS
     if edition.release < BY_DEVICE_CLASS:
         table = LIMITS_BEFORE
@@ -39,7 +39,7 @@ def sglang_limits(edition: Edition, gpu: Gpu, parallelism: Parallelism) -> tuple
 
 
 def sglang_sequences(gpu: Gpu, parallelism: Parallelism) -> int:
-    """Sequences to plan for: twice the largest graph batch of today's rule (max_running_requests is above it)."""
+    """Sequences to plan for: twice the largest graph batch of the newest rule, which max_running_requests exceeds."""
     narrow, wide = next(row[2:] for row in LIMITS if gpu.memory_gb < row[0])
     return 2 * (narrow if sglang_ranks(parallelism) < 4 else wide)
 
@@ -47,20 +47,20 @@ def sglang_sequences(gpu: Gpu, parallelism: Parallelism) -> int:
 def sglang_share(
     edition: Edition, gpu: Gpu, parallelism: Parallelism, *, drafts: bool = False, vision_parameters: float = 0.0
 ) -> float:
-    """Share of the device for weights and cache (mem_fraction_static).
+    """Share of the device for weights and KV cache (mem_fraction_static).
 
     Parameters
     ----------
     edition : Edition
-        Which of the three rules.
+        Decides which of the three rules holds.
     gpu : Gpu
-        Its memory sets the reserve.
+        The reserve follows its memory.
     parallelism : Parallelism
-        More ranks reserve more; so does data-parallel attention.
+        More ranks and data-parallel attention reserve more.
     drafts : bool
         Speculative decoding reserves 2 GiB more.
     vision_parameters : float
-        A tower lowers the share, by its size against ViT-L.
+        A vision tower lowers the share, by its size relative to ViT-L.
 
     Returns
     -------
@@ -89,7 +89,10 @@ def _reserve_by_class(gpu: Gpu, parallelism: Parallelism, ranks: int) -> float:
 
 
 def _reserve_by_purpose(edition: Edition, gpu: Gpu, parallelism: Parallelism, ranks: int) -> float:
-    """0.5 GiB + 1.5 MiB per token of a chunk + 2 per graph batch + 128 per rank, more with data-parallel attention."""
+    """0.5 GiB, 1.5 MiB per token of a chunk, 2 per sequence of the largest graph, 128 per rank. [GiB]
+
+    Data-parallel attention adds 3 or 4.5 MiB per sequence of the largest graph and rank.
+    """
     chunk, batch = sglang_limits(edition, gpu, parallelism)
     data = parallelism.attention_data_parallel_size
     reserved_mib = 512 + 1.5 * chunk + 2 * batch + 128 * ranks

@@ -1,4 +1,4 @@
-"""States of hybrids in SGLang: a pool of slots beside the cache, and how many requests they let run.
+"""Recurrent states of hybrid models in SGLang: a pool of slots beside the KV cache, which limits running requests.
 
 Source: python/sglang/srt/model_executor/model_runner_kv_cache_mixin.py (handle_max_mamba_cache,
 _calculate_mamba_ratio) and server_args.py (mamba_full_memory_ratio, max_mamba_cache_size).
@@ -12,13 +12,13 @@ from planner.inputs import EngineSettings, Parallelism
 from planner.memory.kv_layout import state_bytes
 from planner.model import Layer
 
-SLOTS_PER_REQUEST = 3  # own, that of the matched prefix, and the one that is being kept
+SLOTS_PER_REQUEST = 3  # its own state, that of the matched prefix, and the one that is being saved
 SLOTS_WHEN_DRAFTING = 4  # and a spare one (a log: 42 slots serve 10 requests)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatePool:
-    """Slots for states on one GPU, and what drafting keeps of them on the way."""
+    """Slots for states on one GPU, and the states that drafting keeps."""
 
     slots: int
     slot_bytes: float
@@ -27,7 +27,7 @@ class StatePool:
 
     @property
     def total_bytes(self) -> float:
-        """All of it, on one GPU."""
+        """Slots and drafting together, on one GPU."""
         return self.slots * self.slot_bytes + self.drafting_bytes
 
 
@@ -44,15 +44,15 @@ def state_pool(
     Parameters
     ----------
     layers : tuple of (Layer, int)
-        Of one stage, those of a draft model included.
+        Layers of one stage, with those of a draft model.
     engine : EngineSettings
-        Its number of slots, or memory of states per memory of the cache; whether prefixes are kept; tokens drafted.
+        Number of slots, or ratio of state memory to KV cache; whether prefixes are cached; tokens drafted.
     max_num_seqs : int
-        Running requests of a rank for which drafting keeps a state per drafted token and one for the last one sampled.
+        Running requests of a rank. When drafting, each keeps a state per drafted token and one for the last sampled.
     parallelism : Parallelism
-        Tensor parallelism divides the states; attention ranks share the slots that are told.
+        Tensor parallelism divides the states; attention ranks share the number of slots that the user sets.
     available_bytes : float
-        What the static fraction leaves beside the weights, on one GPU.
+        What the static fraction leaves after the weights, on one GPU.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Weights of each pipeline stage on one GPU, as tensor and expert parallelism divide them."""
+"""Weights of each pipeline stage on one GPU, divided by tensor and expert parallelism."""
 
 from __future__ import annotations
 
@@ -23,13 +23,12 @@ from planner.model import (
 )
 
 VOCABULARY_MULTIPLE = 64  # vLLM pads the vocabulary per rank
-SHARED_WITH_DRAFTS = {"deepseek_v3": 2, "deepseek_v32": 2, "longcat_flash": 1}  # copies of embedding and head
 NOT_EXPERT_GROUPS = (TensorGroup.ATTENTION, TensorGroup.SHARED_EXPERT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """What one GPU of a pipeline stage holds."""
+    """Layers and weights that one GPU of a pipeline stage holds."""
 
     layers: tuple[tuple[Layer, int], ...]
     is_first: bool
@@ -43,7 +42,7 @@ class Stage:
 
 
 def stage_sizes(num_layers: int, stages: int) -> tuple[int, ...]:
-    """Layers per pipeline stage: equal, the remainder goes to the stages before the last (vLLM get_pp_indices)."""
+    """Layers per pipeline stage: equal, with the remainder in the stages before the last (vLLM get_pp_indices)."""
     sizes = [num_layers // stages] * stages
     for index in range(2, num_layers % stages + 2):
         sizes[-index] += 1
@@ -78,16 +77,16 @@ def pipeline_stages(
     with_draft_layers : bool
         Whether multi-token-prediction layers are loaded.
     wide_latent_attention : bool
-        Latent attention is held in 16 bits whatever the scheme (ranks.widens_latent_attention says when).
+        Latent attention is kept in 16 bits whatever the scheme (see ranks.widens_latent_attention).
     experts_divided_only : bool
-        Every rank holds attention and shared experts in full (ranks.divides_experts_only says when).
+        Every rank holds attention and shared experts in full (see ranks.divides_experts_only).
     padding : ExpertPadding
-        Of 4-bit experts.
+        What the kernel of 4-bit experts pads.
 
     Returns
     -------
     tuple of Stage
-        Stages that hold the same layers at the same place appear once.
+        One for each different stage: same layers, same place (first, last, between) = one entry.
     """
     count = parallelism.pipeline_parallel_size
     start, seen = 0, {}
@@ -173,7 +172,7 @@ def _stage_weights(
 
 
 def rank_share(linear: Linear, mixer: Mixer, parallelism: Parallelism, padding: ExpertPadding = NONE) -> float:
-    """Share of a matrix that one GPU holds, padding included (above its fair share when replicated)."""
+    """Share of a matrix that one GPU holds, padding included; more than 1 ÷ GPUs where parts are replicated."""
     tp = parallelism.tensor_parallel_size
     if linear.shard is Shard.REPLICATED:
         return 1.0
@@ -189,14 +188,13 @@ def rank_share(linear: Linear, mixer: Mixer, parallelism: Parallelism, padding: 
 
 
 def absorbed_bytes(mixer: Mixer) -> float:
-    """Bytes of the 16-bit copies of kv_b that engines make to attend in the latent space (all ranks)."""
+    """Bytes of the 16-bit copies of kv_b that engines make for attention in the latent space, over all ranks."""
     return 2.0 * mixer.num_heads * (mixer.qk_nope_head_dim + mixer.value_head_dim) * mixer.kv_lora_rank
 
 
 def draft_bytes(model: ModelShape, weight_dtype: str, parallelism: Parallelism) -> float:
-    """Bytes of the multi-token-prediction layers on one GPU; embedding and head are shared with the model."""
-    parameters = model.mtp_parameters
-    parameters -= SHARED_WITH_DRAFTS.get(model.model_type, 0) * model.vocab_size * model.hidden_size
+    """Bytes of the multi-token-prediction layers on one GPU, without the embedding and head that the model shares."""
+    parameters = model.mtp_parameters - model.mtp_shared_parameters
     width = weight_bits(model, weight_dtype, TensorGroup.MTP) / 8
     return parameters * width / (parallelism.tensor_parallel_size * parallelism.attention_data_parallel_size)
 

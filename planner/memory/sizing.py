@@ -18,8 +18,8 @@ from planner.memory.verdict import REFUSED_DIVISION, Verdict, logged_kv_tokens, 
 from planner.model import ModelShape, TensorGroup, kv_dtype_names, resolve_scheme, weight_bits
 from planner.units import GIB, MIB, counted
 
-#: half-widths of the bands, on start-up logs of vLLM: one command's activation peak alone differs by up to 1 GiB
-#: between a warm and a cold compile cache
+#: half-widths of the error bands, from start-up logs of vLLM. The activation peak of the same command differs by up to
+#: 1 GiB between a warm and a cold compile cache
 WEIGHTS_ERROR = 0.02
 KV_POOL_ERROR = 0.1
 KV_POOL_LEAST_ERROR_BYTES = 1.0 * GIB
@@ -43,26 +43,26 @@ def plan_memory(
     occupied_bytes: float = 0.0,
     explain: bool = True,
 ) -> MemoryPlan:
-    """Size the memory of one replica's binding GPU.
+    """Size the memory of the GPU that binds a replica.
 
     Parameters
     ----------
     model, gpu, engine, parallelism
-        What serves, on what, how set and how spread; None among the settings = as the engine decides.
+        What serves, on what, how set and how spread; None among the settings = the engine decides.
     max_model_len : int
         Longest sequence to be served. [tokens]
     weight_dtype, kv_cache_dtype, draft_weight_dtype : str
-        "auto" (as published; 16-bit cache) or a name of planner.model.quantization.
+        "auto" (weights as published, cache in 16 bits) or a name that planner.model knows.
     mean_sequence_tokens : float, optional
-        Mean tokens of a running sequence, for the concurrency at the traffic's lengths; None = max_model_len.
+        Mean tokens of a running sequence, for how many fit at the traffic's lengths; None = max_model_len.
     shared_prefix_tokens, num_shared_prefixes : int
         Leading tokens that sequences have in common, held once with prefix caching, and how many such prompts.
     draft_model, draft_weights_bytes
-        Separate draft model, divided as the model is; or its weights on each GPU, when its shape is not known.
+        Separate draft model, divided as the model is; where its shape is not known, its weights on each GPU.
     occupied_bytes : float
-        What other processes hold of each GPU before the engine starts.
+        Memory of each GPU that other processes hold before the engine starts.
     explain : bool
-        Whether to make formulas and, if it does not start, remedies. A search can do without.
+        Whether to write formulas and, if the engine does not start, look for remedies. A search does without.
 
     Returns
     -------
@@ -72,7 +72,7 @@ def plan_memory(
     Raises
     ------
     InvalidInput
-        When a length or a type is not valid.
+        When a length, a size or a type is not valid.
     """
     demand = Demand(
         model=model,
@@ -93,7 +93,7 @@ def plan_memory(
 
 
 def _check(demand: Demand, mean_tokens: float | None, shared_tokens: int, num_shared_prefixes: int) -> None:
-    """Refuse what is no length, no size or no type, by the name of its field."""
+    """Refuse lengths, sizes and types that are not valid, by the name of the field."""
     require_int("max_model_len", demand.max_model_len, at_most=10**9)
     require_int("shared_prefix_tokens", shared_tokens, at_least=0)
     require_int("num_shared_prefixes", num_shared_prefixes)
@@ -115,7 +115,7 @@ def _planned(
     verdict = start_verdict(demand)
     rank, resolved, layout = verdict.rank, verdict.resolved, verdict.rank.layout
     blocks = verdict.num_blocks if verdict.outcome != REFUSED_DIVISION else 0
-    usable = max(0, blocks - 1) if resolved.edition.family == "vllm" else blocks  # one is the null block
+    usable = max(0, blocks - 1) if resolved.edition.family == "vllm" else blocks  # vLLM keeps one as its null block
     tokens = logged_kv_tokens(verdict, demand.max_model_len, demand.engine)
     full = max(1, layout.blocks_in_decode(demand.max_model_len))
     ahead = demand.engine.num_speculative_tokens  # slots for drafted tokens beyond the sequence's own
@@ -173,7 +173,7 @@ def _planned(
 
 
 def _pool_error(rank: Rank, family: str) -> float:
-    """Relative half-width of the band on the pool: that of what is left over, none of what is reserved by a sum."""
+    """Relative half-width of the band on the pool; none for llama.cpp, which reserves a computed size."""
     if family == "llamacpp":
         return 0.0
     least = KV_POOL_LEAST_ERROR_BYTES / rank.pool_bytes if rank.pool_bytes > 0 else 1.0
@@ -181,58 +181,58 @@ def _pool_error(rank: Rank, family: str) -> float:
 
 
 def sequences_at_once(verdict: Verdict) -> int:
-    """Sequences that the scheduler may run on one rank: its limit, or what the states let run (SGLang)."""
+    """Sequences that may run at once on one rank: max_num_seqs, or fewer where SGLang has fewer states."""
     limit, states = verdict.resolved.max_num_seqs, verdict.rank.states
     return min(limit, states.max_sequences) if states is not None and verdict.starts else limit
 
 
 def counts_others_as_own(edition: Edition) -> bool:
-    """Whether what other processes hold stands in the engine's own runtime memory: vLLM before v0.9."""
+    """Whether the engine counts memory of other processes as its own: vLLM before v0.9."""
     return edition.family == "vllm" and not edition.since(FREE_MEMORY_CHECK)
 
 
 def offloaded_tokens(demand: Demand, verdict: Verdict) -> int:
-    """Tokens whose cache CPU offload keeps: its bytes are shared by the ranks (vLLM kv_offloading_size)."""
+    """Tokens that CPU offload keeps; the ranks share its bytes (vLLM kv_offloading_size)."""
     layout = verdict.rank.layout
     share = demand.engine.kv_offload_gib * GIB / demand.parallelism.gpus_per_replica
     return int(share / layout.bytes_per_token) * layout.context_parallel if layout.bytes_per_token else 0
 
 
 def served_length(demand: Demand, verdict: Verdict) -> int:
-    """Longest sequence that is served: SGLang starts with a pool that is too small and rejects longer ones."""
+    """Longest sequence that is served: with a small pool SGLang starts and rejects longer ones. [tokens]"""
     if verdict.starts and verdict.blocks_per_sequence > verdict.num_blocks:
         return max(1, verdict.longest_context_tokens)
     return demand.max_model_len
 
 
 def _state_note(states: StatePool) -> str:
-    """What SGLang keeps of a hybrid's states, and how many requests they let run."""
-    drafting = f" and {states.drafting_bytes / GIB:,.2f} GiB for drafted tokens" if states.drafting_bytes else ""
+    """How many recurrent states SGLang keeps, and how many requests can run with them."""
+    drafting = f", and {states.drafting_bytes / GIB:,.2f} GiB for drafted tokens" if states.drafting_bytes else ""
     return (
-        f"Beside the cache there are {states.slots:,} states of {states.slot_bytes / MIB:,.1f} MiB{drafting}; "
-        f"they let {counted(states.max_sequences, 'request')} run at once."
+        f"SGLang keeps {states.slots:,} recurrent states of {states.slot_bytes / MIB:,.1f} MiB beside the KV cache"
+        f"{drafting}: enough for {counted(states.max_sequences, 'request')} at once."
     )
 
 
 def _ngram_note(demand: Demand) -> str:
-    """Where the n-gram tables stand, how large they are, and what says otherwise."""
+    """Where the n-gram tables are, how large they are, and which setting moves them."""
     bits = weight_bits(demand.model, demand.weight_dtype, TensorGroup.NGRAM)
     size = f"The n-gram tables take {demand.model.ngram_parameters * bits / 8 / GIB:,.1f} GiB"
     if not holds_ngrams(demand) and demand.gpu.unified_memory:
-        return f"{size} of a file that is mapped; what of it stays loaded takes of the memory that CPU and GPU share."
+        return f"{size} in a mapped file; its loaded pages take memory that CPU and GPU share."
     if not holds_ngrams(demand):
-        return f"{size} of host memory and none of the GPU's; the setting N-gram tables moves them to the GPUs."
+        return f"{size} of host memory, none of the GPU's. The setting N-gram tables moves them to the GPUs."
     tp = demand.parallelism.tensor_parallel_size
     divided = f", divided over {tp} GPUs" if tp > 1 else ""
     shared = " shared with the CPU" if demand.gpu.unified_memory else ""
-    return f"{size} of GPU memory{shared}{divided}; the setting N-gram tables leaves them on the host."
+    return f"{size} of GPU memory{shared}{divided}. The setting N-gram tables moves them to host memory."
 
 
 def _notes(demand: Demand, verdict: Verdict) -> tuple[str, ...]:
     notes = [f"Estimated: {field}." for field in demand.model.estimated_fields]
     native = demand.model.max_position_embeddings
     if demand.max_model_len > native and demand.model.extended_context:
-        notes.append(f"More than {native:,} tokens need RoPE scaling (YaRN), as the model card tells.")
+        notes.append(f"Contexts above {native:,} tokens need RoPE scaling (YaRN), as the model card describes.")
     if demand.model.ngram_parameters:
         notes.append(_ngram_note(demand))
     tower, family = demand.model.vision_tower, verdict.resolved.edition.family
@@ -240,32 +240,32 @@ def _notes(demand: Demand, verdict: Verdict) -> tuple[str, ...]:
         images = profiled_images(demand.model, verdict.resolved, demand.max_model_len)
         if images > 1:
             notes.append(
-                f"The engine keeps memory for a video as large as {images} images; shorter contexts need less, and the "
-                "setting Images and video leaves it out."
+                f"vLLM reserves memory for a video as large as {images} images. A shorter context needs less; the "
+                "setting Images and video can leave videos out."
             )
     layout = verdict.rank.layout
     if layout.num_groups > 1:
         notes.append(
-            f"The cache is cut into {layout.num_groups} groups of layers; "
-            f"a block is {layout.block_bytes / 2**20:,.2f} MiB of one group."
+            f"The KV cache is divided into {layout.num_groups} groups of layers; "
+            f"a block holds {layout.block_bytes / MIB:,.2f} MiB for one group."
         )
     if verdict.rank.states is not None:
         notes.append(_state_note(verdict.rank.states))
     if demand.model.kv_cache_quantization and demand.kv_cache_dtype == demand.model.kv_cache_quantization:
-        notes.append(f"The KV cache is {demand.kv_cache_dtype}, for which the checkpoint is calibrated.")
+        notes.append(f"The KV cache is in {demand.kv_cache_dtype}, the type that the checkpoint is calibrated for.")
     if demand.parallelism.pipeline_parallel_size > 1:
-        notes.append("Pipeline stages differ; the figures are those of the stage that holds the fewest blocks.")
+        notes.append("Pipeline stages differ; the figures are for the stage with the fewest KV blocks.")
     served = served_length(demand, verdict)
     if served < demand.max_model_len:
         notes.append(
-            f"The pool holds {served:,} tokens, less than the {demand.max_model_len:,} asked for: "
-            "the engine starts and rejects longer requests."
+            f"The KV cache holds {served:,} tokens, less than max_model_len ({demand.max_model_len:,}): "
+            "the engine starts, but rejects longer requests."
         )
     if demand.engine.kv_offload_gib:
         notes.append(
             f"CPU memory keeps {offloaded_tokens(demand, verdict):,} more tokens for reuse; "
-            "running sequences need theirs on the GPU."
+            "running sequences need their cache on the GPU."
         )
     if demand.parallelism.attention_data_parallel_size > 1:
-        notes.append("Each data-parallel rank has a pool of its own; figures are per rank.")
+        notes.append("Each data-parallel rank has its own KV cache; the figures are per rank.")
     return tuple(notes)

@@ -1,4 +1,4 @@
-"""Whether an engine starts, the longest context with which it would, and what the log says."""
+"""Whether an engine starts, the longest context that it starts with, and the KV cache size in its log."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ REFUSED_FREE_MEMORY = "refused_free_memory"
 OOM = "oom_at_startup"
 OOM_CAPTURE = "oom_at_graph_capture"
 PARTLY_ON_CPU = "started_partly_on_cpu"
-RAISES_AT_CAPTURE = ("vllm", "sglang")  # the others log it, or profile again, and serve without the graphs
+RAISES_AT_CAPTURE = ("vllm", "sglang")  # the others log it or profile again, and serve without graphs
 STATE_CHECK_SINCE = (0, 20)  # vLLM raises when max_num_seqs exceeds the state blocks (#38270); 0.19 captured fewer
-FRAMEWORK_FREE_BYTES = 0.35 * GIB  # driver and context: never available to the engine
+FRAMEWORK_FREE_BYTES = 0.35 * GIB  # driver and context: weights cannot use it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """Outcome for the binding rank."""
+    """Outcome for the GPU that binds."""
 
     rank: Rank
     resolved: Resolved
     num_blocks: int
-    blocks_per_sequence: int  # as the printed concurrency counts them
+    blocks_per_sequence: int  # as the concurrency in the log counts them
     longest_context_tokens: int
-    held_length_tokens: int  # what the pool as it stands holds: the engine names it when it refuses the length
+    held_length_tokens: int  # longest sequence in the pool as it is; the refusal names it
     outcome: str
     refusal: str
 
     @property
     def starts(self) -> bool:
-        """Whether the engine serves."""
+        """Whether the engine starts."""
         return self.outcome == STARTED
 
     @property
@@ -63,12 +63,12 @@ def start_verdict(demand: Demand, *, find_longest: bool = True) -> Verdict:
     demand : Demand
         Model, GPU, engine, parallelism and lengths.
     find_longest : bool
-        Whether to search the longest contexts too (0 when not).
+        Whether to search for the longest contexts; without it they are 0.
 
     Returns
     -------
     Verdict
-        Of the rank that holds the fewest blocks.
+        Of the GPU that holds the fewest blocks.
     """
     resolved = limits_of(demand)
     rank = binding_rank(all_ranks(demand, resolved))
@@ -90,7 +90,7 @@ def start_verdict(demand: Demand, *, find_longest: bool = True) -> Verdict:
 
 
 def checked_blocks(demand: Demand, resolved: Resolved, rank: Rank, length: int) -> int:
-    """Blocks that the start-up check asks for; vLLM 0.14 asked a pipeline stage for those of all stages."""
+    """Blocks that the start-up check needs; vLLM 0.14 compared those of all pipeline stages with one stage's memory."""
     needed = rank.layout.blocks_at_peak(length, resolved.in_flight_tokens)
     edition = resolved.edition
     if edition.family == "vllm" and edition.number == PIPELINE_CHECK_OF_WHOLE_MODEL:
@@ -100,14 +100,14 @@ def checked_blocks(demand: Demand, resolved: Resolved, rank: Rank, length: int) 
 
 
 def layers_on_gpu(demand: Demand, rank: Rank, total: float) -> int:
-    """Layers that fit on the GPU when not all do; each brings its weights and its cache (llama.cpp)."""
+    """Layers, with their weights and cache, that llama.cpp puts on the GPU when not all of them fit."""
     free = total - rank.activation_bytes - rank.non_torch_bytes
     per_layer = (rank.weights_bytes + rank.pool_bytes) / (demand.model.num_layers + 1)  # the head counts as one
     return max(0, min(demand.model.num_layers, math.floor(free / per_layer)))
 
 
 def _before_loading(demand: Demand, resolved: Resolved, rank: Rank, total: float) -> tuple[str, str]:
-    """What an engine refuses before it loads weights: divisions, steps, and memory that others hold."""
+    """What an engine refuses before it loads weights: parallelism, too small a step, memory that others hold."""
     edition = resolved.edition
     error = division_error(demand.model, demand.parallelism, demand.weight_dtype, edition.family)
     if error:
@@ -140,7 +140,7 @@ def _outcome(demand: Demand, resolved: Resolved, rank: Rank, blocks: int, held: 
         used = rank.weights_bytes + rank.pool_bytes + rank.activation_bytes + rank.non_torch_bytes
         if used > total:
             return PARTLY_ON_CPU, (
-                f"{used / GIB:.1f} GiB are needed and {total / GIB:.1f} GiB are there: "
+                f"The model needs {used / GIB:.1f} GiB and the GPU has {total / GIB:.1f} GiB: "
                 f"{layers_on_gpu(demand, rank, total)} of {demand.model.num_layers} layers run on the GPU, "
                 "the others on the CPU."
             )
@@ -157,7 +157,7 @@ def _outcome(demand: Demand, resolved: Resolved, rank: Rank, blocks: int, held: 
             f"{_before_the_cache(rank, family, demand.occupied_bytes)}. Try increasing `gpu_memory_utilization`."
         )
     fits = needed <= rank.layout.fitting_blocks(rank.pool_bytes)
-    if not fits and family != "sglang":  # SGLang starts, and rejects the requests that do not fit
+    if not fits and family != "sglang":  # SGLang starts and rejects requests that do not fit
         return REFUSED_LENGTH, _too_long(demand, resolved, rank, needed, held)
     if rank.states is not None and not rank.states.max_sequences:
         return REFUSED_STATE_CACHE, "Hybrid (mamba/linear-attention) state cache is too small to serve any requests."
@@ -170,7 +170,7 @@ def _outcome(demand: Demand, resolved: Resolved, rank: Rank, blocks: int, held: 
 
 
 def _too_long(demand: Demand, resolved: Resolved, rank: Rank, needed: int, held: int) -> str:
-    """In the words of vLLM (worker.py raise_if_cache_size_invalid of V0, kv_cache_utils.py of V1)."""
+    """The refusal in vLLM's words (V0: worker.py raise_if_cache_size_invalid; V1: kv_cache_utils.py)."""
     advice = "Try increasing `gpu_memory_utilization` or decreasing `max_model_len` when initializing the engine."
     if resolved.edition.is_v0:
         return (
@@ -187,7 +187,7 @@ def _too_long(demand: Demand, resolved: Resolved, rank: Rank, needed: int, held:
 
 
 def _before_the_cache(rank: Rank, family: str, occupied_bytes: float) -> str:
-    """What the budget holds before the cache, in GiB: the sum and what remains are the budget."""
+    """What the budget holds besides the KV cache, in GiB; together with the pool it adds up to the budget."""
     parts = [(rank.weights_bytes, "weights")]
     if rank.states:
         parts.append((rank.states.total_bytes, "states"))
@@ -202,7 +202,7 @@ def _before_the_cache(rank: Rank, family: str, occupied_bytes: float) -> str:
 
 
 def _at_capture(rank: Rank, family: str, free: float) -> tuple[str, str]:
-    """Whether the CUDA graphs find room beside weights, cache and runtime; activations of the profile run are free."""
+    """Whether the CUDA graphs fit beside weights, cache and runtime; the profile run's activations are free by then."""
     room = free - rank.weights_bytes - rank.pool_bytes - rank.non_torch_bytes
     if family not in RAISES_AT_CAPTURE or not rank.cuda_graph_bytes or rank.cuda_graph_bytes <= room:
         return STARTED, ""
@@ -214,7 +214,7 @@ def _at_capture(rank: Rank, family: str, free: float) -> tuple[str, str]:
 
 
 def held_length(demand: Demand, resolved: Resolved, rank: Rank) -> int:
-    """Longest sequence for which the pool as it stands holds the blocks, by bisection. [tokens].
+    """Longest sequence that fits into the pool as it is, by bisection. [tokens].
 
     Source: vLLM kv_cache_utils.py estimate_max_model_len.
     """
@@ -228,12 +228,14 @@ def held_length(demand: Demand, resolved: Resolved, rank: Rank) -> int:
 def longest_context(demand: Demand, resolved: Resolved, rank: Rank, held: int) -> int:
     """Longest max_model_len with which the engine starts. [tokens].
 
-    What the pool holds; where the activation peak depends on the length (prompts in one step, videos), the pool
-    shrinks with it, so that each length is judged with its own.
+    Usually what the pool holds. Where the activation peak grows with the length (prompts in one step, videos), the pool
+    shrinks, and each length is judged with its own pool.
     """
     if resolved.edition.family == "llamacpp":
         return held
-    if resolved.edition.is_v0:  # longer contexts enter in chunks and may start where shorter ones do not
+    if (
+        resolved.edition.is_v0
+    ):  # above this length prefill is chunked: longer contexts may start where shorter ones do not
         return _longest(demand, lambda length: _fits_at(demand, length), above=V0_CHUNKED_PREFILL_FROM_TOKENS)
     tower = demand.model.vision_tower
     longer_videos = tower is not None and tower.videos_as_images
@@ -243,7 +245,7 @@ def longest_context(demand: Demand, resolved: Resolved, rank: Rank, held: int) -
 
 
 def shorter_context(demand: Demand, verdict: Verdict) -> int:
-    """Longest max_model_len below a refused one with which the engine starts. [tokens]."""
+    """Longest max_model_len that the engine starts with, below the one that it refused. [tokens]."""
     longest, asked = verdict.longest_context_tokens, demand.max_model_len
     if longest < asked or verdict.outcome != REFUSED_LENGTH:
         return longest
@@ -251,7 +253,7 @@ def shorter_context(demand: Demand, verdict: Verdict) -> int:
 
 
 def _longest(demand: Demand, fits: Callable[[int], bool], above: int = 0) -> int:
-    """Bisect for the longest length that fits: among those above a bound where any of them does, else below it."""
+    """Bisect for the longest length that fits: above the bound if any fits there, else below it."""
     low, high = 0, max(demand.model.longest_context, demand.max_model_len)
     if above and high > above:
         low, high = (above, high) if fits(above + 1) else (0, above)
@@ -273,11 +275,10 @@ def _fits_at(demand: Demand, length: int) -> bool:
 
 
 def logged_kv_tokens(verdict: Verdict, max_model_len: int, engine: EngineSettings) -> int:
-    """Tokens that the engine prints as its KV cache size.
+    """KV cache size in the engine's log. [tokens]
 
-    vLLM since v0.20.2 prints concurrency × max_model_len; before, blocks ÷ groups × block size, which
-    undercounts hybrids. Decode context parallelism multiplies both. llama.cpp: slots × context, or the one that
-    they share.
+    Since v0.20.2 vLLM prints concurrency × max_model_len; before, blocks ÷ groups × block size, too little for hybrid
+    models. Decode context parallelism multiplies both. llama.cpp: slots × context, or one context that all share.
     """
     layout, edition = verdict.rank.layout, verdict.resolved.edition
     if edition.family == "llamacpp":

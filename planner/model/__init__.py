@@ -1,4 +1,4 @@
-"""The shape of a model: its layers by kind and its weight matrices by group, and the bits each is kept in.
+"""The shape of a model: its layers by kind, its weight matrices by group, and the bits per weight of each.
 
 In: a Hugging Face config.json, or dimensions entered by hand. Out: a `ModelShape`, and bytes of its weights.
 """

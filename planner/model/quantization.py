@@ -1,7 +1,7 @@
-"""Weight and KV-cache quantisation: bits per element and what stays 16-bit.
+"""Quantisation of weights and KV cache: bits per element, and what stays in 16 bits.
 
-A scheme applies to the large matrices. Embedding, head, norms, router and vision tower stay in the
-model's 16-bit type unless the scheme covers the whole file (GGUF) or the checkpoint says otherwise.
+A scheme applies to the large matrices. Embedding, head, norms, router and vision tower stay in 16 bits, unless the
+scheme covers the whole file (GGUF) or the checkpoint says otherwise.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from planner.errors import InvalidInput
 from planner.model.shape import Linear, ModelShape, TensorGroup
 from planner.tables import read_table
 
-#: bits per cached element; q8_0 and q4_0 with the scales of GGML blocks, nvfp4 with one e4m3 scale per 16
+#: bits per cached element; q8_0 and q4_0 with the scales of GGML blocks, nvfp4 with one e4m3 scale per 16 elements
 KV_BITS: dict[str, float] = {
     "bf16": 16.0,
     "fp16": 16.0,
@@ -28,7 +28,7 @@ KV_BITS: dict[str, float] = {
     "q4_0": 4.5,
 }
 NATIVE_BITS = {"bf16": 16.0, "fp16": 16.0, "fp32": 32.0}
-#: other names under which engines and model cards write a scheme
+#: other names of a scheme in engines and model cards
 ALIASES = {
     "bfloat16": "bf16",
     "float16": "fp16",
@@ -43,17 +43,16 @@ ALIASES = {
 }
 
 
-#: Qwen4's checkpoints: what they do not quantise, a table with one scale, a draft layer with fp8 experts
+#: Qwen4's checkpoints: groups that stay in 16 bits, an fp8 table with one scale, a draft layer with fp8 experts
 QWEN4_KEPT = {"attention": 16.0, "state": 16.0, "shared_expert": 16.0, "ngram": 8.0}
-QWEN4_FP8_DRAFT = (2_516_582_400 * 8.001 + 90_568_448 * 16) / 2_607_150_848  # its experts alone
+QWEN4_FP8_DRAFT = (2_516_582_400 * 8.001 + 90_568_448 * 16) / 2_607_150_848  # of its parameters, experts are fp8
 
-#: bits of the groups that published checkpoints of a family treat differently from the scheme's rule:
-#: {scheme: {model_type: {group: bits}}} (exclude_modules and quantized_layers of NVIDIA ModelOpt checkpoints,
-#: expert_dtype of DeepSeek-V4; latent attention keeps all but its output projection in 16 bits). Kimi-K3's groups
-#: follow from its file size, 1,609.9 GB; Step's checkpoints quantise routed experts only, as the scales' number tells;
-#: llm-compressor's recipes for NVFP4 ignore linear_attn. Those of Qwen3.8-Flash-Next quantise routed experts only, and
-#: its n-gram table is fp8 with one scale (135.25 GB in NVFP4, 185.5 GB in FP8, where the draft layer's experts,
-#: 2,516,582,400 of its 2,607,150,848 parameters, are fp8 too).
+#: bits of groups that a family's published checkpoints treat differently from the scheme's rule:
+#: {scheme: {model_type: {group: bits}}}. Sources: exclude_modules and quantized_layers of NVIDIA ModelOpt checkpoints;
+#: expert_dtype of DeepSeek-V4; latent attention keeps all but its output projection in 16 bits. Kimi-K3: from its file
+#: size, 1,609.9 GB. Step: routed experts only, from the number of scales. llm-compressor's recipes for NVFP4 ignore
+#: linear_attn. Qwen3.8-Flash-Next: routed experts only, and an fp8 n-gram table with one scale (135.25 GB in NVFP4,
+#: 185.5 GB in FP8, where the draft layer's experts are fp8 too: 2,516,582,400 of its 2,607,150,848 parameters).
 GROUP_BITS: dict[str, dict[str, dict[str, float]]] = {
     "nvfp4": {
         "qwen3_5_text": {"attention": 8.0, "state": 8.0, "lm_head": 4.5},
@@ -87,7 +86,7 @@ GROUP_BITS: dict[str, dict[str, dict[str, float]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuantizationScheme:
-    """One way to store weights. `bits_per_weight` includes scales and zeros."""
+    """One way to store weights. `bits_per_weight` includes scales and zero points."""
 
     name: str
     label: str
@@ -98,7 +97,7 @@ class QuantizationScheme:
 
     @property
     def is_native(self) -> bool:
-        """Whether nothing is quantised."""
+        """Whether it quantises nothing."""
         return self.name in NATIVE_BITS
 
 
@@ -118,12 +117,12 @@ def _schemes() -> dict[str, QuantizationScheme]:
 
 
 def weight_dtype_names() -> tuple[str, ...]:
-    """Names that `weight_dtype` takes: "auto" (as the checkpoint is published) and every scheme."""
+    """Names that `weight_dtype` accepts: "auto" (as the checkpoint is published) and every scheme."""
     return ("auto", *_schemes())
 
 
 def kv_dtype_names() -> tuple[str, ...]:
-    """Names that `kv_cache_dtype` takes."""
+    """Names that `kv_cache_dtype` accepts."""
     return ("auto", *KV_BITS)
 
 
@@ -133,12 +132,12 @@ def scheme(name: str) -> QuantizationScheme:
     Parameters
     ----------
     name : str
-        As in catalog/quantization.csv, or an alias such as w4a16.
+        A name from catalog/quantization.csv, or an alias such as w4a16.
 
     Returns
     -------
     QuantizationScheme
-        Bits per weight, what it leaves alone.
+        Bits per weight, and the groups that it leaves in 16 bits.
 
     Raises
     ------
@@ -153,9 +152,9 @@ def scheme(name: str) -> QuantizationScheme:
 
 
 def resolve_scheme(model: ModelShape, weight_dtype: str) -> QuantizationScheme:
-    """Scheme that the weights are held in: "auto" is the checkpoint's own, else 16-bit.
+    """Scheme of the weights; "auto" is the checkpoint's own, or 16-bit where it has none.
 
-    A checkpoint in fp32 is loaded in bf16 by "auto", as engines do.
+    With "auto" a checkpoint in fp32 is loaded in bf16, as engines do.
     """
     if weight_dtype != "auto":
         return scheme(weight_dtype)
@@ -175,11 +174,11 @@ def weight_bits(model: ModelShape, weight_dtype: str, group: TensorGroup, quanti
     Parameters
     ----------
     model : ModelShape
-        Decides what "auto" is and which groups its checkpoint leaves alone.
+        Says what "auto" is, and which groups its checkpoint leaves in 16 bits.
     weight_dtype : str
         "auto" or a scheme.
     group : TensorGroup
-        What the matrix belongs to.
+        Group of the matrix.
     quantizable : bool
         False for matrices that schemes skip (router, small projections).
 
@@ -195,10 +194,10 @@ def weight_bits(model: ModelShape, weight_dtype: str, group: TensorGroup, quanti
     own = dict(model.group_bits) if chosen.name == model.quantization else {}
     if group.value in own:
         return own[group.value]
-    said = chosen.name == model.quantization and group.value in model.unquantized_groups  # by the checkpoint itself
+    said = chosen.name == model.quantization and group.value in model.unquantized_groups
     if group.value in special and not said:
         return special[group.value]
-    if group is TensorGroup.NGRAM:  # where nothing else is said, a table is an embedding
+    if group is TensorGroup.NGRAM:  # unless stated otherwise, a table is stored as embeddings are
         group = TensorGroup.EMBEDDING
     if not quantizable or group.value in kept_groups(model, weight_dtype):
         return 16.0
@@ -206,7 +205,7 @@ def weight_bits(model: ModelShape, weight_dtype: str, group: TensorGroup, quanti
 
 
 def linear_bytes(model: ModelShape, weight_dtype: str, linear: Linear) -> float:
-    """Bytes of all `count` matrices, biases in 16 bits. [bytes]"""
+    """Bytes of all `count` matrices, with biases in 16 bits. [bytes]"""
     bits = weight_bits(model, weight_dtype, linear.group, linear.quantizable)
     biases = linear.count * linear.out_features if linear.bias else 0
     return (linear.num_parameters - biases) * bits / 8 + biases * max(2.0, bits / 8 if bits > 16 else 2.0)
@@ -255,15 +254,13 @@ def weight_bytes_by_group(model: ModelShape, weight_dtype: str = "auto") -> dict
     return dict(_bytes_by_group(model, weight_dtype))
 
 
-def kv_bits(kv_cache_dtype: str, model: ModelShape | None = None, weight_dtype: str = "auto") -> float:
+def kv_bits(kv_cache_dtype: str, weight_dtype: str = "auto") -> float:
     """Bits per cached element.
 
     Parameters
     ----------
     kv_cache_dtype : str
-        "auto" is the 16-bit type, or fp32 when the whole model runs in fp32.
-    model : ModelShape, optional
-        Not needed today: "auto" is 16-bit for every checkpoint.
+        "auto" is 16-bit, or fp32 when the model runs in fp32.
     weight_dtype : str
         fp32 makes "auto" fp32.
 

@@ -1,8 +1,7 @@
 """The shape of a model: its layers by kind and every weight matrix by tensor group.
 
-One description serves memory (parameters by group), step time (matrix shapes) and KV cache
-(token mixers). `planner.model.config` makes it from a Hugging Face config.json or from figures
-entered by hand.
+Memory reads the parameters by group, step time the shapes of matrices, the KV cache the token mixers.
+`planner.model.config` builds it from a Hugging Face config.json or from dimensions entered by hand.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ class MixerKind(StrEnum):
 class Shard(StrEnum):
     """How tensor parallelism divides a matrix."""
 
-    COLUMN = "column"  # output features divided
-    ROW = "row"  # input features divided
-    KV_COLUMN = "kv_column"  # by KV heads; replicated once GPUs outnumber KV heads
-    VOCAB = "vocab"  # embedding and lm_head: divided by vocabulary rows
-    EXPERT = "expert"  # experts: divided by tensor parallel width, or dealt out under expert parallelism
+    COLUMN = "column"  # by output features
+    ROW = "row"  # by input features
+    KV_COLUMN = "kv_column"  # by KV heads, replicated once GPUs outnumber them
+    VOCAB = "vocab"  # embedding and lm_head: by rows of the vocabulary
+    EXPERT = "expert"  # each expert divided by tensor parallelism, or whole experts dealt out by expert parallelism
     REPLICATED = "replicated"
 
 
@@ -46,7 +45,7 @@ class TensorGroup(StrEnum):
     NGRAM = "ngram"  # hashed n-gram tables, which some engines keep in host memory
     LM_HEAD = "lm_head"
     ATTENTION = "attention"
-    INDEXER = "indexer"  # of Qwen's sparse attention; other families' belongs to their attention
+    INDEXER = "indexer"  # of Qwen4's sparse attention; in other families it counts as attention
     HYPER_CONNECTION = "hyper_connection"  # mixes the parallel residual streams
     MLP = "mlp"
     EXPERT = "expert"
@@ -69,7 +68,12 @@ class Linear:
     shard: Shard
     bias: bool = False
     count: int = 1
-    quantizable: bool = True  # False: schemes leave it 16-bit (router, small projections)
+    quantizable: bool = True  # False: schemes leave it in 16 bits (router, small projections)
+
+    @property
+    def is_grouped_output(self) -> bool:
+        """Whether it projects attention's output by groups of heads; no other projection of attention has several."""
+        return self.group is TensorGroup.ATTENTION and self.count > 1
 
     @property
     def num_parameters(self) -> int:
@@ -81,10 +85,10 @@ class Linear:
 class Mixer:
     """The token mixer of a layer: what it caches and what its attention costs.
 
-    `head_dim` is the key dimension; `value_head_dim` differs in some models. MLA caches
-    `kv_lora_rank + qk_rope_head_dim` elements per token, the same on every tensor-parallel rank.
-    A state layer caches `state_elements` (of the state dtype) and `conv_elements` per sequence,
-    whatever its length. An n-gram layer beside it keeps the last `side_taps` inputs of `side_channels`.
+    `head_dim` is the key dimension; `value_head_dim` differs in some models. MLA caches `kv_lora_rank +
+    qk_rope_head_dim` elements per token, the same on every tensor-parallel rank. A state layer caches `state_elements`
+    (in the state dtype) and `conv_elements` per sequence, whatever its length. An n-gram layer keeps the last
+    `side_taps` inputs of `side_channels` channels.
     """
 
     kind: MixerKind
@@ -100,9 +104,9 @@ class Mixer:
     qk_rope_head_dim: int = 0
     indexer_head_dim: int = 0  # sparse attention: elements per token of the indexer's key cache
     indexer_num_heads: int = 0
-    indexer_top_k: int = 0  # tokens that it chooses; without an indexer of its own, those that another layer chose
-    indexer_compression: int = 1  # tokens per cached key of the indexer (Qwen's pools four)
-    kv_compression: int = 1  # tokens per cached entry (DeepSeek-V4 compresses 4 or 128 into one)
+    indexer_top_k: int = 0  # tokens that a query attends to; a layer without an indexer takes those of another layer
+    indexer_compression: int = 1  # tokens per cached key of the indexer (Qwen4 pools four)
+    kv_compression: int = 1  # tokens per cached entry (DeepSeek-V4: 4 or 128)
     state_elements: int = 0
     conv_elements: int = 0
     state_element_bytes: int = 4
@@ -127,7 +131,7 @@ class Mixer:
 
     @property
     def is_state(self) -> bool:
-        """Whether it keeps one state per sequence (a cross-attention cache is none)."""
+        """Whether it keeps a recurrent state per sequence; a cross-attention cache does not count."""
         return self.kind is MixerKind.STATE and not self.window_tokens
 
 
@@ -165,7 +169,7 @@ class Layer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VisionTower:
-    """Encoder of images and videos, whose largest item has `most_patches` patches and becomes `item_tokens` tokens."""
+    """Encoder of images and videos. Its largest item has `most_patches` patches and becomes `item_tokens` tokens."""
 
     width: int
     intermediate_size: int
@@ -173,9 +177,11 @@ class VisionTower:
     patch_elements: int  # colours × frames × patch height × patch width
     most_patches: int
     item_tokens: int
-    learned_positions: bool = False  # one embedding per patch, kept through the forward pass
-    divided: bool = True  # by tensor parallelism; else every GPU runs all of it
-    videos_as_images: bool = False  # each pair of a video's frames may be as large as an image; else all share a limit
+    learned_positions: bool = False  # one embedding per patch, held during the forward pass
+    divided: bool = True  # by tensor parallelism; otherwise every GPU runs all of it
+    videos_as_images: bool = (
+        False  # each pair of a video's frames may be as large as an image; else one limit holds for all
+    )
 
     def __post_init__(self) -> None:
         for name in ("width", "intermediate_size", "patch_elements", "most_patches", "item_tokens"):
@@ -186,8 +192,8 @@ class VisionTower:
 class ModelShape:
     """Everything that sizing and step time need to know of a model.
 
-    `layer_kinds` holds the distinct layers, `layer_order` names one of them per layer from the
-    first to the last, so that pipeline stages and hybrids come out exactly.
+    `layer_kinds` holds the distinct layers; `layer_order` names one of them for each layer from first to last, so that
+    pipeline stages of hybrid models are exact.
     """
 
     name: str
@@ -199,22 +205,25 @@ class ModelShape:
     layer_order: tuple[int, ...]
     tie_word_embeddings: bool = False
     extra_embedding_parameters: int = 0  # learned positions and the like
-    ngram_parameters: int = 0  # hashed n-gram tables, divided by rows as the embedding; a token reads a few rows
+    ngram_parameters: int = 0  # hashed n-gram tables, divided by rows; a token reads a few of them
     final_norm_parameters: int = 0
     lm_head_bias: bool = False
     vision_parameters: int = 0  # encoder and projector, 16-bit unless the scheme says otherwise
     vision_tower: VisionTower | None = None  # where its shape is known and images keep their resolution
-    image_tokens: int = 0  # of the largest image, where they attend to each other and enter in one step
+    image_tokens: int = 0  # of the largest image, where its tokens attend to each other and must enter in one step
     mtp_parameters: int = 0  # multi-token-prediction layers, loaded only when drafting
+    mtp_shared_parameters: int = 0  # of these, copies of embedding and head that engines do not load again
+    draft_keeps_window: bool = False  # its multi-token-prediction layer attends within the model's window
+    window_pool_engines: tuple[str, ...] = ()  # engine families that give this model's windows a pool of their own
     rope_cache_elements: int = 0  # precomputed rotary table: positions × rotary width, summed over tables
-    extended_context: int | None = None  # tokens, with the RoPE scaling that its model card tells to set
+    extended_context: int | None = None  # tokens, with the RoPE scaling that the model card describes
     native_dtype: str = "bf16"  # dtype of the checkpoint's unquantised tensors: bf16, fp16, fp32
-    quantization: str = ""  # scheme of the published checkpoint, "" when it is not quantised
+    quantization: str = ""  # scheme of the published checkpoint; "" = not quantised
     unquantized_groups: tuple[str, ...] = ()  # TensorGroup values that the checkpoint leaves in native_dtype
-    group_bits: tuple[tuple[str, float], ...] = ()  # TensorGroup values that the checkpoint holds in other widths
-    kv_cache_quantization: str = ""  # type of the KV cache that the checkpoint asks for, "" when it asks for none
+    group_bits: tuple[tuple[str, float], ...] = ()  # TensorGroup values with bits of their own in the checkpoint
+    kv_cache_quantization: str = ""  # type of KV cache that the checkpoint asks for; "" = none
     published_parameters: int | None = None
-    estimated_fields: tuple[str, ...] = ()  # fields that were not in the config and had to be assumed
+    estimated_fields: tuple[str, ...] = ()  # fields that the config lacks and that were assumed
     source: str = ""
     num_layers: int = field(init=False)
 
@@ -224,6 +233,7 @@ class ModelShape:
             require_int(name, getattr(self, name))
         for name in ("image_tokens", "ngram_parameters", "vision_parameters", "mtp_parameters"):
             require_int(name, getattr(self, name), at_least=0, at_most=10**15)
+        require_int("mtp_shared_parameters", self.mtp_shared_parameters, at_least=0, at_most=self.mtp_parameters)
         if self.extended_context is not None:
             require_int("extended_context", self.extended_context)
         require_choice("kv_cache_quantization", self.kv_cache_quantization, ("", "fp8"))
@@ -239,7 +249,7 @@ class ModelShape:
         return tuple(self.layer_kinds[kind] for kind in self.layer_order)
 
     def layer_counts(self) -> tuple[tuple[Layer, int], ...]:
-        """Each distinct layer with the number of times it occurs."""
+        """Each distinct layer and how often it occurs."""
         return tuple((layer, self.layer_order.count(kind)) for kind, layer in enumerate(self.layer_kinds))
 
     @property
@@ -249,7 +259,7 @@ class ModelShape:
 
     @property
     def lm_head_parameters(self) -> int:
-        """Parameters of the output head, zero when it is the embedding (tied)."""
+        """Parameters of the output head; zero when it is tied to the embedding."""
         weight = 0 if self.tie_word_embeddings else self.vocab_size * self.hidden_size
         return weight + (self.vocab_size if self.lm_head_bias else 0)
 
@@ -261,7 +271,7 @@ class ModelShape:
 
     @property
     def num_active_parameters(self) -> int:
-        """Parameters that one token passes through: all but the experts it is not routed to and n-gram tables."""
+        """Parameters that one token uses: all but n-gram tables and the experts that it is not routed to."""
         idle = self.ngram_parameters
         for layer, count in self.layer_counts():
             if layer.experts is not None:
@@ -272,7 +282,7 @@ class ModelShape:
 
     @property
     def longest_context(self) -> int:
-        """Longest context that the model is published for, with RoPE scaling where its card tells how. [tokens]."""
+        """Longest context that the model is published for, with the RoPE scaling of its card. [tokens]."""
         return max(self.max_position_embeddings, self.extended_context or 0)
 
     @property
@@ -280,18 +290,28 @@ class ModelShape:
         """Whether any layer routes tokens to experts."""
         return any(layer.experts is not None for layer in self.layer_kinds)
 
+    @property
+    def has_grouped_output(self) -> bool:
+        """Whether attention projects its output by groups of heads, each with a matrix of its own."""
+        return any(linear.is_grouped_output for layer in self.layer_kinds for linear in layer.linears)
+
+    @property
+    def ngrams_enter_layers(self) -> bool:
+        """Whether layers look up n-gram rows, instead of adding them to the input embedding."""
+        return any(layer.mixer.side_channels for layer in self.layer_kinds)
+
 
 @lru_cache(maxsize=64)
 def with_media(model: ModelShape, media: str) -> ModelShape:
-    """The same model as it is loaded for what it is sent.
+    """The model as an engine loads it for these media.
 
     Parameters
     ----------
     model : ModelShape
-        May have a vision tower.
+        With or without a vision tower.
     media : str
-        "auto" = all that it takes; "images" = no video (`limit_mm_per_prompt` with video 0); "none" = text only, the
-        tower is not loaded (`language_model_only`, or all limits 0).
+        "auto" = all that the model accepts; "images" = no video (`limit_mm_per_prompt` with video 0); "none" = text
+        only, without the tower (`language_model_only`, or all limits 0).
 
     Returns
     -------
@@ -301,7 +321,7 @@ def with_media(model: ModelShape, media: str) -> ModelShape:
     Raises
     ------
     InvalidInput
-        For another word.
+        For any other value.
     """
     require_choice("media", media, MEDIA)
     if media == "none" and model.vision_parameters:
@@ -314,14 +334,14 @@ def with_media(model: ModelShape, media: str) -> ModelShape:
 
 @lru_cache(maxsize=64)
 def with_state_dtype(model: ModelShape, dtype: str) -> ModelShape:
-    """The same model with its recurrent states in another type, as engines can be told to keep them.
+    """The model with its recurrent states in another type.
 
     Parameters
     ----------
     model : ModelShape
-        Its config says a type of its own (mamba_ssm_dtype).
+        Its config states a type (mamba_ssm_dtype).
     dtype : str
-        "auto" leaves it; float32, bfloat16 and float16 as vLLM's mamba_ssm_cache_dtype and SGLang's mamba_ssm_dtype.
+        "auto" keeps it; float32, bfloat16 and float16 as in vLLM's mamba_ssm_cache_dtype and SGLang's mamba_ssm_dtype.
 
     Returns
     -------
@@ -331,7 +351,7 @@ def with_state_dtype(model: ModelShape, dtype: str) -> ModelShape:
     Raises
     ------
     InvalidInput
-        For another type.
+        For any other type.
     """
     require_choice("state_dtype", dtype, STATE_DTYPES)
     if dtype == "auto" or not any(layer.mixer.is_state for layer in model.layer_kinds):

@@ -1,15 +1,18 @@
-"""Attention of a deployment: what each mixer adds to the scalars of a step-time table."""
+"""Attention: what each layer's mixer adds to the scalars of a step-time table."""
 
 from __future__ import annotations
 
 from planner.model import Mixer, MixerKind
+from planner.step_time import kernels
 from planner.step_time.profile import device_of
 from planner.step_time.rank_share import RankShare
 
-ABSORBED_FIXED_S = 6e-6  # the second of the two batched products that absorb a latent's up-projections; estimate
-INDEXER_FIXED_S = 45e-6  # the sparse indexer's eight or so kernels, rotation to selection; adjusted, GLM-5 on two GPUs
-INDEXER_MFU = 0.5  # of the 16-bit rate at which the indexer scores a prompt in 8 bits; estimate
-SPARSE_HEADS = 64  # sparse latent attention pads its query heads to this (FlashMLA sparse kernels: 64 or 128)
+INDEXER_KERNELS = 8  # small ones of the sparse indexer, from the rotation of its queries to the scores
+#: selection of the indexer's tokens: vLLM's top_k_per_row_decode takes 17 µs of 4,096 tokens, 20.5 of 16,384 and 26 of
+#: 32,768 on an H20 (github.com/flagos-ai/FlagGems/pull/3431)
+SELECTION_S = 20.5e-6
+INDEXER_MFU = 0.5  # share of the 16-bit peak that the indexer reaches on prompts, in 8 bits; estimate
+SPARSE_HEADS = 64  # sparse MLA pads its query heads to this number (FlashMLA sparse kernels: 64 or 128)
 SPARSE_PREFILL_MFU = 0.64  # FlashMLA's README: 640 TFLOP/s on H800, 1,450 on B200
 SPARSE_DECODE_MFU = 0.41  # FlashMLA's README: 410 TFLOP/s on H800
 ATTENTION_FIELDS = (
@@ -29,7 +32,7 @@ ATTENTION_FIELDS = (
 
 
 def attention_fields(d: RankShare) -> dict[str, float]:
-    """Sum the attention of all layers into the table's scalars; `fixed` is a prompt step's part per call."""
+    """Sum the attention of all layers into the table's scalars; `fixed` is the fixed time of a prompt step. [s]"""
     out = dict.fromkeys(ATTENTION_FIELDS, 0.0)
     windows: dict[int, float] = {}
     for layer, count in d.layers:
@@ -68,9 +71,9 @@ def _add_attention(d: RankShare, mixer: Mixer, count: float, out: dict[str, floa
 
 
 def _add_latent(d: RankShare, mixer: Mixer, count: float, out: dict[str, float], windows: dict[int, float]) -> None:
-    """Multi-head latent attention: decode reads the latent once for all heads, prompts expand it.
+    """Multi-head latent attention: decode reads the latent once for all heads, prefill expands it.
 
-    Under DeepSeek sparse attention only the indexer reads the whole cache.
+    With DeepSeek sparse attention only the indexer reads the whole cache.
     """
     device, share = device_of(d.gpu), count / d.attention_ranks
     decode, _ = d.profile.parameters("latent_decode", d.kv_kernel)
@@ -81,8 +84,10 @@ def _add_latent(d: RankShare, mixer: Mixer, count: float, out: dict[str, float],
     per_kv = max(read, heads * 2 * dot / (decode.compute * device.peak))
     wide = mixer.qk_nope_head_dim + mixer.qk_rope_head_dim + (mixer.value_head_dim or mixer.qk_nope_head_dim)
     pair = heads * 2 * wide / (prefill.compute * device.peak)
-    out["attention_floor_s"] += count * (decode.floor_us * 1e-6 + ABSORBED_FIXED_S)
-    out["attention_base_s"] += count * (decode.base_us * 1e-6 + ABSORBED_FIXED_S)
+    # The second of the two batched products that absorb a latent's up-projections; the first is in the measurement.
+    absorbed_us = d.profile.parameters("gemm", "bf16")[0].fixed_us
+    out["attention_floor_s"] += count * (decode.floor_us + absorbed_us) * 1e-6
+    out["attention_base_s"] += count * (decode.base_us + absorbed_us) * 1e-6
     out["attention_per_sequence_s"] += share * 2 * heads * dot / (decode.activation * device.bandwidth)
     out["fixed"] += count * prefill.fixed_us * 1e-6
     out["prefill_token_s"] += share * 4 * heads * wide / (prefill.activation * device.bandwidth)
@@ -90,28 +95,28 @@ def _add_latent(d: RankShare, mixer: Mixer, count: float, out: dict[str, float],
         out["attention_per_kv_token_s"] += share * per_kv
         out["prefill_pair_s"] += share * pair
         return
-    # The sparse kernels work on latents alone, for whole tiles of heads, however few a rank holds.
+    # Sparse kernels attend in the latent space only, and in whole tiles of heads however few a rank holds.
     sparse_heads = max(heads, SPARSE_HEADS)
     per_kv = max(read, sparse_heads * 2 * dot / (SPARSE_DECODE_MFU * device.peak))
     pair = sparse_heads * 2 * dot / (SPARSE_PREFILL_MFU * device.peak)
     windows[mixer.indexer_top_k] = windows.get(mixer.indexer_top_k, 0.0) + count
     out["window_per_kv_token_s"] += share * per_kv
     out["window_prefill_pair_s"] += share * pair
-    if mixer.indexer_num_heads:  # layers without one reuse what the last one chose
+    if mixer.indexer_num_heads:  # layers without an indexer reuse the tokens of the last one
         _add_indexer(d, mixer, count, decode.bandwidth * device.bandwidth, out)
 
 
 def _add_indexer(d: RankShare, mixer: Mixer, count: float, bandwidth: float, out: dict[str, float]) -> None:
     """Add the indexer of sparse attention, which scores the whole context.
 
-    Beside a latent: fp8 keys and all heads on every rank. Beside keys and values: 16-bit keys, and a share of the
-    heads (MiniMax-M3) or all of them, over pooled keys (Qwen4).
+    With MLA: fp8 keys, all heads on every rank. With keys and values: 16-bit keys, and either a share of the heads
+    (MiniMax-M3) or all heads over pooled keys (Qwen4).
     """
     latent = mixer.kind is MixerKind.MLA
     share, heads = count / d.attention_ranks / mixer.indexer_compression, mixer.indexer_num_heads
     if not latent and mixer.indexer_compression == 1:
         heads = max(1, heads // d.tp)
     width = mixer.indexer_head_dim * (1 if latent else 2)
-    out["attention_base_s"] += count * INDEXER_FIXED_S
+    out["attention_base_s"] += count * (INDEXER_KERNELS * kernels.ELEMENTWISE_FIXED_S + SELECTION_S)
     out["attention_per_kv_token_s"] += share * width / bandwidth
     out["prefill_pair_s"] += share * heads * 2 * mixer.indexer_head_dim / (INDEXER_MFU * device_of(d.gpu).peak)

@@ -1,4 +1,4 @@
-"""Step-time tables: a deployment's kernels, added up over its layers and token counts."""
+"""Step-time tables: the kernels of a replica, added up over layers and token counts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from planner.arrays import Floats
-from planner.inputs import EngineSettings
+from planner.memory import captured_sizes
 from planner.model import MixerKind, TensorGroup, weight_bits
 from planner.step_time.attention import attention_fields
 from planner.step_time.drafting import drafting_line_s
@@ -18,20 +18,19 @@ from planner.step_time.rank_share import RankShare, weight_kernel
 from planner.step_time.step_table import StepTimeTable
 
 MAX_DECODES = 4096
+LEAST_EXACT_TOKENS = 512  # decode batches up to here are computed one by one, larger ones between a few sizes
 
 
-def graph_size(tokens: Floats, engine: EngineSettings) -> Floats:
-    """Decode batch padded to the next captured CUDA graph: 1, 2, 4, 8, then steps of 8 and 16 up to 512."""
-    if not engine.cuda_graphs:
+def graph_size(tokens: Floats, captured: tuple[int, ...]) -> Floats:
+    """Decode batch padded to the next captured CUDA graph; beyond the largest one, as it is. [tokens]"""
+    if not captured:
         return tokens
-    small = 2 ** np.ceil(np.log2(np.maximum(tokens, 1)))
-    step = np.where(tokens <= 256, 8, 16)
-    padded = np.where(tokens <= 8, small, np.ceil(tokens / step) * step)
-    return np.where(tokens <= 512, padded, tokens)
+    sizes = np.array(captured, dtype=np.float64)
+    return np.where(tokens <= sizes[-1], sizes[np.minimum(np.searchsorted(sizes, tokens), len(sizes) - 1)], tokens)
 
 
 def prompt_grid(max_tokens: int) -> Floats:
-    """Token counts at which a prompt step is computed; between them it is linear."""
+    """Token counts at which a prompt step is computed; in between it is interpolated."""
     tail = np.geomspace(256, max(257, max_tokens), 64)
     return np.unique(np.concatenate([[1], np.arange(4, 64, 4), np.arange(64, 257, 16), tail]).astype(int)).astype(
         np.float64
@@ -39,10 +38,9 @@ def prompt_grid(max_tokens: int) -> Floats:
 
 
 def prompt_launch_s(d: RankShare) -> float:
-    """Launching the kernels of a step with prompt tokens, one by one: its least time. [s]
+    """Time to launch the kernels of a step with prompt tokens one by one, a lower bound of the step. [s]
 
-    Layers of latent attention and of recurrent state consist of more kernels; an engine that does not
-    compile its layers pays for each.
+    MLA and state layers consist of more kernels; an engine that does not compile its layers launches each of them.
     """
     name, version = d.engine.family, d.engine.version
     usual = overhead(name, version, "prompt_launch_us_per_layer")
@@ -55,7 +53,7 @@ def prompt_launch_s(d: RankShare) -> float:
 
 
 def build_table(d: RankShare, max_tokens: int) -> StepTimeTable:
-    """Add up a deployment's kernels into the table that the simulator reads.
+    """Add up the kernels of a replica into the table that the simulator reads.
 
     Parameters
     ----------
@@ -72,21 +70,23 @@ def build_table(d: RankShare, max_tokens: int) -> StepTimeTable:
     name, version, stages = d.engine.family, d.engine.version, d.parallelism.pipeline_parallel_size
     attention = attention_fields(d)
     fixed = attention.pop("fixed")
-    # Drafting happens in each step that decodes, as attention does, and grows with the same count.
+    # Drafting happens in every step that decodes and grows with the sequences, as decode attention does.
     draft_base, draft_slope = drafting_line_s(d)
     attention["attention_base_s"] += draft_base
     attention["attention_floor_s"] += draft_base
     attention["attention_per_sequence_s"] += draft_slope
-    sizes = np.unique(graph_size(np.arange(1, min(max_tokens, 512) + 1, dtype=np.float64), d.engine))
-    if max_tokens > 512:
-        sizes = np.unique(np.concatenate([sizes, np.geomspace(513, min(max_tokens, MAX_DECODES), 24).round()]))
+    captured = captured_sizes(d.engine, d.gpu, d.parallelism)
+    exact = min(MAX_DECODES, max((LEAST_EXACT_TOKENS, *captured)))
+    sizes = np.unique(graph_size(np.arange(1, min(max_tokens, exact) + 1, dtype=np.float64), captured))
+    if max_tokens > exact:
+        sizes = np.unique(np.concatenate([sizes, np.geomspace(exact + 1, min(max_tokens, MAX_DECODES), 24).round()]))
     grid = prompt_grid(max_tokens)
     prompt = np.arange(len(sizes) + len(grid)) >= len(sizes)
     both = np.sum(list(token_terms_s(d, np.concatenate([sizes, grid]), prompt=prompt).values()), axis=0)
     heads = head_s(d, sizes)
     at_sizes = np.maximum.accumulate(both[: len(sizes)] + heads)
     decodes = np.arange(min(max_tokens, MAX_DECODES) + 1, dtype=np.float64)
-    decode = np.where(decodes > 0, np.interp(graph_size(decodes, d.engine), sizes, at_sizes), 0.0)
+    decode = np.where(decodes > 0, np.interp(graph_size(decodes, captured), sizes, at_sizes), 0.0)
     mixed = np.maximum.accumulate(both[len(sizes) :] + fixed)
     host: dict[str, float] = {}
     if not d.kernels_only:
@@ -120,10 +120,10 @@ def build_table(d: RankShare, max_tokens: int) -> StepTimeTable:
 
 
 def relative_error(d: RankShare) -> float:
-    """Median error of the step times of this class: kernel residuals, wider where the profile is inherited."""
+    """Median error of these step times: residuals of the kernels, plus the error of an inherited profile."""
     bits = weight_bits(d.model, d.weight_dtype, TensorGroup.MLP)
     _, dense = d.profile.parameters("gemm", peak_flops(d.gpu, weight_kernel(d.model, d.weight_dtype, bits))[1])
-    error = dense * 0.7  # the four products of a layer err independently
+    error = dense * 0.7  # errors of a layer's four products are independent and partly cancel
     if d.model.is_moe:
         bits = weight_bits(d.model, d.weight_dtype, TensorGroup.EXPERT)
         kernel = peak_flops(d.gpu, weight_kernel(d.model, d.weight_dtype, bits))[1]

@@ -1,8 +1,8 @@
-"""Drafting: what proposing tokens costs before the model verifies them all in one step.
+"""Speculative decoding: the cost of drafting tokens, before the model verifies them in one step.
 
-A separate draft model runs once per drafted token. Without one, the drafts come from layers that the
-model brings (multi-token prediction) or that are trained beside it (EAGLE and its kin): one layer and
-the lm_head per token. Drafts from the prompt's own text would cost nothing; that is not assumed.
+A separate draft model runs once per drafted token. Without one, the model's own draft layer runs: multi-token
+prediction or EAGLE, one layer and the lm_head per token. Drafts from n-grams of the prompt would be free; they are not
+assumed.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from planner.step_time.attention import attention_fields
 from planner.step_time.layers import head_s, token_terms_s
 from planner.step_time.rank_share import RankShare
 
-BATCHES: Floats = np.array([1.0, 256.0])  # between these the cost is taken as linear
+BATCHES: Floats = np.array([1.0, 256.0])  # the cost is linear between these
 
 
 def drafting_s(d: RankShare, sequences: Floats) -> Floats:
-    """Time to draft the next tokens of each sequence. [s]
+    """Time of drafting in one step. [s]
 
     Parameters
     ----------
     d : RankShare
-        The replica; its engine says how many tokens are drafted.
+        The replica; its engine sets the number of drafted tokens.
     sequences : array
         Sequences that draft.
 
     Returns
     -------
     array
-        Seconds of all passes of a step: matrices, lm_head and the fixed part of attention. The drafter's
-        reads of its own short cache are left out.
+        Seconds of all passes: matrices, lm_head and the fixed part of attention. The drafter's reads of its cache are
+        not counted.
     """
     drafter = d.drafter
     if drafter is not None:
@@ -49,9 +49,9 @@ def drafting_s(d: RankShare, sequences: Floats) -> Floats:
 
 
 def drafting_line_s(d: RankShare) -> tuple[float, float]:
-    """Cost of drafting as a fixed part and a part per sequence. [s]
+    """Time of drafting as a fixed part and a part per sequence. [s]
 
-    Weights are read once for all sequences, so the cost hardly grows until compute binds.
+    Weights are read once for all sequences: the time hardly grows until compute binds.
     """
     if not d.engine.num_speculative_tokens:
         return 0.0, 0.0

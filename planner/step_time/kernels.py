@@ -1,8 +1,8 @@
 """How long one kernel takes: a few physical parameters per kernel family, vectorised over calls.
 
-Sizes are those of one rank. Rates are data-sheet rates of the GPU; the parameters are what of them a
-kernel reaches. Every formula is monotone in the work and exact in its limits (nothing to do: the
-fixed time; all memory: bytes over bandwidth; all compute: FLOP over peak).
+Sizes are those of one rank. Parameters are shares of the GPU's data-sheet rates that a kernel reaches. Every formula is
+monotone in the work and exact in its limits: without work the fixed time, bound by memory bytes ÷ bandwidth, bound by
+compute FLOP ÷ peak.
 """
 
 from __future__ import annotations
@@ -22,15 +22,17 @@ TILE = 128.0
 #: (AIConfigurator systems/*.yaml: mem_bw_empirical_scaling_factor, mem_empirical_constant_latency)
 ELEMENTWISE_FIXED_S = 3e-6
 ELEMENTWISE_FRACTION = 0.8
-#: shape of the distribution of expert popularity: fitted to grouped products measured under power-law routing
+#: shape of the distribution of expert popularity, fitted to grouped products measured with power-law routing
+#: (AIConfigurator)
 ROUTING_EVENNESS = 0.7
-#: how far the busiest of a few random counts lies above their mean, in standard deviations
+#: how far the busiest of a few ranks is above the mean, in standard deviations; expected maximum of 2 to 8 normal
+#: variables: 0.6 to 1.4
 BUSIEST_RANK_DEVIATIONS = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """What the kernels need to know of a GPU: bytes/s, FLOP/s of the multiplying type, SMs."""
+    """Rates of a GPU: bytes/s, FLOP/s of the type that multiplies, number of SMs."""
 
     bandwidth: float
     peak: float
@@ -39,7 +41,7 @@ class Device:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Parts:
-    """Time of kernels by cause, in seconds: where memory or compute bounds a kernel, each has its share."""
+    """Time of kernels by cause, in seconds."""
 
     fixed: Floats
     weights: Floats
@@ -54,10 +56,10 @@ class Parts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GemmParameters:
-    """Dense matrix product: fractions of bandwidth and peak.
+    """Dense matrix product: shares of bandwidth and peak.
 
-    A tile works through k at `serial_ns` per element, which bounds narrow matrices; `wave` is how much of
-    a partly filled last wave is paid.
+    A tile takes `serial_ns` per element of k, which bounds narrow matrices; `wave` is the share of a partly filled last
+    wave that costs time.
     """
 
     fixed_us: float = 4.0
@@ -75,7 +77,7 @@ class GemmParameters:
 class ExpertParameters:
     """Grouped matrix products of a layer's experts, with routing and permutation.
 
-    Each resident expert costs `expert_us` (offsets, sorting), each touched one pads its tokens by `padding`.
+    Each resident expert costs `expert_us` (offsets, sorting); each expert in use pads its tokens by `padding`.
     """
 
     fixed_us: float = 40.0
@@ -90,8 +92,8 @@ class ExpertParameters:
 class DecodeAttentionParameters:
     """Attention of one new token per sequence over its cache, per layer.
 
-    `bandwidth` holds where several query heads share a KV head, `bandwidth_single` where each has its own:
-    engines run another kernel there.
+    `bandwidth` is for query heads that share a KV head, `bandwidth_single` for query heads with a KV head each, where
+    engines run another kernel.
     """
 
     floor_us: float = 12.0
@@ -107,9 +109,9 @@ class DecodeAttentionParameters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrefillAttentionParameters:
-    """Causal attention of prompts: MFU for long prompts, and a cost per token that short ones pay.
+    """Causal attention of prompts: MFU of long prompts, and a cost per token that dominates short ones.
 
-    Each query-key pair also costs an exponential, as much as `softmax` FLOP: what small heads pay dearly.
+    Each query-key pair also costs an exponential, equivalent to `softmax` FLOP, which matters for small heads.
     """
 
     fixed_us: float = 12.0
@@ -120,7 +122,7 @@ class PrefillAttentionParameters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatentDecodeParameters:
-    """Multi-head latent attention of one new token per sequence: bound by the latent's bytes or by its heads' FLOP."""
+    """Multi-head latent attention of one new token per sequence, bound by the latent's bytes or the heads' FLOP."""
 
     floor_us: float = 12.0
     base_us: float = 14.0
@@ -154,7 +156,7 @@ def vector(parameters: Any) -> Floats:
 
 
 def _bounded(fixed_us: float, memory: Floats, compute: Floats, activations: Floats, sharpness: int) -> Parts:
-    # (memory^p + compute^p)^(1/p): the larger of the two, rounded where they meet.
+    # (memory^p + compute^p)^(1/p): the larger of the two, with a smooth transition.
     a, b = memory**sharpness, compute**sharpness
     scale = (a + b) ** (1 / sharpness - 1)
     fixed = np.full_like(activations, fixed_us * 1e-6)
@@ -166,8 +168,8 @@ def gemm_parts(
 ) -> Parts:
     """Time of an (m × k) by (k × n) product with weights of `bits`.
 
-    Weights are read once, and each output needs its k products in turn; the tiles of the output are dealt
-    over the SMs in waves, and activations are read and written (quantised ones a second time).
+    Weights are read once. Output tiles are distributed over the SMs in waves, each tile working through k in turn.
+    Activations are read and written, and once more where they are quantised.
 
     Parameters
     ----------
@@ -180,8 +182,8 @@ def gemm_parts(
     bits : float
         Bits per weight, scales included.
     fused_quantisation : bool
-        The kernel before writes quantised activations, so that this one reads a byte of each and no call
-        of its own reads 16 bits and writes 8.
+        The previous kernel already writes quantised activations: this one reads one byte of each, and no kernel of its
+        own reads 16 bits and writes 8.
 
     Returns
     -------
@@ -203,9 +205,8 @@ def gemm_parts(
 def distinct_experts(num_experts: float, top_k: float, tokens: Floats, evenness: float = ROUTING_EVENNESS) -> Floats:
     """Expected number of experts that at least one of the tokens is routed to.
 
-    Even routing touches E·(1 − (1 − k/E)^T). Popular experts make it fewer: with popularities that follow
-    a Gamma distribution of shape a (`evenness`), E·(1 − (1 + λ/a)^−a) with λ = −T·ln(1 − k/E), which is the
-    former for a → ∞. A single token touches k.
+    With even routing: E·(1 − (1 − k/E)^T). With popularities from a Gamma distribution of shape a (`evenness`):
+    E·(1 − (1 + λ/a)^−a) with λ = −T·ln(1 − k/E), which approaches the former for a → ∞. A single token uses k.
     """
     rate = -tokens * np.log1p(-np.minimum(top_k / num_experts, 1 - 1e-9))
     touched = num_experts * -np.expm1(-evenness * np.log1p(rate / evenness))
@@ -225,7 +226,6 @@ def expert_parts(
     resident: float = 1.0,
     imbalance: float = 1.0,
     matrices: float = 3.0,
-    evenness: float = ROUTING_EVENNESS,
 ) -> Parts:
     """Time of the experts of one layer on one rank.
 
@@ -236,9 +236,9 @@ def expert_parts(
     device : Device
         Rates of the GPU.
     tokens : array
-        Tokens routed, of all ranks that share the experts.
+        Routed tokens of all ranks that share the experts.
     hidden, intermediate : float
-        Features; `intermediate` of this rank.
+        Widths of an expert; `intermediate` is this rank's share.
     num_experts, top_k : float
         Experts of the layer, and how many of them a token visits.
     bits : float
@@ -249,17 +249,15 @@ def expert_parts(
         Work of the busiest rank over the mean.
     matrices : float
         Matrices of hidden × intermediate per expert: 3 gated, 2 not.
-    evenness : float
-        Shape of the distribution of expert popularity.
 
     Returns
     -------
     Parts
         Seconds.
     """
-    touched = distinct_experts(num_experts, top_k, tokens, evenness) * resident
+    touched = distinct_experts(num_experts, top_k, tokens) * resident
     if resident < 1:
-        # The step waits for the rank that holds most of the experts in use.
+        # The step waits for the rank with most of the experts in use.
         touched = np.minimum(touched + BUSIEST_RANK_DEVIATIONS * np.sqrt(touched), num_experts * resident)
     pairs = tokens * top_k * resident * imbalance
     size = matrices * hidden * intermediate
@@ -293,8 +291,8 @@ def latent_decode_s(
 ) -> Floats:
     """Time of latent decode attention in one layer.
 
-    Every head reads the same latent: FLOP are heads · 2 · (2 · latent + rope) per cached token, bytes
-    (latent + rope) elements once. Queries and outputs of all heads are read and written.
+    All heads share one latent: per cached token heads · 2 · (2 · latent + rope) FLOP, and (latent + rope) elements read
+    once. Queries and outputs of all heads are read and written.
 
     Parameters
     ----------
@@ -354,11 +352,11 @@ def prefill_attention_s(
 
 
 def elementwise_s(device: Device, elements: Floats, calls: float) -> Floats:
-    """Time of `calls` small kernels that move `elements` 16-bit elements in all. [s]"""
+    """Time of `calls` small kernels that together move `elements` 16-bit elements. [s]"""
     return calls * ELEMENTWISE_FIXED_S + 2 * elements / (ELEMENTWISE_FRACTION * device.bandwidth)
 
 
 def collective_s(sizes: Floats, seconds: Floats, message: Floats) -> Floats:
-    """Read a measured collective at any message size: log-linear between sizes, last rate beyond."""
+    """Time of a measured collective at any message size: log-linear between sizes, at the last rate beyond. [s]"""
     inside = np.exp(np.interp(np.log(np.maximum(message, 1.0)), np.log(sizes), np.log(seconds)))
     return np.where(message > sizes[-1], seconds[-1] * message / sizes[-1], inside)

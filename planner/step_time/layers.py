@@ -1,4 +1,4 @@
-"""What depends on the token count alone: matrices, experts, collectives and states, layer by layer."""
+"""The part of a step that depends on its token count alone: matrices, experts, collectives and states."""
 
 from __future__ import annotations
 
@@ -16,22 +16,25 @@ from planner.step_time.overheads import overhead
 from planner.step_time.profile import device_of, peak_flops
 from planner.step_time.rank_share import RankShare, weight_kernel
 
-# Where no kernel table speaks. "Adjusted": to published serving results, on the Accuracy page with their error.
-EXPERT_IMBALANCE = 1.45  # work of the busiest expert-parallel rank over the mean; adjusted, five models on four GPUs
-BENCHMARK_IMBALANCE = 0.5  # AIConfigurator's kernel tables: the busiest of R ranks has R**0.5 times the mean
-SERVED_EVENNESS = 0.55  # tokens of one answer resemble each other and touch fewer experts than the tables'; adjusted
-EXCHANGE_FIXED_S = 15e-6  # latency of an all-gather or reduce-scatter between attention ranks; estimate
-EXCHANGE_FRACTION = 0.75  # of a PCIe link's one-way bandwidth that it reaches; estimate
-EXCHANGE_FRACTION_NVLINK = 0.6  # of NVLink's; adjusted, Qwen3-235B and DeepSeek-R1 with attention data parallelism
+# For what no kernel table has measured.
+#: work of the busiest expert-parallel rank over the mean: upper end of AIConfigurator's power-law workloads, 1.1 to 1.5
+EXPERT_IMBALANCE = 1.5
+BENCHMARK_IMBALANCE = 0.5  # in AIConfigurator's kernel tables the busiest of R ranks has R**0.5 times the mean
+#: latency of an all-gather or reduce-scatter between attention ranks: NCCL on 8 × H100 (AIConfigurator: 15.6 µs)
+EXCHANGE_FIXED_S = 15e-6
+EXCHANGE_FRACTION = 0.75  # share of a PCIe link's one-way bandwidth that they reach; estimate
+#: the same for NVLink: an all-reduce of 16 MB by NCCL on 8 × H100 takes 136 µs, 0.48 of 450 GB/s
+#: (github.com/ByteDance-Seed/Triton-distributed/issues/57)
+EXCHANGE_FRACTION_NVLINK = 0.5
 NVLINK_GB_S = 400  # slower links are PCIe
-STATE_FIXED_S = 22e-6  # recurrent update of a state layer: convolution, gates, delta rule; adjusted, Qwen3.5 at 4 users
-STATE_FRACTION = 0.6  # of bandwidth that the update reaches; estimate
+STATE_KERNELS = 4  # small ones of a state layer: convolution, gates, delta rule, gated norm (vLLM models/qwen3_next)
+STATE_FRACTION = 0.6  # share of bandwidth that the update of a state reaches; estimate
 SAMPLING_S = 25e-6  # the sampler's kernels; estimate
-LOGITS_FRACTION = 0.5  # of bandwidth at which fp32 logits are read twice; estimate
-NORM_EXCHANGE_S = 12e-6  # norm of query and key over all heads, three small kernels; adjusted, MiniMax-M2.5
+LOGITS_FRACTION = 0.5  # share of bandwidth at which fp32 logits are read twice; estimate
+NORM_KERNELS = 3  # small ones of a norm over all heads: squares, their sum, scaling (vLLM MiniMaxText01RMSNormTP)
 HOP_FIXED_S = 10e-6  # sending activations to the next pipeline stage; estimate
-HOP_FRACTION = 0.8  # of the link's one-way bandwidth; estimate
-FUSED_QUANTISATION = ("fp8", "nvfp4")  # TensorRT-LLM quantises these activations inside the norm or activation before
+HOP_FRACTION = 0.8  # share of the link's one-way bandwidth; estimate
+FUSED_QUANTISATION = ("fp8", "nvfp4")  # TensorRT-LLM quantises these activations in the norm or activation before
 TOKEN_TERMS = (
     "weights_read",
     "gemm_compute",
@@ -44,9 +47,9 @@ TOKEN_TERMS = (
 
 
 def _gemm_parts(d: RankShare, tokens: Floats, out: Floats, inner: Floats, bits: float) -> Parts:
-    """Products of several matrices that hold weights of the same type; the matrices lie along the first axis."""
+    """Products of matrices whose weights have the same type; one matrix per entry of the first axis."""
     dtype = weight_kernel(d.model, d.weight_dtype, bits)
-    # MXFP4 and similar 4-bit weights outside the experts are dequantised in the kernel, as INT4 ones are.
+    # Outside the experts, MXFP4 and similar 4-bit weights are dequantised in the kernel, as INT4 weights are.
     dtype = peak_flops(d.gpu, "int4" if dtype == "mxfp4" else dtype)[1]
     parameters, _ = d.profile.parameters("gemm", dtype)
     return kernels.gemm_parts(
@@ -72,7 +75,7 @@ def _local(d: RankShare, layer: Layer, shard: Shard, out: float, inner: float) -
 
 
 def linear_parts(d: RankShare, layer: Layer, tokens: Floats) -> list[Parts]:
-    """Matrices of a layer except its experts; projections of one input run as one product."""
+    """Matrices of a layer other than its experts; projections of the same input run as one product."""
     calls: dict[float, dict[tuple[str, float], float]] = {}
     for linear in layer.linears:
         if linear.group is TensorGroup.EXPERT:
@@ -112,7 +115,6 @@ def expert_parts(d: RankShare, layer: Layer, tokens: Floats) -> Parts:
         resident=1 / ranks if spread else 1.0,
         imbalance=(ranks**BENCHMARK_IMBALANCE if d.kernels_only else EXPERT_IMBALANCE) if spread else 1.0,
         matrices=size / (hidden * inner),
-        evenness=kernels.ROUTING_EVENNESS if d.kernels_only else SERVED_EVENNESS,
     )
 
 
@@ -128,7 +130,7 @@ def elementwise_s(d: RankShare, layer: Layer, tokens: Floats) -> Floats:
 
 
 def collectives_s(d: RankShare, layer: Layer, tokens: Floats) -> Floats:
-    """All-reduces of tensor parallelism and the token exchange between attention ranks. [s]"""
+    """All-reduces of tensor parallelism, and the exchange of tokens between attention ranks. [s]"""
     hidden, ranks = d.model.hidden_size, d.attention_ranks
     total = np.zeros_like(tokens)
     if d.tp > 1:
@@ -147,17 +149,17 @@ def collectives_s(d: RankShare, layer: Layer, tokens: Floats) -> Floats:
 def state_s(d: RankShare, mixer: Mixer, tokens: Floats, prompt: NDArray[np.bool_] | bool) -> Floats:
     """Recurrent update of a state layer: each sequence's state is read and written once. [s]
 
-    A prompt updates its state chunk by chunk, far less often than once per token.
+    A prompt updates its state once per chunk of 64 tokens.
     """
     updates = np.where(prompt, np.ceil(tokens / 64), tokens)
     size = 2 * mixer.state_elements * mixer.state_element_bytes / d.tp
-    return STATE_FIXED_S + updates * size / (STATE_FRACTION * d.bandwidth)
+    return STATE_KERNELS * kernels.ELEMENTWISE_FIXED_S + updates * size / (STATE_FRACTION * d.bandwidth)
 
 
 def norm_exchange_s(d: RankShare, layer: Layer) -> float:
-    """Norm of query and key over all heads, whose squares are summed across tensor-parallel ranks. [s]
+    """Norm of query and key over all heads, with a sum over tensor-parallel ranks. [s]
 
-    vLLM fuses it on Hopper from 0.18.
+    vLLM fuses it on Hopper from v0.18 on.
     """
     mixer = layer.mixer
     wide = (mixer.num_heads + mixer.num_kv_heads) * mixer.head_dim
@@ -165,7 +167,9 @@ def norm_exchange_s(d: RankShare, layer: Layer) -> float:
         return 0.0
     if d.engine.family == "vllm" and d.gpu.architecture == "Hopper" and release_of(d.engine.version) >= (0, 18):
         return 0.0
-    return NORM_EXCHANGE_S + (2 * float(d.profile.all_reduce(d.tp)[1][0]) if d.tp > 1 else 0.0)
+    return NORM_KERNELS * kernels.ELEMENTWISE_FIXED_S + (
+        2 * float(d.profile.all_reduce(d.tp)[1][0]) if d.tp > 1 else 0.0
+    )
 
 
 def token_terms_s(
@@ -175,14 +179,14 @@ def token_terms_s(
     prompt: NDArray[np.bool_] | bool,
     layers: tuple[tuple[Layer, float], ...] | None = None,
 ) -> dict[str, Floats]:
-    """Split what depends on the token count alone, of the slowest pipeline stage.
+    """Time of the slowest pipeline stage that depends on the token count alone, by term.
 
     Parameters
     ----------
     d : RankShare
         The replica.
     tokens : array
-        Tokens of a step over all attention ranks, dealt evenly.
+        Tokens of a step over all attention ranks, evenly distributed.
     prompt : array or bool
         Whether the step holds prompt tokens.
     layers : tuple, optional
@@ -209,7 +213,7 @@ def token_terms_s(
             add(parts, count, "gemm_compute")
         if layer.experts is not None:
             parts = expert_parts(d, layer, mine)
-            if not d.kernels_only:  # routing, permutation and skew of real prompts, which no kernel table holds
+            if not d.kernels_only:  # routing, permutation and skew of real prompts are in no kernel table
                 generation = d.gpu.architecture.removesuffix(" Ultra")
                 factor = overhead(d.engine.family, d.engine.version, "prompt_expert_factor", generation)
                 slower = np.where(prompt, factor, 1.0)

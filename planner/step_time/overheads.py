@@ -1,7 +1,7 @@
-"""Serving overheads: what an engine adds beside its kernels, by engine and version, as data.
+"""Serving overheads: what an engine adds around its kernels, by engine and version.
 
-`catalog/serving_overheads.csv` holds one value per parameter, engine and first version, with its unit,
-meaning, how it was fitted and the residual.
+`catalog/serving_overheads.csv` has one value per parameter, engine and first version, with unit, meaning, how it was
+fitted and the residual.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from planner.tables import read_table
 
 @cache
 def overhead(engine: str, version: str, parameter: str, architecture: str = "") -> float:
-    """Read one serving overhead of an engine at a version (unknown version: the newest).
+    """Look up one serving overhead of an engine.
 
     Parameters
     ----------
     engine : str
-        Engine family; rows without an engine hold for all.
+        Engine family; rows without an engine apply to all.
     version : str
-        As released, "" for the newest.
+        Version as released; "" or unknown = the newest.
     parameter : str
-        Name in the data file, with its unit.
+        Name in the data file, which ends in its unit.
     architecture : str
-        GPU generation, for kernels that differ between them.
+        GPU generation, for kernels that differ by generation.
 
     Returns
     -------
     float
-        The value of the latest row that holds; NaN when none does.
+        Value of the last row that applies; NaN when none does.
     """
     have = release_of(version)
     value = math.nan

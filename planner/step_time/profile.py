@@ -1,8 +1,8 @@
-"""Efficiency profiles: which kernel parameters hold on a GPU with an engine, and where they come from.
+"""Efficiency profiles: the kernel parameters of a GPU with an engine, and their source.
 
-`catalog/efficiency.json` holds, by GPU and engine, the fitted parameters of each kernel family and
-dtype with source, fit date and residual. A GPU without measurements takes those of the measured GPU of
-its architecture, with a wider error.
+`catalog/efficiency.json` has the fitted parameters of each kernel family and dtype by GPU and engine, with source, date
+of the fit and residual. A GPU without measurements takes those of a measured GPU of its architecture, with a larger
+error.
 """
 
 from __future__ import annotations
@@ -37,27 +37,27 @@ NUM_SMS = {
     "L40S": 142,
     "RTX PRO 6000 Blackwell Server": 188,
 }
-#: matrix products with a longer fixed time were measured without a CUDA graph, or with the quantisation of the
-#: input as a separate call: engines graph and fuse these, so serving takes the shortest fixed time of any engine
+#: matrix products with a longer fixed time were measured without a CUDA graph, or with a separate kernel that quantises
+#: the input. Engines use graphs and fuse the two: serving takes the shortest fixed time of any engine
 UNFUSED_US = 9.0
-#: TensorRT-LLM quantises activations inside the preceding norm, so that a product costs little more than in 16 bits
+#: TensorRT-LLM quantises activations in the preceding norm: a product costs little more than in 16 bits
 FUSED_QUANTISATION_US = 1.0
-#: where the fixed time hides everything else, or one formula does not fit several kernels, another engine's hold
+#: above these, another engine's parameters are used: the fixed time hides the rest, or several kernels share one fit
 LAUNCH_BOUND_US = 40.0
-#: no kernel reads its cache from memory faster; tables that do measured what still lay in the second-level cache
+#: no kernel reads the KV cache from memory faster; measurements above it hit the L2 cache
 MOST_BANDWIDTH = 0.92
 MIXED_KERNELS_RESIDUAL = 0.25
-#: share of a PCIe link's one-way bandwidth that a ring reaches; the boxes measured lacked peer-to-peer access
+#: share of a PCIe link's one-way bandwidth that a ring reaches; the measured servers had no peer-to-peer access
 PCIE_RING_FRACTION = 0.55
-#: added to the kernels' residual where the profile belongs to another GPU of the architecture, or another architecture
+#: added to the residual where the profile is of another GPU of the same architecture, or of another architecture
 INHERITED_ERROR = 0.06
 FOREIGN_ERROR = 0.15
 
 
 def peak_flops(gpu: Gpu, dtype: str) -> tuple[float, str]:
-    """Dense rate at which weights of this type are multiplied, and the kernel type that does it.
+    """Dense rate for weights of this type, and the type of the kernel.
 
-    A GPU without the type widens the weights on the fly and multiplies in 16 bits.
+    A GPU without the type dequantises the weights in the kernel and multiplies in 16 bits.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def peak_flops(gpu: Gpu, dtype: str) -> tuple[float, str]:
     Returns
     -------
     rate, kernel : float, str
-        FLOP/s, and the dtype under which its kernels are known.
+        FLOP/s, and the dtype of the kernel in the profiles.
     """
     rates = {"fp8": gpu.fp8_tflops, "fp8_block": gpu.fp8_tflops, "nvfp4": gpu.fp4_tflops}
     rate = rates.get(dtype)
@@ -91,8 +91,7 @@ def device_of(gpu: Gpu, dtype: str = "bf16") -> Device:
     Returns
     -------
     Device
-        Without a measured profile, SMs follow from the tensor rate, which hardly differs per SM within
-        a generation.
+        Without a measured profile the SMs follow from the tensor rate, which per SM hardly differs within a generation.
     """
     sms = NUM_SMS.get(gpu.name) or max(8, min(304, round(132 * gpu.bf16_tflops / 989)))
     return Device(bandwidth=gpu.memory_bandwidth_gb_s * 1e9, peak=peak_flops(gpu, dtype)[0], num_sms=sms)
@@ -106,7 +105,7 @@ def _profiles() -> dict[str, Any]:
 
 
 def measured_gpu(gpu: Gpu) -> tuple[str, float]:
-    """Name the GPU whose measurements stand for this one, and the error that this adds.
+    """Name the GPU whose measurements are used for this one, and the error that this adds.
 
     Parameters
     ----------
@@ -136,7 +135,7 @@ def measured_gpu(gpu: Gpu) -> tuple[str, float]:
 class EfficiencyProfile:
     """Kernel parameters of one GPU with one engine.
 
-    `measured` names the GPU they were measured on, `inherited_error` what that adds to the error.
+    `measured` names the GPU that they were measured on, `inherited_error` is the error that this adds.
     """
 
     gpu: Gpu
@@ -163,7 +162,7 @@ class EfficiencyProfile:
         return graphed
 
     def _served(self, kind: str, dtype: str) -> dict[str, float] | None:
-        """Parameters as the engine serves: measured ones with what `catalog/serving_kernels.csv` replaces."""
+        """Parameters in serving: the measured ones, with replacements from `catalog/serving_kernels.csv`."""
         found = self._found(kind, dtype)
         if self.as_measured:
             return found
@@ -185,8 +184,8 @@ class EfficiencyProfile:
     def parameters(self, kind: str, dtype: str) -> tuple[Any, float]:
         """Parameters of a kernel family and their residual (median absolute error).
 
-        A dtype that nobody measured on this GPU takes the nearest one: fp8 for its block-scaled form,
-        16-bit kernels for weight-only ones, as these multiply in 16 bits.
+        A dtype without measurements on this GPU takes the nearest one: fp8 for block-scaled fp8, 16-bit for weight-only
+        schemes, which multiply in 16 bits.
 
         Parameters
         ----------
@@ -217,13 +216,13 @@ class EfficiencyProfile:
     def all_reduce(self, ranks: int) -> tuple[Floats, Floats]:
         """All-reduce times by message size.
 
-        Another link of the same architecture scales what exceeds the latency; ranks beyond one node
-        add a ring over the network of 50 GB/s per GPU.
+        On another link of the same architecture the time beyond the latency is scaled; more ranks than one node has add
+        a ring over a network of 50 GB/s per GPU.
 
         Parameters
         ----------
         ranks : int
-            GPUs that take part.
+            GPUs in the collective.
 
         Returns
         -------
@@ -247,13 +246,13 @@ class EfficiencyProfile:
 
     @property
     def source(self) -> str:
-        """Where the measurements come from, and when they were fitted."""
+        """Source of the measurements, and when they were fitted."""
         engines = _profiles()[self.measured]
         entry = engines.get(self.engine) or next(iter(engines.values()))
         return f"{entry['source']}, fitted {entry['fitted']}"
 
 
-#: bidirectional GB/s per GPU of the links that the collectives were measured on
+#: bidirectional GB/s per GPU of the links on which the collectives were measured
 REFERENCE_LINK_GB_S = {
     "A100 SXM 80GB": 600.0,
     "H100 SXM": 900.0,
@@ -269,7 +268,7 @@ NETWORK_BYTES_S = 50e9
 
 
 def stored_profile(gpu: Gpu, engine: str) -> dict[str, Any]:
-    """Profile of a GPU (or of the one whose measurements stand for it) with an engine, as the file holds it."""
+    """Profile of a GPU, or of the measured GPU that is used for it, with an engine, as in the file."""
     engines = _profiles()[measured_gpu(gpu)[0]]
     found: dict[str, Any] = engines.get(engine) or engines["vllm"]
     return found
@@ -284,11 +283,11 @@ def efficiency_profile(gpu: Gpu, engine: str, *, as_measured: bool = False, moe_
     gpu : Gpu
         Any accelerator.
     engine : str
-        Engine family; one without measurements has the kernels of vLLM.
+        Engine family; without measurements it takes vLLM's kernels.
     as_measured : bool
-        Keep kernels whose measured time is mostly launch, to compare with those very measurements.
+        Keep kernels whose measured time is mostly launch, for comparison with these measurements.
     moe_backend : str
-        Kernels of the experts that the engine was told to run, "" for those measured.
+        Kernels of the experts that the user chose; "" = those measured.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""One rank's share of a replica: model, device and settings, with the kernels that it runs."""
+"""One rank's share of a replica: model, device and settings, and the kernels that it runs."""
 
 from __future__ import annotations
 
@@ -8,27 +8,37 @@ from planner.inputs import EngineSettings, Gpu, Parallelism
 from planner.model import Layer, MixerKind, ModelShape, kv_bits, resolve_scheme
 from planner.step_time.profile import EfficiencyProfile, efficiency_profile
 
-LARGE_HIDDEN = 6144  # SGLang's automatic choice knows DeepSeek V3 and its descendants, not small latent models
+LARGE_HIDDEN = 6144  # SGLang chooses these kernels for DeepSeek V3 and its descendants, not for small MLA models
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankShare:
     """One rank's share of a replica, with the kernels it runs.
 
-    `kernels_only` leaves out what surrounds the kernels (sampling, launches, host), for comparison
-    with measurements that hold nothing else.
+    Parameters
+    ----------
+    model, gpu, engine, parallelism
+        What serves, on what, how set and how spread.
+    weight_dtype, kv_cache_dtype : str
+        Schemes of `planner.model`; "auto" is what the checkpoint holds.
+    kernels_only : bool
+        Leaves out what surrounds the kernels (sampling, launches, host), to compare with measurements of kernels.
+    draft_model : ModelShape, optional
+        Separate model that drafts tokens when the engine speculates; without one a layer of the model's own drafts.
+    draft_weight_dtype : str
+        Scheme of its weights.
     """
 
     model: ModelShape
     gpu: Gpu
     engine: EngineSettings
     parallelism: Parallelism
-    weight_dtype: str
-    kv_cache_dtype: str
+    weight_dtype: str = "auto"
+    kv_cache_dtype: str = "auto"
     kernels_only: bool = False
-    draft_model: ModelShape | None = None  # drafts tokens for the model to verify; None: layers of its own
+    draft_model: ModelShape | None = None
     draft_weight_dtype: str = "auto"
-    profile: EfficiencyProfile = field(init=False)
+    profile: EfficiencyProfile = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         profile = efficiency_profile(
@@ -38,7 +48,7 @@ class RankShare:
 
     @property
     def moe_backend(self) -> str:
-        """Kernels of the experts: as set, or what SGLang chooses for DeepSeek's models on Blackwell."""
+        """Kernels of the experts: as set, or SGLang's choice for large MLA models on Blackwell."""
         chosen = self.engine.moe_runner_backend
         if chosen != "auto":
             return chosen
@@ -48,7 +58,7 @@ class RankShare:
 
     @property
     def drafter(self) -> RankShare | None:
-        """The separate draft model, divided as the model is; None without one."""
+        """The separate draft model, with the model's parallelism; None without one."""
         if self.draft_model is None:
             return None
         alone = replace(self.engine, num_speculative_tokens=0)
@@ -76,7 +86,7 @@ class RankShare:
     @property
     def kv_bytes(self) -> float:
         """Bytes per cached element."""
-        return kv_bits(self.kv_cache_dtype, self.model, self.weight_dtype) / 8
+        return kv_bits(self.kv_cache_dtype, self.weight_dtype) / 8
 
     @property
     def kv_kernel(self) -> str:

@@ -1,8 +1,7 @@
-"""Step time: how long one engine step takes, and which part each term has.
+"""How long one engine step takes, and the terms of that time.
 
-`StepWork` says what a step does, `StepTimeTable` how long that takes. The table is all that the
-simulator needs: small arrays and scalars, so that its compiled loop can read them. `step_time_table`
-(planner.step_time) builds one from a model, a GPU, an engine and a parallelism.
+`StepWork` describes a step, `StepTimeTable` says how long it takes: small arrays and scalars, which the simulator's
+compiled loop can read. `planner.step_time.step_time_table` builds one.
 """
 
 from __future__ import annotations
@@ -26,10 +25,9 @@ class PrefillChunk:
 class StepWork:
     """What one step computes.
 
-    `num_decodes` sequences make `tokens_per_decode` tokens each (1 without speculation) and read
-    `kv_tokens` cached tokens in total in full-attention layers, `window_kv_tokens` (the sum of
-    min(length, window)) in windowed layers. `chunks` are the prompt pieces; `num_logit_rows` the
-    sequences that sample a token.
+    `num_decodes` sequences compute `tokens_per_decode` tokens each (1 without speculation). Together they read
+    `kv_tokens` cached tokens in full-attention layers, and `window_kv_tokens`, the sum of min(length, window), in
+    windowed layers. `chunks` are the chunks of prompts, `num_logit_rows` the sequences that sample a token.
     """
 
     num_decodes: int = 0
@@ -47,13 +45,13 @@ class StepWork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepTimeTable:
-    """Step time of one replica in a form that a compiled loop can read. All times in seconds.
+    """Step times of one replica, as arrays and scalars for the compiled loop. All times in seconds.
 
     Parameters
     ----------
     decode_s : array, index = decode tokens in a step that only decodes
-        Everything that depends on the token count alone: linear layers, experts, head and sampling,
-        elementwise, collectives, state layers; padded to CUDA-graph sizes where the engine does.
+        The part that depends on the token count alone: linear layers, experts, head and sampling, elementwise,
+        collectives, state layers; padded to CUDA-graph sizes where the engine does so.
     mixed_s : array, index = tokens in a step with at least one prompt token
         The same for a step that holds prompt tokens (no graph, other collectives), head excluded.
     head_s : array, index = sequences that sample
@@ -70,10 +68,9 @@ class StepTimeTable:
     host_s, host_per_sequence_s : float
         Scheduler and input preparation on the CPU; overlapped with the GPU when `host_overlaps`.
     pipeline_stages : int
-        Micro-batches in flight; step time is that of the slowest stage, a token takes all stages.
+        Micro-batches in flight; the step time is that of the slowest stage, and a token passes all stages.
     request_overhead_s : float
-        Fixed front-end latency per request (HTTP, tokenisation), added to TTFT outside the engine's
-        steps, so it costs latency, not throughput.
+        Fixed latency per request in front of the engine (HTTP, tokenisation): adds to TTFT, not to step times.
     server_per_request_s, server_per_token_s : float
         Serial work of the API server per request and per streamed token: a station of its own beside
         the engine (planner.simulation.kernel.server).
@@ -121,8 +118,8 @@ class StepTimeTable:
         Returns
         -------
         dict of str to float
-            Seconds of: linear, head, decode_attention, prefill_attention, host (only the part that
-            is not hidden). Their sum is `step_s(work)`.
+            Seconds of linear, head, decode_attention, prefill_attention and host (the part that is not hidden). Their
+            sum is `step_s(work)`.
         """
         tokens = work.num_tokens
         mixed = bool(work.chunks)
@@ -160,7 +157,7 @@ class StepTimeTable:
         return sum(self.terms_s(work).values())
 
     def prefill_attention_s(self, num_tokens: int, context_tokens: int) -> float:
-        """Attention of one prompt chunk over what precedes it. [s]"""
+        """Attention of one prompt chunk over its context and itself. [s]"""
         pairs = num_tokens * (context_tokens + (num_tokens + 1) / 2)
         seconds = self.prefill_pair_s * pairs + self.prefill_token_s * num_tokens
         if self.window_tokens:
@@ -169,13 +166,13 @@ class StepTimeTable:
 
 
 def windowed_pairs(num_tokens: int, context_tokens: int, window: int) -> float:
-    """Count query-key pairs when each query sees at most `window` keys, itself included."""
+    """Count query-key pairs where each query sees at most `window` keys, including its own."""
     growing = min(max(0, window - context_tokens), num_tokens)
     return growing * context_tokens + growing * (growing + 1) / 2 + (num_tokens - growing) * window
 
 
 def _at(table: Floats, index: int) -> float:
-    """Read a table, extending its last slope beyond its end."""
+    """Read a table; beyond its end, extend its last slope."""
     last = len(table) - 1
     if index <= last:
         return float(table[index])

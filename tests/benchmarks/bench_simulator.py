@@ -18,6 +18,7 @@ from planner.memory.sizing import plan_memory
 from planner.service.capacity import capacity_rps
 from planner.service.replica import Replica
 from planner.step_time.model import step_time_table
+from planner.step_time.rank_share import RankShare
 from planner.workload.drawing import draw_conversations, draw_requests, with_rate
 from planner.workload.requests import Requests
 from tests.simulation.reference import Reference
@@ -31,7 +32,7 @@ def reference_replica() -> Replica:
     """Llama-3.1-8B on one H100 with vLLM's defaults."""
     model, gpu, engine = get_model("meta-llama/Llama-3.1-8B-Instruct"), get_gpu("H100 SXM"), get_engine("vllm")
     memory = plan_memory(model, gpu, engine, Parallelism(), max_model_len=CONTEXT)
-    table = step_time_table(model, gpu, engine, Parallelism(), max_tokens=16_384)
+    table = step_time_table(RankShare(model=model, gpu=gpu, engine=engine, parallelism=Parallelism()))
     return Replica(engine=engine, limits=memory.limits(), step_time=table)
 
 

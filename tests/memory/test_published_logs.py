@@ -335,7 +335,7 @@ def test_requests_that_states_let_run() -> None:
     made = sglang(0.8, max_num_seqs=200)
     assert made.max_num_seqs < 200
     assert made.starts
-    assert any(f"let {made.max_num_seqs} requests run at once" in note for note in made.notes)
+    assert any(f"enough for {made.max_num_seqs} requests at once" in note for note in made.notes)
     assert made.num_kv_blocks * made.block_bytes == pytest.approx(made.kv_pool_bytes, rel=1e-4)
     assert made.kv_tokens * made.kv_bytes_per_token == pytest.approx(made.kv_pool_bytes, rel=1e-4)
     assert made.budget_bytes == pytest.approx(made.weights_bytes + made.state_bytes + made.kv_pool_bytes)

@@ -18,8 +18,8 @@ def gqa_linears(
 ) -> tuple[Linear, ...]:
     """Projections of (grouped-query) attention.
 
-    `output_gate` doubles the query projection (Qwen3-Next); `key_is_value` has no value projection
-    (full layers of Gemma 4).
+    `output_gate` doubles the query projection (Qwen3-Next); with `key_is_value` there is no value projection (full
+    layers of Gemma 4).
     """
     group = TensorGroup.ATTENTION
     query = heads * head_dim * (2 if output_gate else 1)
@@ -74,7 +74,7 @@ def mla_linears(
 
 
 def indexer_linears(hidden: int, q_lora: int, heads: int, head_dim: int) -> tuple[Linear, ...]:
-    """Projections of the sparse-attention indexer (DeepSeek V3.2), the same on every rank."""
+    """Projections of the sparse-attention indexer (DeepSeek V3.2), replicated on every rank."""
     group, shard = TensorGroup.ATTENTION, Shard.REPLICATED
     return (
         Linear(name="indexer_wq_b", group=group, in_features=q_lora, out_features=heads * head_dim, shard=shard),
@@ -94,7 +94,7 @@ def mlp_linears(
     group: TensorGroup = TensorGroup.MLP,
     count: int = 1,
 ) -> tuple[Linear, ...]:
-    """Matrices of a feed-forward block; gate and up are one matrix, as engines fuse them."""
+    """Matrices of an MLP; gate and up are one matrix, as engines fuse them."""
     expert = group is TensorGroup.EXPERT
     return (
         Linear(
@@ -119,7 +119,7 @@ def mlp_linears(
 
 
 def router_linear(hidden: int, experts: int, *, bias: bool = False) -> Linear:
-    """Return the gate that chooses experts, kept in 16 bits and on every rank."""
+    """Return the router, which stays in 16 bits and is on every rank."""
     return Linear(
         name="router",
         group=TensorGroup.ROUTER,
@@ -167,7 +167,7 @@ def delta_net_linears(hidden: int, key_dim: int, value_dim: int, value_heads: in
 
 
 def mamba_linears(hidden: int, inner: int, groups: int, state: int, heads: int) -> tuple[Linear, ...]:
-    """Projections of a Mamba-2 layer: gate, input, B, C and the step of each head."""
+    """Projections of a Mamba-2 layer: gate, input, B, C and one step size per head."""
     group = TensorGroup.STATE
     return (
         Linear(

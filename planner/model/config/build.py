@@ -1,4 +1,4 @@
-"""Put a ModelShape together: layers, embeddings, vision tower, draft layers, checkpoint dtype."""
+"""Build a ModelShape: layers, embeddings, vision tower, draft layers, dtype of the checkpoint."""
 
 from __future__ import annotations
 
@@ -25,11 +25,10 @@ from planner.model.config.vision import QWEN3_5, QWEN_VL, image_tokens, vision_p
 from planner.model.shape import Layer, ModelShape
 
 PER_LAYER_FIELDS = ("moe_intermediate_size", "moe_topk", "num_shared_expert", "num_experts", "intermediate_size")
-DENSE_DRAFTS = ("ernie4_5_moe", "exaone_moe")  # their draft layer has no experts, as the first layer
-COPIES_IN_DRAFTS = {"deepseek_v3": 2, "deepseek_v32": 2, "step3p5": 1, "longcat_flash": 1}  # of embedding or head
-MULTIMODAL_POSITIONS = 4  # vLLM mrope.py keeps four times the positions, for those of images and videos
-ONE_DRAFT = ("qwen3_next", "longcat_flash", "qwen4_exp_text")  # where the config does not count draft layers
-WITHOUT_DRAFTS = ("minimax_m3",)  # the config names draft layers, the checkpoint has none
+DENSE_DRAFTS = ("ernie4_5_moe", "exaone_moe")  # their draft layer is dense, like their first layer
+MULTIMODAL_POSITIONS = 4  # vLLM mrope.py keeps four times the positions for images and videos
+ONE_DRAFT = ("qwen3_next", "longcat_flash", "qwen4_exp_text")  # one draft layer, which the config does not mention
+WITHOUT_DRAFTS = ("minimax_m3",)  # the config mentions draft layers, the checkpoint has none
 DTYPES = {"bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float32": "fp32", "float": "fp32"}
 
 
@@ -46,13 +45,13 @@ def model_from_config(config: dict[str, Any] | str, name: str = "") -> ModelShap
     Returns
     -------
     ModelShape
-        Layers, matrices and parameters; `estimated_fields` lists what had to be assumed.
+        Layers, matrices and parameters; `estimated_fields` lists what was assumed.
 
     Raises
     ------
     InvalidInput
-        When a field that matters is missing, contradicts another or cannot be read, and when the
-        architecture is not known and shows a mixer that an estimate would get wrong.
+        When a required field is missing, contradicts another or cannot be read, and when an unknown architecture has a
+        mixer that a Llama-like estimate would get wrong.
     """
     config = parse_config(config)
     fields = Fields(_flat(config))
@@ -71,6 +70,7 @@ def model_from_config(config: dict[str, Any] | str, name: str = "") -> ModelShap
     own_name = fields.root.get("_name_or_path")
     vision = vision_parameters(fields)
     tables, ngrams, beside = _tables(fields, family, model_type, limit, len(layers))
+    drafts = _mtp_parameters(fields, family, model_type, layers)
     return ModelShape(
         name=name or (own_name if isinstance(own_name, str) and own_name else model_type or "config"),
         model_type=model_type or "unknown",
@@ -87,7 +87,10 @@ def model_from_config(config: dict[str, Any] | str, name: str = "") -> ModelShap
         vision_parameters=vision,
         vision_tower=vision_tower(fields),
         image_tokens=image_tokens(fields) if vision else 0,
-        mtp_parameters=_mtp_parameters(fields, model_type, layers),
+        mtp_parameters=drafts,
+        mtp_shared_parameters=0 if not drafts or family.draft_uses_copies else _draft_copies(fields, family),
+        draft_keeps_window=family.draft_keeps_window,
+        window_pool_engines=family.window_pool_engines,
         rope_cache_elements=_rope_cache_elements(fields, family, limit),
         native_dtype=_native_dtype(fields),
         quantization=scheme,
@@ -115,7 +118,7 @@ def model_from_shape(
     tie_word_embeddings: bool = False,
     name: str = "custom",
 ) -> ModelShape:
-    """Describe a Llama-like model from figures entered by hand.
+    """Describe a Llama-like model by its dimensions.
 
     Parameters
     ----------
@@ -124,7 +127,7 @@ def model_from_shape(
     intermediate_size, vocab_size, max_position_embeddings : int
         As in a config.json. [tokens for the last]
     num_experts, experts_per_token, moe_intermediate_size : int
-        0 experts = dense; else every layer routes to experts of that width.
+        0 experts = dense; otherwise every layer routes to experts of that width.
     tie_word_embeddings : bool
         Whether the output head is the embedding.
     name : str
@@ -138,7 +141,7 @@ def model_from_shape(
     Raises
     ------
     InvalidInput
-        When a figure is out of bounds or contradicts another.
+        When a dimension is out of bounds or contradicts another.
     """
     require_int("num_layers", num_layers, at_most=MAX_LAYERS)
     if num_attention_heads and num_kv_heads and num_attention_heads % num_kv_heads:
@@ -162,7 +165,7 @@ def model_from_shape(
 
 
 def _flat(config: dict[str, Any]) -> dict[str, Any]:
-    """Bring nested sections of older configs (DBRX, Qwen3-Omni) to the usual place."""
+    """Move nested sections of older configs (DBRX, Qwen3-Omni) to where other configs have them."""
     flat = dict(config)
     if isinstance(config.get("text_config"), dict):
         flat["text_config"] = dict(config["text_config"])
@@ -185,7 +188,7 @@ def _flat(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _join_equal_figures(section: dict[str, Any]) -> None:
-    """Hunyuan and Gemma 3n list one figure per layer: all alike, they are one."""
+    """Replace lists with one figure per layer (Hunyuan, Gemma 3n) by the figure, where all layers have the same."""
     for name in PER_LAYER_FIELDS:
         value = section.get(name)
         if isinstance(value, list) and value and all(x == value[0] for x in value):
@@ -259,8 +262,8 @@ def _encoder_decoder_shape(fields: Fields, model_type: str, name: str) -> ModelS
 def _rope_cache_elements(fields: Fields, family: Family, limit: int) -> int:
     """Elements of the rotary tables that engines precompute: positions × rotary width.
 
-    Linear scaling lengthens the table by its factor, YaRN to its original length times the factor; multimodal
-    positions of Qwen have four times as many.
+    Linear scaling multiplies the positions by its factor, YaRN the original positions; Qwen's multimodal positions have
+    four times as many.
     """
     if family.position_offset is not None or not fields.has("num_attention_heads"):
         return 0
@@ -291,7 +294,7 @@ def _rope_section(fields: Fields) -> dict[str, Any]:
 
 
 def _rope_scaling(fields: Fields) -> tuple[str, float]:
-    """Kind and factor of RoPE scaling; "" and 1 where the config has none that means something."""
+    """Kind and factor of RoPE scaling; "" and 1 where the config states none that is usable."""
     scaling = _rope_section(fields)
     kind, factor = scaling.get("rope_type", scaling.get("type")), scaling.get("factor")
     if isinstance(kind, str) and isinstance(factor, (int, float)) and not isinstance(factor, bool):
@@ -300,12 +303,12 @@ def _rope_scaling(fields: Fields) -> tuple[str, float]:
 
 
 def _counts_scaled(fields: Fields) -> bool:
-    """Whether max_position_embeddings counts the scaled positions already: Gemma 3."""
+    """Whether max_position_embeddings already includes RoPE scaling: Gemma 3."""
     return fields.text_value("model_type").startswith("gemma3")
 
 
 def _stretched_positions(fields: Fields, limit: int) -> float:
-    """Positions that RoPE scaling reaches, as vLLM derives the longest context (_get_and_verify_max_len); 0 without it.
+    """Longest context with RoPE scaling, as vLLM derives it (_get_and_verify_max_len); 0 without scaling. [tokens]
 
     Linear and dynamic scaling multiply the positions, YaRN the original ones.
     """
@@ -317,7 +320,7 @@ def _stretched_positions(fields: Fields, limit: int) -> float:
 
 
 def _tables(fields: Fields, family: Family, model_type: str, limit: int, num_layers: int) -> tuple[int, int, int]:
-    """Parameters of the tables beside the embedding, of n-gram tables, and of what stands outside the layers."""
+    """Parameters of tables beside the embedding, of n-gram tables, and of other matrices outside the layers."""
     tables, beside = _own_embeddings(fields, family, num_layers)
     ngrams, projections = ngram_embedding(fields) if model_type == "longcat_flash" else (0, 0)
     if model_type == "qwen4_exp_text":
@@ -337,9 +340,9 @@ def _final_norm(fields: Fields, family: Family, model_type: str) -> int:
 
 
 def _own_embeddings(fields: Fields, family: Family, num_layers: int) -> tuple[int, int]:
-    """Parameters of the embedding that every layer has of its own, and of what stands beside it (Gemma 3n, 4).
+    """Parameters of the embeddings that layers have of their own (Gemma 3n, 4), and of what comes with them.
 
-    Kimi-K3 weighs the residuals once more before the head: a norm and a score.
+    Kimi-K3 has a norm and a score before the head, which weigh the residuals once more.
     """
     own = fields.integer("hidden_size_per_layer_input", 0, at_least=0) if family.own_embeddings else 0
     hidden = fields.integer("hidden_size")
@@ -365,8 +368,12 @@ def _distinct(layers: list[Layer]) -> tuple[tuple[Layer, ...], tuple[int, ...]]:
     return tuple(kinds), order
 
 
-def _mtp_parameters(fields: Fields, model_type: str, layers: list[Layer]) -> int:
-    """Draft layers: one more layer, a projection of two vectors, norms; some copy embedding and head."""
+def _draft_copies(fields: Fields, family: Family) -> int:
+    return family.draft_copies * fields.integer("vocab_size") * fields.integer("hidden_size")
+
+
+def _mtp_parameters(fields: Fields, family: Family, model_type: str, layers: list[Layer]) -> int:
+    """Draft layers: a layer of the model, a projection of two vectors, norms; in some, copies of embedding and head."""
     count = fields.integer(
         "num_nextn_predict_layers", fields.integer("mtp_num_hidden_layers", 0, at_least=0), at_least=0, at_most=64
     )
@@ -387,6 +394,5 @@ def _mtp_parameters(fields: Fields, model_type: str, layers: list[Layer]) -> int
         own += next((x.num_parameters for x in reversed(layers) if x.experts is not None), 0)
     if model_type == "qwen4_exp_text":
         own += qwen4_draft_extras(fields)
-    copies = COPIES_IN_DRAFTS.get(model_type, 0) * fields.integer("vocab_size") * hidden
-    per_layer = own + 2 * hidden * hidden + 3 * hidden + copies
+    per_layer = own + 2 * hidden * hidden + 3 * hidden + _draft_copies(fields, family)
     return count * per_layer

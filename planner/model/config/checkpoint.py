@@ -1,4 +1,4 @@
-"""What a checkpoint's quantization_config says: the scheme and the tensor groups it leaves alone."""
+"""Reads a checkpoint's quantization_config: the scheme, and the tensor groups that it leaves in 16 bits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from planner.errors import InvalidInput
 from planner.model.config.fields import Fields
 from planner.model.shape import TensorGroup
 
-#: text in a module name -> the group that it belongs to
+#: text in a module's name -> its group
 GROUP_OF_MODULE: tuple[tuple[str, TensorGroup], ...] = (
     ("lm_head", TensorGroup.LM_HEAD),
     ("embed", TensorGroup.EMBEDDING),
@@ -26,9 +26,9 @@ GROUP_OF_MODULE: tuple[tuple[str, TensorGroup], ...] = (
 )
 
 
-#: parts of a module that are small beside its matrices: a list of these leaves the module quantised
+#: small parts of a module: ignoring these leaves the module quantised
 SMALL_PART = re.compile(r"norm|conv1d|in_proj_(?:a|b|ba)\b|A_log|dt_bias|indexer|rotary|\.bias$", re.IGNORECASE)
-#: a single matrix of attention; a list of some of them leaves the others quantised
+#: a single matrix of attention; ignoring some of them leaves the others quantised
 ATTENTION_PART = re.compile(r"self_attn\.(\w*_proj)")
 
 
@@ -74,7 +74,7 @@ def read_kv_cache(fields: Fields) -> str:
     Returns
     -------
     str
-        "fp8", or "" where the checkpoint asks for nothing that engines take over; that is marked as estimated.
+        "fp8", or "" where the checkpoint asks for nothing, or for a type that engines ignore (then noted as estimated).
         Source: vLLM pull 29980, SGLang `configure_kv_cache_dtype`.
     """
     section = fields.section("quantization_config") or {}

@@ -1,4 +1,4 @@
-"""Layers of the decoder families that differ only in traits: one builder for all of them."""
+"""Layers of the decoder families that differ only in traits, with one builder for all."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MIXER_OF_LAYER_TYPE = {
     "sliding_attention": MixerKind.SLIDING,
     "chunked_attention": MixerKind.CHUNKED,
     "linear_attention": MixerKind.STATE,
-    "deepseek_sparse_attention": MixerKind.FULL,  # the latent's mixer says the rest
+    "deepseek_sparse_attention": MixerKind.FULL,  # the MLA mixer says the rest
     "indexed_attention": MixerKind.FULL,  # Qwen4, as transformers and vLLM name it
     "qwen_sparse_attention": MixerKind.FULL,
 }
@@ -42,7 +42,7 @@ class Heads:
 
 
 def read_heads(fields: Fields) -> Heads:
-    """Read head counts; refuse those that contradict one another."""
+    """Read head counts, and refuse counts that contradict one another."""
     hidden = fields.integer("hidden_size")
     heads = fields.integer("num_attention_heads", at_most=100_000)
     kv_heads = fields.integer("num_key_value_heads", heads, at_most=100_000)
@@ -57,7 +57,7 @@ def read_heads(fields: Fields) -> Heads:
 def mixer_kinds(fields: Fields, family: Family, num_layers: int) -> list[tuple[MixerKind, int]]:
     """Kind and window of each layer's token mixer, from layer_types or the family's pattern.
 
-    A window that reaches the longest context is full attention, as engines treat it.
+    A window as long as the longest context is full attention, as in the engines.
     """
     window = fields.integer("sliding_window", family.window_default, at_least=0)
     chunk = fields.integer("attention_chunk_size", 0, at_least=0)
@@ -115,10 +115,10 @@ def decoder_layers(fields: Fields, family: Family) -> list[Layer]:
 
 
 def indexer_flags(fields: Fields, num_layers: int) -> list[bool]:
-    """Which layers have an indexer of their own; the others reuse what the last one before them chose.
+    """Which layers have an indexer of their own; the others reuse the tokens that the last indexer chose.
 
-    GLM-5.2 lists it (`indexer_types`), or counts: `index_topk_freq` from `index_skip_topk_offset` on. A frequency
-    without an offset (IndexCache) saves computing only: weights and caches stay in every layer.
+    GLM-5.2 lists them (`indexer_types`) or gives a frequency: `index_topk_freq` from `index_skip_topk_offset` on. A
+    frequency without an offset (IndexCache) only saves computation: every layer has the weights and the cache.
     """
     names = fields.names("indexer_types")
     if names is not None:
@@ -155,9 +155,9 @@ def decoder_layer(
 
 
 def _beside(fields: Fields, family: Family) -> tuple[tuple[Linear, ...], int]:
-    """What few families add to a layer.
+    """What a few families add to a layer: matrices and small parameters.
 
-    Gemma 3n and 4: the gate of its own embedding, a low-rank residual, alternating updates. Kimi-K3: a norm and a
+    Gemma 3n and 4: a gate for the layer's embedding, a low-rank residual, alternating updates. Kimi-K3: a norm and a
     score before each half, which weigh the residuals of earlier blocks.
     """
     hidden, group = fields.integer("hidden_size"), TensorGroup.MLP
@@ -287,7 +287,7 @@ def state_mixer(fields: Fields, family: Family) -> tuple[Mixer, tuple[Linear, ..
 
 
 def kda_kinds(fields: Fields, num_layers: int) -> list[tuple[MixerKind, int]]:
-    """Which layers of Kimi-Linear are latent attention (1-based list) and which keep a state."""
+    """Which layers of Kimi-Linear are MLA (listed from 1) and which keep a state."""
     section = fields.section("linear_attn_config") or {}
     full = section.get("full_attn_layers")
     if not isinstance(full, list):
@@ -296,7 +296,7 @@ def kda_kinds(fields: Fields, num_layers: int) -> list[tuple[MixerKind, int]]:
 
 
 def kda_mixer(fields: Fields) -> tuple[Mixer, tuple[Linear, ...], int]:
-    """Kimi delta attention: q, k, v convolutions and one matrix state per head; Kimi-K3's output gate has full rank."""
+    """Kimi delta attention: convolutions of q, k, v, a matrix state per head; Kimi-K3's output gate has full rank."""
     hidden = fields.integer("hidden_size")
     section = Fields(fields.section("linear_attn_config") or {})
     heads, head_dim = section.integer("num_heads"), section.integer("head_dim")
@@ -368,7 +368,7 @@ def feed_forward(
     linears: tuple[Linear, ...] = (router_linear(hidden, count, bias=family.router_bias),)
     small = count if family.routing_bias else 0
     latent = fields.integer("routed_expert_hidden_size", 0, at_least=0)
-    if latent:  # experts work on a narrower vector (Kimi-K3)
+    if latent:  # Kimi-K3: experts work on a narrower vector
         linears += (
             replicated_linear("latent_down_proj", TensorGroup.SHARED_EXPERT, hidden, latent),
             replicated_linear("latent_up_proj", TensorGroup.SHARED_EXPERT, latent, hidden),

@@ -1,8 +1,8 @@
 """Encoder-decoder models: Whisper, BART, T5.
 
-The encoder runs once per request, so its parameters are counted beside the decoder, as a vision tower
-is. Cross-attention keeps the encoder's output for every running sequence: a fixed cache, described by a
-state mixer whose `window_tokens` is the longest source.
+The encoder runs once per request; its parameters count like those of a vision tower. Cross-attention caches the
+encoder's output for every running sequence, whatever the length of the answer: a state mixer whose `window_tokens` is
+the longest source.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ENCODER_DECODER = ("whisper", "bart", "mbart", "t5", "mt5", "umt5")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stacks:
-    """Decoder layers and what stands beside them."""
+    """Decoder layers, and the parameters outside them."""
 
     layers: list[Layer]
     encoder_parameters: int
@@ -39,7 +39,7 @@ class _Width:
 
 
 def encoder_decoder_stacks(fields: Fields, model_type: str) -> Stacks:
-    """Decoder layers, encoder parameters and embeddings beside the vocabulary.
+    """Decoder layers, encoder parameters and embeddings other than the vocabulary's.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def encoder_decoder_stacks(fields: Fields, model_type: str) -> Stacks:
     Returns
     -------
     Stacks
-        What `model_from_config` puts together.
+        Input of `model_from_config`.
     """
     t5 = model_type.endswith("t5")
     hidden = fields.integer("d_model", fields.integer("hidden_size", 0, at_least=0) or None)
@@ -120,7 +120,7 @@ def _mlp(width: _Width) -> tuple[Linear, ...]:
 
 
 def _outside_layers(fields: Fields, model_type: str, width: _Width, source: int, limit: int) -> tuple[int, int, int]:
-    """Parameters of the encoder outside its layers, learned positions of the decoder, final norms."""
+    """Parameters of the encoder outside its layers, of the decoder's learned positions, and of final norms."""
     hidden = width.hidden
     if model_type == "whisper":
         mel = fields.integer("num_mel_bins", 80)

@@ -1,8 +1,8 @@
-"""What distinguishes the decoder families, as data: biases, norms, ties, windows, experts.
+"""Traits of the decoder families, as data: biases, norms, ties, windows, experts, draft layers.
 
-Each entry holds only what differs from a Llama-like decoder (RMSNorm twice, no biases, gated MLP,
-untied head). Sources: the modelling files of each family in Hugging Face transformers, checked by
-parameter counts against the totals that the hub publishes (tests/test_model_config.py).
+An entry holds only what differs from a Llama-like decoder (two RMSNorms, no biases, gated MLP, untied head). Sources:
+the modelling files of each family in Hugging Face transformers; parameter counts agree with the totals that the hub
+publishes (tests/catalog/test_models.py).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """Traits of one `model_type`. None = the config says it (`attention_bias`, `mlp_bias`)."""
+    """Traits of one `model_type`. None = as the config states (`attention_bias`, `mlp_bias`)."""
 
     attention: str = "gqa"  # gqa, mla
     qkv_bias: bool | None = None
@@ -23,7 +23,7 @@ class Family:
     norm_bias: bool = False
     gated: bool = True
     mlp_bias: bool | None = None
-    tied: bool = False  # what the class assumes when tie_word_embeddings is absent
+    tied: bool = False  # default of the class where the config lacks tie_word_embeddings
     lm_head_bias: bool = False
     position_offset: int | None = None  # learned positions: max_position_embeddings + offset rows
     routing_bias: bool = False  # one correction term per expert
@@ -31,18 +31,23 @@ class Family:
     expert_bias: bool = False
     sinks: bool = False  # one attention sink per head
     shared_gate: bool = False
-    window_pattern: int = 0  # every n-th layer is full, the others slide; 0 = all alike
+    window_pattern: int = 0  # every n-th layer has full attention, the others a window; 0 = all alike
     window_default: int = 0
-    always_slides: bool = False  # a sliding_window given applies to every layer
+    always_slides: bool = False  # where the config states a sliding_window, every layer has it
     state: str = ""  # what `linear_attention` layers are: gated_delta_net, kda
     embedding_norm: bool = False  # a LayerNorm right after the embedding
-    halved_mlp: bool = False  # the stated width is that of gate and up together
-    own_embeddings: bool = False  # every layer has an embedding of its own (hidden_size_per_layer_input)
+    halved_mlp: bool = False  # the config states the width of gate and up together
+    own_embeddings: bool = False  # each layer has an embedding of its own (hidden_size_per_layer_input)
     residual_mlp: str = ""  # a dense MLP beside the experts: hidden (as wide as the model, own norm), intermediate
     laurel: bool = False  # low-rank residual and alternating updates (Gemma 3n)
+    draft_copies: int = 0  # copies of embedding and head in the checkpoint's draft layer
+    draft_uses_copies: bool = False  # engines load these copies instead of sharing the model's own
+    draft_keeps_window: bool = False  # the draft layer attends within a window, although other layers do not
+    window_pool_engines: tuple[str, ...] = ()  # engines that give this architecture's windows a pool of their own
 
 
 LLAMA = Family()
+SGLANG = ("sglang",)  # model_config.py is_hybrid_swa_model
 
 FAMILIES: dict[str, Family] = {
     "llama": LLAMA,
@@ -121,6 +126,7 @@ FAMILIES: dict[str, Family] = {
     "grok-2": Family(norms=4, residual_mlp="intermediate"),
     "phimoe": Family(norm_bias=True, lm_head_bias=True),
     "gpt_oss": Family(
+        window_pool_engines=SGLANG,
         qkv_bias=True,
         out_bias=True,
         router_bias=True,
@@ -149,17 +155,22 @@ FAMILIES: dict[str, Family] = {
     "gpt_neox": Family(norm_bias=True, qkv_bias=True, out_bias=True, mlp_bias=True, gated=False),
     "falcon": Family(norms=1, norm_bias=True, qkv_bias=False, out_bias=False, mlp_bias=False, gated=False, tied=True),
     "deepseek_v2": Family(attention="mla"),
-    "deepseek_v3": Family(attention="mla", routing_bias=True),
-    "deepseek_v32": Family(attention="mla", routing_bias=True),
+    "deepseek_v3": Family(attention="mla", routing_bias=True, draft_copies=2),
+    "deepseek_v32": Family(attention="mla", routing_bias=True, draft_copies=2),
     "kimi_k2": Family(attention="mla", routing_bias=True),
     "glm_moe_dsa": Family(attention="mla", routing_bias=True),
     "glm4_moe_lite": Family(attention="mla", routing_bias=True),
     "mistral4": Family(attention="mla"),
     "kimi_linear": Family(attention="mla", routing_bias=True, state="kda"),
     "qwen4_exp_text": Family(qk_norm="head", output_gate=True, shared_gate=True, norms=0, state="gated_delta_net"),
+    "llama4": Family(window_pool_engines=SGLANG),
+    "llama4_text": Family(window_pool_engines=SGLANG),
+    "mimo_v2": Family(window_pool_engines=SGLANG),
+    "step3p5": Family(window_pool_engines=SGLANG, draft_copies=1, draft_uses_copies=True, draft_keeps_window=True),
+    "longcat_flash": Family(draft_copies=1),
 }
 
-#: model_type as written -> the family that it is
+#: model_type in the config -> family
 SAME_AS: dict[str, str] = {
     "phi-msft": "phi",
     "qwen3_5": "qwen3_5_text",
@@ -227,7 +238,7 @@ SAME_AS: dict[str, str] = {
     "step3p7_text": "step3p5",
 }
 
-#: class named in `architectures` -> the family, for configs whose model_type is missing or another's (Grok-2: git)
+#: class in `architectures` -> family, for configs whose model_type is missing or wrong (Grok-2: git)
 FAMILY_OF_CLASS: dict[str, str] = {
     "Grok1ModelForCausalLM": "grok-1",
     "Grok1ForCausalLM": "grok-2",
@@ -235,7 +246,7 @@ FAMILY_OF_CLASS: dict[str, str] = {
     "LongcatFlashNgramForCausalLM": "longcat_flash",
 }
 
-#: families with a builder of their own (planner.model.config.hybrids and the modules that it lists)
+#: families with a builder of their own (planner.model.config.hybrids and the modules that it imports)
 OWN_BUILDER = (
     "llama4",
     "llama4_text",
@@ -258,7 +269,7 @@ OWN_BUILDER = (
     "qwen4_exp_text",
 )
 
-#: fields that show a kind of attention or state which a Llama-like estimate would get wrong
+#: fields of attention or states that a Llama-like estimate would get wrong
 UNKNOWN_MIXER_FIELDS = (
     "kv_lora_rank",
     "compress_ratios",

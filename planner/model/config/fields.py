@@ -1,7 +1,7 @@
-"""Reading a Hugging Face config.json that may come from anyone: typed fields, aliases, refusals.
+"""Typed access to an untrusted Hugging Face config.json, whatever the architecture.
 
-Nothing in here knows an architecture. A field that is missing, of the wrong type or out of bounds
-raises InvalidInput with its name; a default that had to be assumed is noted in `estimated`.
+A field that is missing, of the wrong type or out of bounds raises InvalidInput with its name; a default that is only
+assumed is noted in `estimated`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ MAX_TEXT_CHARACTERS = 2_000_000
 MAX_COUNT = 10**9
 MAX_LAYERS = 2000
 
-#: other names of the same field in older or foreign configs
+#: other names of a field in older or foreign configs
 ALIASES: dict[str, tuple[str, ...]] = {
     "num_hidden_layers": ("n_layer", "n_layers", "num_layers"),
     "hidden_size": ("n_embd", "n_embed", "d_model", "dim"),
@@ -43,7 +43,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
 
 
 def parse_config(config: dict[str, Any] | str) -> dict[str, Any]:
-    """Turn the text of a config.json, or what was already parsed from one, into a dict.
+    """Parse a config.json, or check what was parsed already.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def _refuse_constant(text: str) -> float:
 
 
 class Fields:
-    """The fields of one model: those of its language part first, then those of the whole file."""
+    """The fields of one model: first those of its language model, then those of the whole file."""
 
     def __init__(self, config: dict[str, Any]) -> None:
         self.root = config
@@ -103,7 +103,7 @@ class Fields:
 
     @property
     def outer_type(self) -> str:
-        """The model_type of the whole file, in small letters; a multimodal one differs from its language model's."""
+        """The model_type of the whole file, in small letters; a multimodal file has another for its language model."""
         given = self.root.get("model_type")
         return given.lower() if isinstance(given, str) else ""
 
@@ -114,7 +114,7 @@ class Fields:
     def integer(
         self, name: str, default: int | None = None, *, at_least: int = 1, at_most: int = MAX_COUNT, note: bool = False
     ) -> int:
-        """Read a whole number; `note` marks a default that was assumed rather than standard."""
+        """Read a whole number; with `note` a default is recorded as assumed."""
         value = self.raw(name)
         if value is None:
             if default is None:

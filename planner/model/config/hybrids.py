@@ -1,4 +1,4 @@
-"""Layers of the families whose blocks differ from one another: Llama 4, Nemotron, Falcon-H1, DeepSeek-V4, MiMo-V2."""
+"""Layers of families whose blocks differ from one another: Llama 4, Nemotron, Falcon-H1, DeepSeek-V4, MiMo-V2."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MLLAMA_IMAGE_TOKENS = 4 * 1601  # four tiles of 40 × 40 patches and a class tok
 
 
 def hybrid_layers(fields: Fields, model_type: str) -> list[Layer]:
-    """All layers from first to last of a family with a builder of its own."""
+    """All layers, from first to last, of a family with a builder of its own."""
     builders = {
         "llama4": llama4_layers,
         "llama4_text": llama4_layers,
@@ -116,8 +116,8 @@ def _mimo_mixer(fields: Fields, slides: bool) -> Mixer:
 def mllama_layers(fields: Fields) -> list[Layer]:
     """Llama 3.2 Vision: every fifth layer attends to the image instead of the text.
 
-    Its cache holds the longest image of every running sequence, whatever the text's length: a state mixer
-    whose `window_tokens` is that image, as for encoder-decoder models.
+    Its cache holds the longest image of every running sequence, whatever the length of the text: a state mixer whose
+    `window_tokens` is that image, as in encoder-decoder models.
     """
     num_layers = fields.integer("num_hidden_layers", at_most=MAX_LAYERS)
     hidden, heads = fields.integer("hidden_size"), read_heads(fields)
@@ -131,7 +131,7 @@ def mllama_layers(fields: Fields) -> list[Layer]:
 
 
 def nemotron_h_layers(fields: Fields) -> list[Layer]:
-    """Nemotron-H and Nemotron 3: each block is one of M (Mamba-2), * (attention), - (MLP), E (experts)."""
+    """Nemotron-H and Nemotron 3: each block is M (Mamba-2), * (attention), - (MLP) or E (experts)."""
     pattern = fields.text_value("hybrid_override_pattern") or _nemotron_pattern(fields)
     num_layers = fields.integer("num_hidden_layers", len(pattern) or None, at_most=MAX_LAYERS)
     if len(pattern) != num_layers or set(pattern) - set("M*-E"):
@@ -155,7 +155,7 @@ def nemotron_h_layers(fields: Fields) -> list[Layer]:
 
 
 def _nemotron_pattern(fields: Fields) -> str:
-    """Write the list of block types of newer configs as a pattern."""
+    """Pattern of the block types that newer configs list."""
     letters = {"mamba": "M", "attention": "*", "mlp": "-", "moe": "E"}
     return "".join(letters.get(name, "?") for name in fields.names("layers_block_type") or ())
 
@@ -184,7 +184,7 @@ def _nemotron_expert_layer(fields: Fields) -> Layer:
 
 
 def nemotron_nas_layers(fields: Fields) -> list[Layer]:
-    """Nemotron-NAS (Llama-Nemotron 49B, 51B, 253B): every block has its own KV heads and MLP width, or none."""
+    """Nemotron-NAS (Llama-Nemotron 49B, 51B, 253B): each block has KV heads and an MLP width of its own, or none."""
     blocks = fields.raw("block_configs")
     num_layers = fields.integer("num_hidden_layers", at_most=MAX_LAYERS)
     if blocks is None and fields.has("num_key_value_heads_per_layer"):
@@ -237,7 +237,7 @@ def _nas_layer(fields: Fields, block: dict[str, Any]) -> Layer:
 
 
 def _nas_width(ffn: Fields, hidden: int) -> int:
-    """Width of a block's MLP: stated, or a multiple of two thirds of the hidden width, rounded up to 256."""
+    """Width of a block's MLP: as stated, or a multiple of two thirds of the hidden size, rounded up to 256."""
     factor = ffn.raw("ffn_mult")
     if factor is None and ffn.has("intermediate_size"):
         return ffn.integer("intermediate_size")
@@ -249,8 +249,8 @@ def _nas_width(ffn: Fields, hidden: int) -> int:
 def falcon_h1_layers(fields: Fields) -> list[Layer]:
     """Falcon-H1: attention and Mamba-2 side by side in every layer.
 
-    A layer has one mixer here, so each is described as two: the Mamba half with the MLP, then the
-    attention half without; memory and parameters come out the same.
+    A `Layer` has one mixer, so each layer becomes two: the Mamba half with the MLP, then the attention half without.
+    Memory and parameters are the same.
     """
     num_layers = fields.integer("num_hidden_layers", at_most=MAX_LAYERS // 2)
     hidden, heads = fields.integer("hidden_size"), read_heads(fields)
@@ -267,9 +267,8 @@ def falcon_h1_layers(fields: Fields) -> list[Layer]:
 def deepseek_v4_layers(fields: Fields) -> list[Layer]:
     """DeepSeek-V4: one shared 512-wide KV head, compressed 4:1 or 128:1 beyond a short window.
 
-    Small parts (compressors, hyper-connections) are estimated; experts hold 97 % of the weights.
-    The cache of a compressed layer is described by a window and, for the compressed tokens, by
-    `indexer_head_dim` and `indexer_top_k` (compression ratio in `q_lora_rank` of the mixer).
+    Small parts (compressors, hyper-connections) are estimated; experts hold 97 % of the weights. The mixer of a
+    compressed layer has the window, the ratio (`kv_compression`) and, at 4:1, the indexer.
     """
     num_layers = fields.integer("num_hidden_layers", at_most=MAX_LAYERS)
     ratios = (fields.integers("compress_ratios") or [])[:num_layers]

@@ -23,7 +23,7 @@ def full_mixer(heads: Heads, kind: MixerKind = MixerKind.FULL, window: int | Non
 def mamba2_mixer(
     fields: Fields, prefix: str = "mamba_", *, gated_norm: bool = False, wide_state: bool = False
 ) -> tuple[Mixer, tuple[Linear, ...], int]:
-    """Mamba-2 block: mixer, matrices and small parameters, the gated norm included where there is one."""
+    """Mamba-2 block: mixer, matrices and small parameters, with the gated norm where there is one."""
     hidden = fields.integer("hidden_size")
     if prefix == "mamba_":
         heads, head_dim = fields.integer("mamba_num_heads"), fields.integer("mamba_head_dim")

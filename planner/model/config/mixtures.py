@@ -1,7 +1,7 @@
 """Layers of mixture-of-experts families with a builder of their own: MiniMax-M3, Step-3.5, LongCat-Flash.
 
-Shapes as in the modelling files of Hugging Face transformers, vLLM and SGLang; parameter counts are checked
-against the hub's totals (tests/test_model_config_recent.py).
+Shapes as in the modelling files of Hugging Face transformers, vLLM and SGLang; parameter counts agree with the hub's
+totals (tests/catalog/test_models.py).
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _m3_layer(fields: Fields, sparse: bool, moe: bool) -> Layer:
 
 
 def _m3_indexer(hidden: int, heads: int, width: int) -> tuple[Linear, ...]:
-    """Its queries are divided as the KV heads that they choose for; its one key is whole on every rank."""
+    """Indexer of MiniMax-M3: queries divided like the KV heads that they choose for, one key on every rank."""
     group = TensorGroup.ATTENTION
     queries = Linear(
         name="index_q_proj", group=group, in_features=hidden, out_features=heads * width, shard=Shard.KV_COLUMN
@@ -94,7 +94,7 @@ def step3p5_layers(fields: Fields) -> list[Layer]:
 
 
 def step3p5_draft_layer(fields: Fields) -> Layer:
-    """Return a draft layer of Step-3.5: dense, with the attention that layer_types names behind the main layers."""
+    """Return the draft layer of Step-3.5: dense, with the attention that layer_types names after the main layers."""
     num_layers = fields.integer("num_hidden_layers", at_most=MAX_LAYERS)
     names = (fields.names("layer_types") or [])[num_layers:]
     return _step_layer(fields, not names or names[0] == "sliding_attention", False)
@@ -151,10 +151,10 @@ def _step_layer(fields: Fields, slides: bool, moe: bool) -> Layer:
 
 
 def longcat_flash_layers(fields: Fields) -> list[Layer]:
-    """LongCat-Flash: two latent attentions and two dense MLPs a layer, experts beside the second pair.
+    """LongCat-Flash: two MLAs and two dense MLPs per layer, and experts beside the second pair.
 
-    A layer has one mixer here, so each is described as two: the first half with the experts, the second without.
-    Experts that do nothing have no weights; a token's usual share of them leaves `experts_per_token`.
+    A `Layer` has one mixer, so each layer becomes two: the first half with the experts, the second without.
+    Zero-computation experts have no weights; `experts_per_token` is without the share of tokens routed to them.
     """
     # transformers counts every attention as a layer in num_hidden_layers
     num_layers = fields.integer("num_layers", fields.integer("num_hidden_layers", at_most=MAX_LAYERS // 2))
@@ -174,10 +174,10 @@ def longcat_flash_layers(fields: Fields) -> list[Layer]:
 
 
 def ngram_embedding(fields: Fields) -> tuple[int, int]:
-    """Count the hashed n-gram tables of LongCat-Flash-Lite and the projections behind them.
+    """Parameters of LongCat-Flash-Lite's hashed n-gram tables, and of their projections.
 
-    Every split of every n-gram length has a table of its own, two rows longer than the last, and an equal share of
-    the hidden width (vLLM longcat_flash_ngram.py).
+    Every split of every n-gram length has a table, two rows longer than the one before, with an equal share of the
+    hidden size (vLLM longcat_flash_ngram.py).
     """
     ratio = fields.raw("ngram_vocab_size_ratio") or fields.raw("oe_vocab_size_ratio")
     if ratio is None:

@@ -1,8 +1,8 @@
 """Qwen4 (qwen4_exp, Qwen3.8-Flash-Next): parallel residual streams, sparse attention, hashed n-gram tables.
 
-Gated delta nets and, in every fourth layer, attention whose indexer chooses blocks of keys; experts throughout.
-Hyper-connections stand where other families have norms. Shapes as in transformers, vLLM (models/qwen4_exp) and
-SGLang; the total is the hub's to the last parameter (tests/test_model_config_qwen4.py).
+Gated delta nets and, in every fourth layer, attention whose indexer chooses blocks of keys; experts in every layer.
+Hyper-connections replace the norms of other families. Shapes as in transformers, vLLM (models/qwen4_exp) and SGLang;
+the total equals the hub's (tests/catalog/test_models.py).
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from planner.model.quantization import QWEN4_FP8_DRAFT
 from planner.model.shape import Layer, Linear, MixerKind, TensorGroup
 
 FAMILY = FAMILIES["qwen4_exp_text"]
-SMALL_PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)  # as witnesses they decide every 64-bit number
+SMALL_PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)  # enough witnesses for every 64-bit number
 MOST_TABLES = 1024
 
 
 def qwen4_exp_layers(fields: Fields) -> list[Layer]:
-    """Qwen4: delta nets and indexed attention, experts in every layer, n-gram tables before few of them."""
+    """Qwen4: delta nets and indexed attention, experts in every layer, n-gram tables before a few of them."""
     num_layers = fields.integer("num_hidden_layers", at_most=MAX_LAYERS)
     kinds = [kind for kind, _ in mixer_kinds(fields, FAMILY, num_layers)]
     ngrams = _ngram_layers(fields, num_layers)
@@ -38,24 +38,24 @@ def qwen4_exp_layers(fields: Fields) -> list[Layer]:
 
 
 def stream_mixer(fields: Fields) -> int:
-    """Count the parameters that mix the streams into one before the head: a norm and two low-rank matrices."""
+    """Parameters that mix the streams into one before the head: a norm and two low-rank matrices."""
     streams, rank = _streams(fields), fields.integer("hc_lowrank", 320)
     return streams + 2 * rank * streams
 
 
 def qwen4_draft_extras(fields: Fields) -> int:
-    """Count what a draft layer has beside a layer and the usual projections.
+    """Parameters of a draft layer beyond a layer and the usual projections.
 
-    A final mixer, and a norm over all streams instead of one of two hidden states.
+    A final mixer, and a norm over all streams instead of a norm of two hidden states.
     """
     return stream_mixer(fields) + _streams(fields) - 2 * fields.integer("hidden_size")
 
 
 def ngram_table(fields: Fields) -> int:
-    """Count the parameters of the hashed n-gram tables.
+    """Parameters of the hashed n-gram tables.
 
-    Every head of every n-gram length has as many rows as the next prime at or above the base says, and an equal
-    share of the width; the rows of a layer are padded together (vLLM Qwen4ExpNGramEmbedding).
+    Each head of each n-gram length has a table with the next prime at or above the base as its rows and an equal share
+    of the width; the rows of a layer are padded together (vLLM Qwen4ExpNGramEmbedding).
     """
     number = len(_ngram_layers(fields, fields.integer("num_hidden_layers", at_most=MAX_LAYERS)))
     if not number:
@@ -71,9 +71,9 @@ def ngram_table(fields: Fields) -> int:
 
 
 def checkpoint_widths(fields: Fields, scheme: str) -> tuple[tuple[str, float], ...]:
-    """Bits of the table and of the draft layer where a quantised checkpoint says them.
+    """Bits of the n-gram table and of the draft layer, where a quantised checkpoint states them.
 
-    `ple_embedding_dtype` names the table's type; without it a table under NVFP4 is taken as fp8, as most hold it.
+    `ple_embedding_dtype` names the table's type; without it, an NVFP4 checkpoint is assumed to have an fp8 table.
     `quantized_layers` (ModelOpt's mixed precision) names the draft layer's experts.
     """
     if not scheme:
@@ -134,12 +134,12 @@ def _layer(fields: Fields, kind: MixerKind, ngrams: bool) -> Layer:
 
 
 def _small_linear(name: str, group: TensorGroup, inputs: int, outputs: int) -> Linear:
-    """Return a matrix that every rank holds in full and that no published checkpoint quantises."""
+    """Return a matrix that is on every rank and that no published checkpoint quantises."""
     return replicated_linear(name, group, inputs, outputs, quantizable=False)
 
 
 def _hyper_connections(fields: Fields) -> tuple[tuple[Linear, ...], int]:
-    """Matrices and norms around the two halves of a layer: streams into one input, the output into each stream."""
+    """Matrices and norms around both halves of a layer: streams to one input, output to each stream."""
     streams, rank = _streams(fields), fields.integer("hc_lowrank", 320)
     count, group = fields.integer("hc_count", 4), TensorGroup.HYPER_CONNECTION
     linears: tuple[Linear, ...] = ()
@@ -152,7 +152,7 @@ def _hyper_connections(fields: Fields) -> tuple[tuple[Linear, ...], int]:
 
 
 def _ngram_mixing(fields: Fields) -> tuple[tuple[Linear, ...], int]:
-    """Key and value of the looked-up rows, three norms and a dilated convolution over all streams."""
+    """Projections of the looked-up rows to key and value, three norms, a dilated convolution over all streams."""
     hidden, streams = fields.integer("hidden_size"), _streams(fields)
     width = fields.integer("ple_embed_dim", hidden)
     linears = (

@@ -1,7 +1,7 @@
-"""Layers of families with Mamba, short convolutions or linear attention beside (or without) full attention.
+"""Layers of families with Mamba, short convolutions or linear attention, with or without full attention.
 
-Granite 4.0-H, Jamba, Mamba and Falcon-Mamba, LFM2, MiniMax-Text-01 and M1. Shapes as in the modelling files
-of Hugging Face transformers; parameter counts are checked against the hub's totals (tests/test_model_config.py).
+Granite 4.0-H, Jamba, Mamba and Falcon-Mamba, LFM2, MiniMax-Text-01 and M1. Shapes as in the modelling files of Hugging
+Face transformers; parameter counts agree with the hub's totals (tests/catalog/test_models.py).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LFM2_MULTIPLE = 256
 
 
 def granite_hybrid_layers(fields: Fields) -> list[Layer]:
-    """Granite 4.0-H: Mamba-2 or attention, experts where there are any, and a shared MLP in every layer."""
+    """Granite 4.0-H: Mamba-2 or attention, experts in some sizes, and a shared MLP in every layer."""
     hidden, heads = fields.integer("hidden_size"), read_heads(fields)
     names = fields.names("layer_types") or ["attention"] * fields.integer("num_hidden_layers", at_most=MAX_LAYERS)
     shared = mlp_linears(hidden, fields.integer("shared_intermediate_size"))
@@ -82,7 +82,7 @@ def mamba1_mixer(fields: Fields, prefix: str, *, inner_norms: bool) -> tuple[Mix
     fields : Fields
         The config.
     prefix : str
-        "mamba_d_" where the fields are named mamba_d_state; "" where state_size.
+        "mamba_d_" for fields such as mamba_d_state, "" for names such as state_size.
     inner_norms : bool
         Whether step, B and C are normalised (Jamba).
 
@@ -158,7 +158,7 @@ def _lfm2_names(fields: Fields, num_layers: int) -> list[str]:
 
 
 def _lfm2_width(fields: Fields) -> int:
-    """Width of the dense MLP: two thirds of the stated one, rounded up, unless the config says not to adjust."""
+    """Width of the dense MLP: two thirds of the stated one, rounded up, unless the config turns that off."""
     width = fields.integer("intermediate_size", fields.integer("block_ff_dim", 0, at_least=0) or None)
     if fields.has("num_experts") or not fields.flag("block_auto_adjust_ff_dim", True):
         return width
@@ -193,7 +193,7 @@ def _short_convolution(fields: Fields) -> tuple[Mixer, tuple[Linear, ...], int]:
 
 
 def lightning_layers(fields: Fields) -> list[Layer]:
-    """MiniMax-Text-01 and M1: lightning (linear) attention with a matrix state, full attention in every eighth."""
+    """MiniMax-Text-01 and M1: lightning (linear) attention with a matrix state; every eighth layer is full."""
     num_layers = fields.integer("num_hidden_layers", at_most=MAX_LAYERS)
     hidden, heads = fields.integer("hidden_size"), read_heads(fields)
     kinds = fields.integers("attn_type_list")

@@ -1,4 +1,4 @@
-"""Parameters of the vision tower or audio encoder and of the projector beside the language model."""
+"""Parameters of the vision tower or audio encoder and of its projector."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable
 from planner.model.config.fields import Fields
 from planner.model.shape import VisionTower
 
-#: towers whose size the published totals give exactly: constant + parameters per unit of hidden size
-#: (hub totals less the language model, the same constants for every size of the family)
+#: towers known exactly from published totals: constant + parameters per unit of hidden size (hub totals less the
+#: language model; the same constants for every size of the family)
 KNOWN_TOWERS: dict[str, tuple[int, int]] = {
     "gemma3": (416_867_184, 1152),
     "gemma4": (569_550_384, 1152),
@@ -27,16 +27,16 @@ QWEN3_5 = ("qwen3_5", "qwen3_5_moe", "qwen4_exp", "qwen3_8_flash_next")  # one t
 QWEN_VL = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl")
 OWN_RESOLUTION = (*QWEN_VL, "qwen3_omni", *QWEN3_5)
 GEMMA4_IMAGE_TOKENS = 2496
-GEMMA4_SMALL_WIDTH = 768  # of the tower in the sizes that hear, too
+GEMMA4_SMALL_WIDTH = 768  # of the tower in the sizes that accept sound
 
 
 def vision_parameters(fields: Fields) -> int:
-    """Count the parameters of a multimodal model that are not its language model's.
+    """Parameters of a multimodal model outside its language model.
 
     Parameters
     ----------
     fields : Fields
-        The config; the tower is known by the outer model_type or sized from vision_config.
+        The config: the tower is looked up by the outer model_type, or sized from vision_config.
 
     Returns
     -------
@@ -72,12 +72,12 @@ def vision_parameters(fields: Fields) -> int:
 
 
 def vision_tower(fields: Fields) -> VisionTower | None:
-    """Shape of an encoder whose largest item is known; None for other towers and text-only models.
+    """Shape of the encoder where its largest item is known; None for other towers and text-only models.
 
     Parameters
     ----------
     fields : Fields
-        The config; what vision_config leaves out has the family's value.
+        The config; fields that vision_config lacks have the family's value.
 
     Returns
     -------
@@ -130,7 +130,7 @@ def _gemma4_tower(vision: Fields) -> VisionTower:
 
 
 def image_tokens(fields: Fields) -> int:
-    """Tokens of the largest image whose tokens attend to each other, so that all of them must enter in one step.
+    """Tokens of the largest image, where its tokens attend to each other and must enter in one step.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def image_tokens(fields: Fields) -> int:
     Returns
     -------
     int
-        Zero where prompts may be cut anywhere. Source: vLLM issue 42687 (a video of Gemma 4 has the most tokens).
+        Zero where prompts may be split anywhere. Source: vLLM issue 42687 (a video of Gemma 4 has the most tokens).
     """
     bidirectional = fields.text.get("use_bidirectional_attention") == "vision"
     return GEMMA4_IMAGE_TOKENS if bidirectional and fields.text.get("model_type") == "gemma4_text" else 0
@@ -219,7 +219,7 @@ def _minimax_m3_tower(vision: Fields, hidden: int, projector: int) -> int:
     inner = vision.integer("intermediate_size", 4 * width)
     layer = 4 * width * width + 4 * width + 2 * width * inner + inner + width + 4 * width
     patches = 3 * 2 * vision.integer("patch_size", 14) ** 2 * width
-    out = projector + projector * hidden + hidden  # both end alike
+    out = projector + projector * hidden + hidden  # projector and merger have the same output
     return depth * layer + patches + 2 * width + width * projector + 4 * hidden * projector + 2 * out
 
 
@@ -253,7 +253,7 @@ def _generic_tower(vision: Fields, hidden: int) -> int:
     return depth * (4 * width * width + 2 * width * inner) + width * hidden + hidden * hidden
 
 
-#: outer model_type -> parameters from vision_config and the language model's width
+#: outer model_type -> parameters, from vision_config and the hidden size of the language model
 TOWERS: dict[str, Callable[[Fields, int], int]] = {
     "qwen2_vl": _qwen2_tower,
     "qwen2_5_vl": _qwen2_5_tower,

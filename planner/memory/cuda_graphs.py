@@ -1,0 +1,133 @@
+"""CUDA graphs: the batch sizes for which an engine captures one, and the memory that they take.
+
+The sizes also say to what a decode batch is padded, so that step time asks for them here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from planner.inputs import EngineSettings, Gpu, Parallelism
+from planner.memory.defaults import Resolved, is_large
+from planner.memory.edition import GRAPHS_BY_16, GRAPHS_OF_DRAFTS, GRAPHS_TO_1024, Edition, edition_of
+from planner.memory.expert_padding import is_data_centre_blackwell
+from planner.memory.sglang_limits import sglang_limits
+from planner.model import Layer, MixerKind, ModelShape
+from planner.units import GIB, MIB
+
+LARGEST = 512
+LARGEST_BLACKWELL = 1024  # data-centre Blackwell, vLLM from v0.28 on
+#: 0.2 GiB + 20 MiB per layer with all sizes up to 512 (Hopper, vLLM v0.19, scatter ± 20 %). On smaller GPUs 0.53 GiB
+#: whatever the depth: 0.53 with 28 and 0.52 with 36 layers (RTX 4090 and another of 24 GB), and logs of 64 layers
+#: agree. Experts add 0.4 GiB. All but 0.08 GiB in proportion to the number of sizes (few: 0.08 to 0.11 GiB). Finer
+#: steps to the same largest size cost no more: a log of v0.11 (H100, 67 sizes) holds 1.03 GiB, this makes 1.30.
+BASE_BYTES = 0.08 * GIB
+ALL_SIZES_BYTES = 0.12 * GIB
+LAYER_BYTES = 20 * MIB
+SMALL_GPU_BYTES = 0.45 * GIB
+EXPERT_BYTES = 0.4 * GIB
+
+
+@lru_cache(maxsize=1024)
+def captured_sizes(
+    engine: EngineSettings, gpu: Gpu, parallelism: Parallelism, max_num_seqs: int | None = None
+) -> tuple[int, ...]:
+    """Batch sizes for which the engine captures a CUDA graph, ascending; a decode batch is padded to the next one.
+
+    Parameters
+    ----------
+    engine : EngineSettings
+        Family and version; speculation multiplies the tokens of a batch. None are captured without `cuda_graphs`.
+    gpu : Gpu
+        SGLang's largest size follows its memory, vLLM's its architecture.
+    parallelism : Parallelism
+        SGLang captures larger batches from four GPUs on.
+    max_num_seqs : int, optional
+        vLLM captures no batch above twice this, SGLang none above it; None = no bound, for callers whose batches it
+        bounds anyway.
+
+    Returns
+    -------
+    tuple of int
+        Tokens. Sources: vLLM config/vllm.py `_set_cudagraph_sizes` (V0 and before v0.12 in steps of 8 throughout);
+        SGLang server_args.py `_generate_cuda_graph_batch_sizes` and cuda_graph_runner.py `get_batch_sizes_to_capture`.
+        Other engines are assumed to capture as vLLM does.
+    """
+    if not engine.cuda_graphs:
+        return ()
+    edition = edition_of(engine)
+    return _sizes_to(_largest(edition, engine, gpu, parallelism, max_num_seqs), edition, engine.num_speculative_tokens)
+
+
+def _largest(
+    edition: Edition, engine: EngineSettings, gpu: Gpu, parallelism: Parallelism, max_num_seqs: int | None
+) -> int:
+    """Largest captured batch: sequences in SGLang, tokens elsewhere."""
+    if edition.family == "sglang":
+        limit = sglang_limits(edition, gpu, parallelism)[1]
+        return limit if max_num_seqs is None else min(limit, max_num_seqs)
+    vllm = edition.family == "vllm"
+    if vllm and edition.is_v0:  # the first multiple of 8 that holds max_num_seqs
+        return LARGEST if max_num_seqs is None else -(-max_num_seqs // 8) * 8
+    larger = vllm and edition.since(GRAPHS_TO_1024) and is_data_centre_blackwell(gpu)
+    largest = LARGEST_BLACKWELL if larger else LARGEST
+    if max_num_seqs is None:
+        return largest
+    drafted = engine.num_speculative_tokens if vllm and edition.since(GRAPHS_OF_DRAFTS) else 0
+    return min(largest, 2 * max_num_seqs * (1 + drafted))
+
+
+def _sizes_to(largest: int, edition: Edition, drafted: int) -> tuple[int, ...]:
+    """Captured batch sizes up to the largest one. [tokens]"""
+    if edition.family == "sglang":  # counts sequences, each of which brings its drafted tokens
+        if drafted:
+            narrow = (*range(1, 9), *range(10, 33, 2), *range(40, 65, 4), *range(72, 257, 8))
+            sizes = (*narrow, *range(272, largest + 1, 16))
+        else:
+            sizes = (1, 2, 4, 8, 12, *range(16, 257, 8), *range(272, 512, 16), *range(512, largest + 1, 32))
+        return tuple(size * (1 + drafted) for size in sorted({largest, *sizes}) if size <= largest)
+    step = 8 if edition.family == "vllm" and not edition.since(GRAPHS_BY_16) else 16
+    return tuple(size for size in (1, 2, 4, *range(8, 256, 8), *range(256, largest + 1, step)) if size <= largest)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphTerms:
+    """CUDA graphs of one GPU: a base, and a pool in proportion to the captured sizes. [bytes]."""
+
+    base: float
+    common: float
+    per_layer: float
+    num_layers: int
+    experts: float
+    sizes: int
+    sizes_to_512: int  # of the same steps
+
+    @property
+    def total(self) -> float:
+        """All of it."""
+        pool = self.common + self.per_layer * self.num_layers + self.experts
+        return self.base + pool * self.sizes / self.sizes_to_512
+
+
+def graph_terms(
+    model: ModelShape,
+    layers: tuple[tuple[Layer, int], ...],
+    gpu: Gpu,
+    engine: EngineSettings,
+    parallelism: Parallelism,
+    resolved: Resolved,
+) -> GraphTerms | None:
+    """Pool of the captured CUDA graphs on one GPU, an estimate as the engine's own; None where none are captured."""
+    if not engine.cuda_graphs or resolved.edition.family in ("llamacpp", "generic"):
+        return None
+    wide = is_large(gpu)
+    return GraphTerms(
+        base=BASE_BYTES,
+        common=ALL_SIZES_BYTES if wide else SMALL_GPU_BYTES,
+        per_layer=LAYER_BYTES if wide else 0.0,
+        num_layers=sum(count for layer, count in layers if layer.mixer.kind is not MixerKind.NONE),
+        experts=EXPERT_BYTES if model.is_moe else 0.0,
+        sizes=len(captured_sizes(engine, gpu, parallelism, resolved.max_num_seqs)),
+        sizes_to_512=len(_sizes_to(LARGEST, resolved.edition, engine.num_speculative_tokens)),
+    )
