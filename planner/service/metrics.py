@@ -21,6 +21,7 @@ from planner.inputs import ServiceLevel
 from planner.simulation import ABANDONED, FINISHED, REJECTED, UNFINISHED, SimulationResult
 
 NUM_BATCHES = 20
+ROUNDS = 4  # requests per user from which on a closed loop shows its steady state
 T_975 = 2.093  # Student's t with 19 degrees of freedom: 95 % two-sided
 Mask = NDArray[np.bool_]
 _GRID = np.concatenate([np.arange(100) / 100, 0.99 + np.arange(1, 11) / 1000])  # every 1 %, the last one by 0.1 %
@@ -109,7 +110,9 @@ def measure(result: SimulationResult, service_level: ServiceLevel, *, warmup_fra
     warmup_fraction : float, default 0.1
         First share of the requests, by arrival, left out of latencies and attainment while the
         service fills; from the pooled gaps between tokens those are left out that fell before the
-        next twentieth of the requests began to arrive. Nothing is when all arrive at once.
+        next twentieth of the requests began to arrive. Nothing is when all arrive at once. In a closed
+        loop of four rounds or more the first request of each user is left out too, and so is the last, which sees
+        others leave.
 
     Returns
     -------
@@ -121,7 +124,10 @@ def measure(result: SimulationResult, service_level: ServiceLevel, *, warmup_fra
     n = len(result.arrival_s)
     spread = n > 0 and result.arrival_s[-1] > result.arrival_s[0]
     skip = int(n * warmup_fraction) if spread else 0
-    keep = np.arange(n) >= skip
+    last, users = n, result.closed_loop_users
+    if skip and users and n >= ROUNDS * users:
+        skip, last = max(skip, users), n - users
+    keep = (np.arange(n) >= skip) & (np.arange(n) < last)
     done = keep & (result.status == FINISHED)
     arrival, output = result.arrival_s[done], result.output_tokens[done]
     ttft = result.first_token_s[done] - arrival
@@ -130,7 +136,8 @@ def measure(result: SimulationResult, service_level: ServiceLevel, *, warmup_fra
     tpot = (e2e[several] - ttft[several]) / (output[several] - 1)
     good = _good(ttft, e2e, output, service_level)
     wait = result.admitted_s[done] - arrival if result.admitted_s is not None else np.full(len(ttft), np.nan)
-    rates = _rates(result, done, keep, good, skip)
+    # users who move in step finish in bursts: whole rounds hold as many bursts as there is time for
+    rates = _rates(result, done, keep, good, skip + (n - 1 - skip) % users if last < n else skip)
     kept = max(1, int(keep.sum()))
     attainment = float(good.sum()) / kept
     replicas = int(result.replica.max()) + 1 if n else 1
