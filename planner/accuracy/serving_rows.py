@@ -84,7 +84,7 @@ class ServingCase:
     memory_share_stated: bool = False  # by the row itself, not by its harness
     max_model_len: int | None = None
     receive_interval_steps: int = 1
-    stream_interval_tokens: int = 1  # tokens that the engine collects before it answers, the first included
+    stream_interval_tokens: int = 1  # tokens per message after the first
     moe_runner_backend: str = "auto"
     tuned_batch: bool = False  # the harness sizes batch and token budget from the memory left for the KV cache
     with_api: bool = True  # requests pass an API server (not a benchmark that calls the engine directly)
