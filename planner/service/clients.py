@@ -135,6 +135,7 @@ def _merged(results: list[SimulationResult], weights: list[float], num_replicas:
         mean_kv_used_fraction=weighed("mean_kv_used_fraction") / num_replicas,
         mean_kv_written_fraction=weighed("mean_kv_written_fraction") / num_replicas,
         peak_running=max(result.peak_running for result in results),
+        closed_loop_users=sum(result.closed_loop_users for result in results),
         **{name: np.sum([getattr(result, name) for result in results], axis=0) for name in ("itl_count", "itl_parts")},
         term_s=summed("term_s"),
         blocked_s=summed("blocked_s"),

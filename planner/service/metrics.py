@@ -153,7 +153,9 @@ def measure(result: SimulationResult, service_level: ServiceLevel) -> ServingMet
     good = _good(seen, service_level)
     arrival = result.arrival_s[done]
     wait = result.admitted_s[done] - arrival if result.admitted_s is not None else np.full(len(arrival), np.nan)
-    rates = _rates(result, done, keep, good, skip, whole=service_level.window == "all")
+    # users who move in step finish in bursts: whole rounds hold as many bursts as there is time for
+    rounds = (n - 1 - skip) % result.closed_loop_users if result.closed_loop_users else 0
+    rates = _rates(result, done, keep, good, skip + rounds, whole=service_level.window == "all")
     kept = max(1, int(keep.sum()))
     attainment = float(good.sum()) / kept
     replicas = int(result.replica.max()) + 1 if n else 1

@@ -19,7 +19,6 @@ MSER_BATCH = 5
 MOST_DROPPED = 0.5  # share of the requests that warm-up, and again the end, may take
 MANY_BATCHES = 256
 LEAST_OBSERVATIONS = 100
-LEAST_TIMES = 30  # observations per correlation time before an interval is believed
 
 
 class Window(NamedTuple):
@@ -48,9 +47,9 @@ def steady_window(result: SimulationResult) -> Window:
     n = len(result.arrival_s)
     if n == 0 or result.arrival_s[-1] <= result.arrival_s[0]:
         return Window(0, n)
-    together = int(np.searchsorted(result.arrival_s, result.arrival_s[0], side="right"))
-    first = _after_first_round(result, together) if together > 1 else _mser(result)
-    first = min(max(first, n // 10), int(n * (1 - MOST_DROPPED / 2)))
+    users = result.closed_loop_users
+    first = _after_first_round(result, users) if users else _mser(result)
+    first = min(max(first, n // 10), int(n * MOST_DROPPED))
     return Window(first, max(_before_the_drain(result, first), first + 1))
 
 
@@ -77,6 +76,8 @@ def _mser(result: SimulationResult) -> int:
 
 def _before_the_drain(result: SimulationResult, first: int) -> int:
     n = len(result.arrival_s)
+    if result.closed_loop_users:  # each user's last request sees others leave
+        return max(n - result.closed_loop_users, first + int((n - first) * (1 - MOST_DROPPED)))
     times = (result.finish_s - result.arrival_s)[first:]
     seen = times[np.isfinite(times)]
     if not len(seen):

@@ -161,6 +161,9 @@ def collect(requests: Requests, machines: list[Machine], step_time: StepTimeTabl
     gaps = tallies[state.NUM_REASONS :].reshape(state.NUM_PARTS, state.NUM_BINS)
     verdict, capacity, message = stability(requests, jobs, machines)
     overhead = float(step_time.request_overhead_s)
+    sent = int(requests.output_tokens[jobs["status"] == FINISHED].sum())
+    work = {name: float(machines[0].rules[name][0]) for name in ("server_request_s", "server_token_s")}
+    server_s = total["read"] * work["server_request_s"] + sent * work["server_token_s"]
     return SimulationResult(
         arrival_s=jobs["arrival"],
         first_token_s=jobs["first_token"] + overhead,
@@ -183,7 +186,7 @@ def collect(requests: Requests, machines: list[Machine], step_time: StepTimeTabl
         prefix_tokens_hit=total["hit_tokens"],
         decode_tokens=total["decode_tokens"],
         verdict=verdict,
-        binding=_binding(blocked, total["busy_s"], span * len(machines)),
+        binding=_binding(blocked, total["busy_s"], server_s, span * len(machines)),
         timeline=_timeline(machines[0]) if len(machines) == 1 else None,
         term_s={name: total[f"{name}_s"] for name in _TERMS},
         admitted_s=jobs["admitted"],
@@ -194,6 +197,7 @@ def collect(requests: Requests, machines: list[Machine], step_time: StepTimeTabl
         capacity_rps=capacity,
         message=message,
         num_slots=slots * len(machines),
+        closed_loop_users=requests.closed_loop_users,
     )
 
 
@@ -240,8 +244,10 @@ def stability(requests: Requests, jobs: dict[str, Floats], machines: list[Machin
     return word, capacity, f"{word} at {offered:.3g} req/s, capacity is about {capacity:.3g} req/s"
 
 
-def _binding(blocked: dict[str, float], busy_s: float, span_s: float) -> str:
+def _binding(blocked: dict[str, float], busy_s: float, server_s: float, span_s: float) -> str:
     """What held requests back longest; compute when nobody had to wait long yet steps fill the time."""
+    if server_s > 0.9 * span_s:
+        return "api server"
     held = {name: seconds for name, seconds in blocked.items() if name != "none"}
     name, seconds = max(held.items(), key=lambda item: item[1])
     if busy_s > 0 and seconds > 0.05 * busy_s:

@@ -28,7 +28,8 @@ class SimulationResult:
 
     `status` per request: FINISHED, REJECTED, UNFINISHED (the run was cut), ABANDONED (the client
     was gone before its first token, or before its last).
-    `first_token_s` and `finish_s` are absolute times, NaN where they never came. Averages are over
+    `first_token_s` and `finish_s` are absolute times at which the client has seen them, NaN where they never
+    came. Averages are over
     simulated time: `mean_running` sequences, `mean_kv_used_fraction` of the pool held (reserved) and
     `mean_kv_written_fraction` of the pool that holds real tokens, `mean_waiting` in the queue.
     """
@@ -54,7 +55,7 @@ class SimulationResult:
     prefix_tokens_hit: int
     decode_tokens: int
     verdict: str = "stable"  # stable, backlogged, overloaded
-    binding: str = ""  # what limits: kv cache, max_num_seqs, token budget, compute, none
+    binding: str = ""  # what limits: api server, kv cache, max_num_seqs, token budget, lora slots, compute, none
     timeline: Timeline | None = None
     term_s: dict[str, float] = field(default_factory=dict)  # busy seconds by step-time term
     admitted_s: Floats | None = None  # when the engine first took the request up; NaN where it never did
@@ -65,3 +66,4 @@ class SimulationResult:
     capacity_rps: float = float("nan")  # completions per second while overloaded or backlogged
     message: str = ""  # the verdict in a sentence
     num_slots: int = 0  # sequences that could have run at once (all replicas)
+    closed_loop_users: int = 0  # 0: an open loop

@@ -91,7 +91,7 @@ TIMES = _dtype(
 )
 STATE = _dtype(
     floats="clock busy_s running_area waiting_area used_area written_area linear_s head_s decode_attention_s "
-    "prefill_attention_s host_s last_emission ratio reserved_tokens server_free",
+    "prefill_attention_s host_s last_emission ratio reserved_tokens server_free sending",
     ints="token_clock emissions decoding running free_blocks kv_tokens window_tokens window_growing partial_tokens "
     "partials queue_head waiting fed read next closed done steps decode_steps peak_running "
     "prefill_tokens hit_tokens decode_tokens preemptions run_first run_last free_slots blocked reason stack_from "

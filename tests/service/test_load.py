@@ -88,3 +88,37 @@ def test_replicas_that_carry_a_rate():
     assert replicas_needed(10.0, 2.5) == 4
     assert replicas_needed(10.1, 2.5) == 5
     assert replicas_needed(1.0, 0.0) is None
+
+
+CLOSED = Scenario(arrivals="closed", prompt_mean_tokens=100, output_mean_tokens=200)
+
+
+@pytest.mark.parametrize("lengths", ["constant", "lognormal"])
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "tensorrt-llm"])
+@pytest.mark.parametrize(("users", "think_s", "replicas"), [(8, 0.0, 1), (128, 2.0, 1), (512, 0.0, 1), (512, 4.0, 3)])
+def test_a_closed_loop_obeys_littles_law_and_its_ceilings(engine, lengths, users, think_s, replicas):
+    # 512 users with short prompts on one H100: vLLM's API server is the slower station.
+    scenario = CLOSED.replace(
+        engine=engine,
+        lengths=lengths,
+        concurrent_users=users,
+        think_time_s=think_s,
+        num_replicas=replicas,
+        num_requests=max(2000, 12 * users),
+    )
+    done = plan(scenario)
+    rate, e2e = done.metrics.requests_per_s, done.metrics.e2e_s
+    assert rate * (e2e.mean + think_s) == pytest.approx(users, rel=0.03)
+    replica = replica_of(size(scenario))
+    mean = float(draw(scenario).output_tokens.mean())
+    per_request, per_token = replica.step_time.server_per_request_s, replica.step_time.server_per_token_s
+    assert rate <= 1.03 * replicas / (per_request + per_token * mean)
+    assert rate <= 1.03 * replicas * done.curve.capacity_rps
+
+
+def test_a_server_as_slow_as_the_users_are_many_is_named():
+    done = plan(CLOSED.replace(lengths="constant", concurrent_users=512, num_requests=6000))
+    # 4 ms a request and 60 µs for each of 200 tokens: 62.5 a second.
+    assert done.curve.capacity_rps == pytest.approx(62.5)
+    assert done.metrics.requests_per_s == pytest.approx(62.5, rel=0.01)
+    assert done.metrics.binding == "api server"

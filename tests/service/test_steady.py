@@ -58,7 +58,7 @@ def test_students_t(freedom, point, off):
     assert student_975(freedom) == pytest.approx(point, abs=off)
 
 
-def run_of(arrival, e2e):
+def run_of(arrival, e2e, users=0):
     n = len(arrival)
     zeros = np.zeros(n, dtype=np.int64)
     one = SimulationResult(
@@ -67,6 +67,7 @@ def run_of(arrival, e2e):
         status=np.zeros(n, dtype=np.int8), num_preemptions=zeros, max_itl_s=np.zeros(n), replica=zeros,
         duration_s=1.0, num_steps=1, busy_s=1.0, mean_running=1.0, mean_waiting=0.0, mean_kv_used_fraction=0.0,
         mean_kv_written_fraction=0.0, peak_running=1, prefill_tokens_computed=0, prefix_tokens_hit=0, decode_tokens=0,
+        closed_loop_users=users,
     )  # fmt: skip
     return dataclasses.replace(one)
 
@@ -85,8 +86,9 @@ def test_a_closed_loop_counts_from_when_every_user_had_an_answer():
     # ten users at time zero; the slowest of the first round takes 50 s, all others 1 s
     arrival = [0.0] * 10 + [float(k) for k in range(1, 191)]
     e2e = [50.0] + [1.0] * 199
-    window = steady_window(run_of(arrival, e2e))
+    window = steady_window(run_of(arrival, e2e, users=10))
     assert arrival[window.first] == 50.0
+    assert window.last == 190  # the last request of each user sees others leave
 
 
 def test_requests_that_come_all_at_once_all_count():

@@ -1,62 +1,212 @@
+"""The API server as a station beside the engine: traces by hand, closed forms, and Little's law on the records."""
+
+from __future__ import annotations
+
+import dataclasses
+
 import numpy as np
 import pytest
 
 from planner.catalog.engines import get_engine
-from planner.inputs.limits import Limits
+from planner.inputs.engine import EngineSettings
+from planner.inputs.traffic import Arrivals, Lengths, ServiceLevel, Traffic
 from planner.service.capacity import capacity_rps
+from planner.service.metrics import measure
 from planner.service.replica import Replica
-from planner.simulation.api_server import behind_server, server_s, stretch
+from planner.simulation.api_server import server_s
 from planner.simulation.machine import simulate
+from planner.simulation.records import ABANDONED, FINISHED
+from planner.simulation.router import ROUTERS, simulate_fleet
 from planner.step_time.step_table import StepTimeTable
-from planner.workload.requests import Requests
+from planner.workload.drawing import draw_requests
+from tests.simulation.cases import UNIT, limits, make
 
-LIMITS = Limits(max_num_seqs=64, max_num_batched_tokens=4096, max_model_len=4096, num_kv_blocks=4096, block_size=16)
+ROOMY = limits(seqs=64, budget=4096, max_len=4096, blocks=4096, size=16)
 
 
-def table(per_request_s=0.0, per_token_s=0.0):
-    ones = np.full(4097, 0.01)
+def served(per_request_s=0.0, per_token_s=0.0, step_s=1.0, **more):
+    steps = np.full(4097, step_s)
     return StepTimeTable(
-        decode_s=ones,
-        mixed_s=ones,
+        decode_s=steps,
+        mixed_s=steps,
         head_s=np.zeros(4097),
         server_per_request_s=per_request_s,
         server_per_token_s=per_token_s,
+        **more,
     )
 
 
-def requests(n=400, gap_s=0.1, output=20):
-    return Requests(
-        arrival_s=np.arange(n) * gap_s,
-        prompt_tokens=np.full(n, 10),
-        output_tokens=np.full(n, output),
-        output_limit_tokens=np.full(n, output),
-        prefix_group=np.full(n, -1),
-        prefix_tokens=np.zeros(n, dtype=np.int64),
+def run(requests, table, *, capacity=ROOMY, name="vllm", **changes):
+    return simulate(requests, dataclasses.replace(get_engine(name), **changes), capacity, table)
+
+
+def test_three_requests_by_hand():
+    # 0.25 s to read a request, 0.125 s to send a token, steps of 1 s. Read: A until 0.25, B until 0.5.
+    # 0.25-1.25: A's prompt, sent until 1.375. 1.25-2.25: A decodes, B's prompt. C is sent at 1.3 and read from 1.375
+    # to 1.625. At 2.25 two tokens: sent until 2.5. 2.25-3.25: C's prompt, sent until 3.375.
+    result = run(make([0, 0, 1.3], [1, 1, 1], [2, 1, 1]), served(0.25, 0.125))
+    assert result.admitted_s.tolist() == [0.25, 1.25, 2.25]
+    assert result.first_token_s.tolist() == [1.375, 2.5, 3.375]
+    assert result.finish_s.tolist() == [2.5, 2.5, 3.375]
+    assert result.max_itl_s.tolist() == [1.125, 0, 0]
+    assert result.num_steps == 3  # the engine never waits for the server
+    assert result.busy_s == 3.0
+
+
+def test_tokens_wait_behind_a_request_that_came_before_them():
+    # C comes at 2.2 and is read until 2.45; the tokens of the step that ends at 2.25 follow, until 2.7.
+    result = run(make([0, 0, 2.2], [1, 1, 1], [2, 1, 1]), served(0.25, 0.125))
+    assert result.finish_s[:2] == pytest.approx([2.7, 2.7])
+    assert result.admitted_s[2] == 2.45
+
+
+def test_a_request_that_comes_as_a_step_ends_is_read_after_its_tokens():
+    # The step ends at 1.25; B comes then. A's token is sent until 1.375, B is read until 1.625.
+    result = run(make([0, 1.25], [1, 1], [1, 1]), served(0.25, 0.125))
+    assert result.finish_s[0] == 1.375
+    assert result.admitted_s[1] == 1.625
+
+
+def test_a_user_asks_again_once_it_has_seen_the_answer():
+    # Read 0.25, step 1, sent 0.125, think 0.5: a round of 1.875 s.
+    requests = make([0, 0, 0], [1, 1, 1], [1, 1, 1], closed_loop_users=1, think_time_s=0.5)
+    result = run(requests, served(0.25, 0.125))
+    assert result.arrival_s.tolist() == [0, 1.875, 3.75]
+    assert result.finish_s.tolist() == [1.375, 3.25, 5.125]
+
+
+def test_a_burst_reaches_the_scheduler_one_by_one():
+    result = run(make([0] * 20, [1] * 20, [1] * 20), served(0.25, step_s=0.01))
+    assert result.admitted_s == pytest.approx(0.25 * np.arange(1, 21))
+
+
+def test_an_engine_with_several_tokens_a_step_sends_only_those_asked_for():
+    # Two tokens a step, an answer of 4: the prompt's, 2, and 1 of the last 2. 0.125 s each, from the end of each step.
+    result = run(make([0], [1], [4]), served(0.0, 0.125), num_speculative_tokens=1, speculative_acceptance=1.0)
+    assert result.first_token_s[0] == 1.125
+    assert result.finish_s[0] == 3.125
+
+
+def test_tokens_in_groups_cost_a_part_of_the_work():
+    # Four tokens a message: a token costs 0.125 / 4, and the first is sent at once.
+    result = run(make([0], [1], [3]), served(0.25, 0.125), stream_interval_tokens=4)
+    assert result.first_token_s[0] == 1.25 + 0.125 / 4
+    assert result.finish_s[0] == 3.25 + 0.125 / 4
+
+
+def test_patience_ends_when_the_client_has_seen_its_token():
+    # The token is computed at 1 s and sent at 3: a client with 2 s of patience is gone, one with 3 s is not.
+    requests = make([0], [1], [1])
+    assert run(requests, served(0.0, 2.0), patience_s=2.0).status.tolist() == [ABANDONED]
+    assert run(requests, served(0.0, 2.0), patience_s=3.0).status.tolist() == [FINISHED]
+    assert run(requests, served(0.0, 2.0), timeout_s=2.5).status.tolist() == [ABANDONED]
+    # A fixed latency in front counts as well.
+    assert run(requests, served(request_overhead_s=0.5), patience_s=1.25).status.tolist() == [ABANDONED]
+    assert run(requests, served(request_overhead_s=0.5), patience_s=1.5).status.tolist() == [FINISHED]
+
+
+def test_a_scheduler_that_looks_at_its_inbox_now_and_then():
+    # 0-1: A's prompt. B comes at 1.5. Every step: its prompt at 2-3. Every fourth decode step: after those at 2, 3, 4
+    # and 5 s, at 5-6.
+    requests = make([0, 1.5], [2, 2], [10, 1])
+    assert run(requests, UNIT, name="sglang").first_token_s.tolist() == [1, 3]
+    assert run(requests, UNIT, name="sglang", receive_interval_steps=4).first_token_s.tolist() == [1, 6]
+    # With nothing to run it looks at once.
+    alone = make([0, 20.5], [2, 2], [3, 1])
+    assert run(alone, UNIT, name="sglang", receive_interval_steps=4).first_token_s.tolist() == [1, 21.5]
+
+
+@pytest.mark.parametrize("name", ["stream_interval_tokens", "receive_interval_steps"])
+def test_an_interval_is_a_whole_number_from_one(name):
+    with pytest.raises(ValueError, match=name):
+        EngineSettings(**{name: 0})
+
+
+@pytest.mark.parametrize("rho", [0.5, 0.8])
+def test_reading_is_an_m_d_1_queue(rho):
+    # Wq = s rho / (2 (1 - rho)) with a service of s = 1 s; the engine takes a microsecond.
+    n = 100_000
+    traffic = Traffic(
+        arrivals=Arrivals(rate_rps=rho),
+        prompt_tokens=Lengths(kind="constant", mean=1),
+        output_tokens=Lengths(kind="constant", mean=1),
     )
+    result = simulate(draw_requests(traffic, n, 3), get_engine("vllm"), ROOMY, served(1.0, step_s=1e-6))
+    wait = measure(result, ServiceLevel()).wait_s  # until the scheduler takes it up, its own reading included
+    assert wait.mean - 1.0 == pytest.approx(rho / (2 * (1 - rho)), abs=2 * wait.mean_half_width + 1e-5)
 
 
-def test_an_idle_server_changes_nothing_and_a_full_one_sets_the_pace():
-    assert stretch(0.0) == 1.0
-    assert stretch(0.2) == pytest.approx(1.0, abs=1e-3)
-    assert stretch(10.0) == pytest.approx(10.0, rel=1e-3)
+def poisson(rate, n=3000, output=20):
+    rng = np.random.default_rng(11)
+    return make(np.cumsum(rng.exponential(1 / rate, n)), [10] * n, rng.integers(1, 2 * output, n).tolist())
+
+
+@pytest.mark.parametrize("router", ROUTERS)
+def test_one_replica_behind_a_router_is_the_replica(router):
+    # Its server must read what the router hands over in the middle of a step before that step's tokens.
+    table = served(0.004, 0.0003, step_s=0.02)
+    alone = simulate(poisson(30), get_engine("vllm"), ROOMY, table)
+    fleet = simulate_fleet(poisson(30), get_engine("vllm"), ROOMY, table, num_replicas=1, router=router)
+    np.testing.assert_array_equal(alone.finish_s, fleet.finish_s)
+    assert alone.duration_s == fleet.duration_s
+
+
+@pytest.mark.parametrize("name", ["vllm", "sglang", "tensorrt-llm", "static", "one-at-a-time"])
+@pytest.mark.parametrize(("per_request_s", "per_token_s"), [(0.0, 0.0), (0.004, 0.0001), (0.2, 0.0), (0.0, 0.01)])
+@pytest.mark.parametrize("think_s", [0.0, 1.5])
+def test_every_user_is_always_somewhere(name, per_request_s, per_token_s, think_s):
+    # Little's law on the records: at any time as many requests are under way, or thought about, as there are users.
+    users, n = 40, 2000
+    requests = dataclasses.replace(
+        poisson(1.0, n), arrival_s=np.zeros(n), closed_loop_users=users, think_time_s=think_s
+    )
+    result = run(requests, served(per_request_s, per_token_s, step_s=0.01), name=name)
+    assert (result.status == FINISHED).all()
+    end = np.sort(result.finish_s + think_s)
+    for time in np.linspace(0.01, result.arrival_s[-1] * 0.999, 200):
+        assert (result.arrival_s <= time).sum() - (end <= time).sum() == users
+    span = float(result.finish_s.max() - result.arrival_s[0])
+    work = per_request_s * n + per_token_s * float(result.output_tokens.sum())
+    assert work <= span * (1 + 1e-9)  # nobody does more than a second's work in a second
+
+
+def test_no_work_changes_nothing_whatever_the_messages_hold():
+    requests = poisson(200)
+    plain = simulate(requests, get_engine("vllm"), ROOMY, served(step_s=0.01))
+    groups = run(requests, served(step_s=0.01), stream_interval_tokens=7)
+    np.testing.assert_array_equal(plain.finish_s, groups.finish_s)
+    # and without a server the clocks of engine and client are one: the last answer is seen as the last step ends
+    assert plain.finish_s.max() == plain.arrival_s[0] + plain.duration_s
 
 
 def test_work_per_request_by_hand():
-    # 6 ms per request and 60 µs per token of 200: 18 ms.
-    assert server_s(table(0.006, 60e-6), 200) == pytest.approx(0.018)
+    # 6 ms per request and 60 µs per message; 200 tokens: 18 ms, with 4 tokens in a message 9 ms.
+    engine = EngineSettings()
+    assert server_s(served(0.006, 60e-6), engine, 200) == pytest.approx(0.018)
+    assert server_s(served(0.006, 60e-6), dataclasses.replace(engine, stream_interval_tokens=4), 200) == pytest.approx(
+        0.009
+    )
 
 
-def test_the_server_bounds_the_capacity():
-    # Engine alone: 64 sequences of 20 steps of 10 ms = 320 req/s. A server of 50 ms per request: 20 req/s.
-    replica = Replica(engine=get_engine("vllm"), limits=LIMITS, step_time=table(0.05))
-    assert capacity_rps(replica, requests(2000)) == pytest.approx(20.0, rel=0.01)
+@pytest.mark.parametrize(("per_request_s", "per_token_s", "expected"), [(0.05, 0.0, 20.0), (0.01, 0.0005, 50.0)])
+def test_the_server_bounds_the_capacity(per_request_s, per_token_s, expected):
+    # Engine alone: 64 sequences of 20 steps of 10 ms = 320 req/s. A server of 50 ms, or of 10 + 20 x 0.5 ms a request.
+    table = served(per_request_s, per_token_s, step_s=0.01)
+    replica = Replica(engine=get_engine("vllm"), limits=ROOMY, step_time=table)
+    requests = make(np.arange(2000) * 0.1, [10] * 2000, [20] * 2000)
+    assert capacity_rps(replica, requests) == pytest.approx(expected)
+    # and the loop reaches it, with users enough, but does not pass it
+    users = dataclasses.replace(requests, closed_loop_users=256)
+    metrics = measure(replica.run(users), ServiceLevel())
+    assert metrics.requests_per_s == pytest.approx(expected, rel=0.01)
+    assert metrics.binding == "api server"
 
 
-def test_answers_are_stretched_from_their_first_token():
-    free = simulate(requests(), get_engine("vllm"), LIMITS, table())
-    busy = behind_server(free, table(0.1))
-    span = free.finish_s.max() - free.arrival_s.min()
-    longer = stretch(0.1 * 400 / span)
-    assert busy.first_token_s == pytest.approx(free.first_token_s)
-    assert busy.finish_s - busy.first_token_s == pytest.approx((free.finish_s - free.first_token_s) * longer)
-    assert behind_server(free, table()) is free
+def test_an_overload_of_the_server_is_an_overload():
+    replica = Replica(engine=get_engine("vllm"), limits=ROOMY, step_time=served(0.05, step_s=0.01))
+    late = replica.run(make(np.arange(4000) / 25, [10] * 4000, [20] * 4000))
+    assert late.verdict == "overloaded"
+    # At 25 req/s reading falls behind by a quarter: what comes at t is read at 1.25 t, and its tokens wait as long
+    # again, behind what came meanwhile. So 25 / 1.25² = 16 a second are answered while requests keep coming.
+    assert late.capacity_rps == pytest.approx(16.0, rel=0.01)
+    assert late.finish_s.max() == pytest.approx(4000 * 0.05, rel=0.01)

@@ -16,7 +16,7 @@ from planner.simulation.kernel.queue import (
     take_from_queue,
 )
 from planner.simulation.kernel.sequences import take_out
-from planner.simulation.kernel.server import ask_again, read_requests
+from planner.simulation.kernel.server import ask_again, read_next
 from planner.simulation.records import ABANDONED, REJECTED, UNFINISHED
 from planner.simulation.state import NUM_BINS, NUM_PARTS, NUM_REASONS, PARTIAL
 
@@ -107,8 +107,8 @@ def take_arrivals(jobs, slots, groups, runs, calendar, rules, times, st, feed):
     while True:
         if rules.impatient:
             let_go(jobs, slots, groups, runs, calendar, rules, times, st, feed)
-        if st.next == st.read or rules.users:
-            read_requests(jobs, rules, st, feed, now, True)
+        while st.sending <= now:
+            read_next(jobs, rules, st, feed)
         if not looks or st.next == st.read or jobs[feed[st.next]].waits_since > now:
             break
         job = feed[st.next]

@@ -8,7 +8,7 @@ from planner.simulation.kernel.arrivals import let_go, let_go_unseen, take_arriv
 from planner.simulation.kernel.compiling import MAX_STEPS, STOPPED_BY_FAULT, STOPPED_BY_LOAD, compiled_entry
 from planner.simulation.kernel.schedule import schedule_step
 from planner.simulation.kernel.sequences import finish_due
-from planner.simulation.kernel.server import next_arrival_s, read_requests, send_tokens
+from planner.simulation.kernel.server import next_arrival_s, next_sending_s, read_next, send_tokens
 from planner.simulation.kernel.steps import (
     complete_chunks,
     decode_run,
@@ -29,7 +29,9 @@ def advance(jobs, slots, groups, runs, calendar, tallies, tables, rule_records, 
     call continues; `feed` lists the requests of this replica, of which the state's `fed` are known so far.
     """
     rules, times, st = rule_records[0], time_records[0], counters[0]
+    st.sending = next_sending_s(jobs, rules, st, feed)  # more may be known than at the last call
     while st.stopped == 0:
+        made, prompts = st.made, st.prompts
         if st.step_open == 0:
             take_arrivals(jobs, slots, groups, runs, calendar, rules, times, st, feed)
             if st.running == 0 and st.waiting == 0:
@@ -43,7 +45,7 @@ def advance(jobs, slots, groups, runs, calendar, tallies, tables, rule_records, 
             if st.steps > MAX_STEPS:
                 st.stopped = STOPPED_BY_LOAD
                 return
-            made, pad, prompts = 0, 0, 0
+            made, prompts, pad = 0, 0, 0
             if rules.static and st.batch == 0:
                 wait = form_batch(jobs, slots, groups, rules, st, feed)
                 if wait >= until:
@@ -66,19 +68,20 @@ def advance(jobs, slots, groups, runs, calendar, tallies, tables, rule_records, 
                     return
                 prompts = execute_step(slots, calendar, tallies, tables, rules, times, st, decodes, gain, pad)
                 made = gain if decodes else 0
-            st.made, st.prompts, st.step_open = made, prompts, 1
         if st.clock > until:
+            st.made, st.prompts, st.step_open = made, prompts, 1
             return
         st.step_open = 0
-        read_requests(jobs, rules, st, feed, st.clock, False)
-        send_tokens(slots, calendar, rules, st, st.made, st.prompts)
-        if st.made:
+        while st.sending < st.clock:
+            read_next(jobs, rules, st, feed)
+        send_tokens(slots, calendar, rules, st, made, prompts)
+        if made:
             decode_step_done(jobs, slots, calendar, tallies, rules, st)
         if rules.impatient:
             let_go(jobs, slots, groups, runs, calendar, rules, times, st, feed)
             let_go_unseen(jobs, slots, groups, runs, calendar, rules, times, st)
-        if st.made:
-            finish_due(jobs, slots, groups, runs, calendar, rules, times, st, st.made)
+        if made:
+            finish_due(jobs, slots, groups, runs, calendar, rules, times, st, made)
         if st.chunks:
             complete_chunks(jobs, slots, groups, runs, calendar, tallies, rules, times, st)
         if not rules.prefill_first and not rules.static:

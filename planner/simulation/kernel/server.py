@@ -30,23 +30,21 @@ def next_arrival_s(jobs, rules, st, feed):
     """When the next request is read, if no token is sent before; never when there is none."""
     if st.next < st.read:
         return jobs[feed[st.next]].waits_since
-    return max(st.server_free, next_sending_s(jobs, rules, st, feed)) + rules.server_request_s
+    return max(st.server_free, st.sending) + rules.server_request_s
 
 
 @compiled
-def read_requests(jobs, rules, st, feed, now, until_now):
-    """Read what was sent before `now` (`until_now`: or at it)."""
-    sent = next_sending_s(jobs, rules, st, feed)
-    while sent < now or (until_now and sent == now):
-        job = feed[st.read]
-        st.read += 1
-        if rules.users:
-            jobs[job].arrival = sent
-            st.ready_from = (st.ready_from + 1) % rules.users
-            st.ready -= 1
-        st.server_free = max(st.server_free, sent) + rules.server_request_s
-        jobs[job].waits_since = st.server_free
-        sent = next_sending_s(jobs, rules, st, feed)
+def read_next(jobs, rules, st, feed):
+    """Read the next request that a client has sent."""
+    job = feed[st.read]
+    st.read += 1
+    if rules.users:
+        jobs[job].arrival = st.sending
+        st.ready_from = (st.ready_from + 1) % rules.users
+        st.ready -= 1
+    st.server_free = max(st.server_free, st.sending) + rules.server_request_s
+    jobs[job].waits_since = st.server_free
+    st.sending = next_sending_s(jobs, rules, st, feed)
 
 
 @compiled
@@ -78,5 +76,8 @@ def send_tokens(slots, calendar, rules, st, gain, prompts):
 def ask_again(jobs, rules, st):
     """Closed loop: once the user has the answer, or knows that there will be none, it thinks and asks again."""
     if rules.users:
-        jobs[(st.ready_from + st.ready) % rules.users].ready = max(st.server_free, st.clock) + rules.think_s
+        again = max(st.server_free, st.clock) + rules.think_s
+        jobs[(st.ready_from + st.ready) % rules.users].ready = again
         st.ready += 1
+        if st.read < st.fed:
+            st.sending = min(st.sending, again)

@@ -12,7 +12,7 @@ from planner.simulation.kernel.compiling import MAX_STEPS, compiled
 from planner.simulation.kernel.queue import take_from_queue
 from planner.simulation.kernel.schedule import add_chunk, prompts_may_start, take_slot
 from planner.simulation.kernel.sequences import finish_sequence, start_decoding
-from planner.simulation.kernel.server import next_arrival_s, next_sending_s, send_tokens
+from planner.simulation.kernel.server import next_arrival_s, send_tokens
 from planner.simulation.kernel.timing import (
     advance_tokens,
     chunk_attention_s,
@@ -108,7 +108,7 @@ def decode_run(jobs, slots, calendar, tallies, tables, rules, times, st, feed, u
 
     Returns the tokens that each sequence made in the last of them, which are not sent yet; 0 if a block is missing.
     """
-    event = min(next_sending_s(jobs, rules, st, feed), until)
+    event = min(st.sending, until)
     read = jobs[feed[st.next]].waits_since if st.next < st.read else np.inf
     batch = st.batch if rules.static else st.decoding
     tokens = batch * rules.tokens_per_decode
