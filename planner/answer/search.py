@@ -20,11 +20,12 @@ from planner.errors import InvalidInput, PlannerError
 from planner.inputs import Gpu
 from planner.memory import REFUSED_STATES, kv_cache_type
 from planner.scenario import CUSTOM, Scenario
-from planner.service import Fleet, capacity_rps, deploy, highest_rate, measure, meets
+from planner.service import MOST_REQUESTS, Fleet, capacity_rps, deploy, highest_rate, measure, meets
 from planner.units import SECONDS_PER_HOUR, counted, format_number, format_usd
 from planner.workload import draw, mean_lengths, with_rate
 
 SEARCH_REQUESTS = 600
+SEARCH_LENGTHS = 4  # while candidates are compared, a fleet shares this many times the requests
 TENSOR_PARALLEL = (1, 2, 4, 8)
 KEPT = 30
 CONFIRMED, MOST_CONFIRMED = 5, 20  # top rows confirmed as whole plans, and the most plans run for that
@@ -219,7 +220,7 @@ def confirmed(ranked: list[Candidate]) -> list[Candidate]:
             break
         seen.add(open_item.scenario)
         count = open_item.scenario.num_requests
-        whole = evaluate(open_item, fleet_of(open_item, count), count)
+        whole = evaluate(open_item, fleet_of(open_item, count, MOST_REQUESTS), count)
         ranked = _ranked(whole if item is open_item else item for item in ranked)
     return ranked
 
@@ -262,11 +263,13 @@ def _priced(item: Candidate, replicas: int) -> Candidate:
     return dataclasses.replace(item, num_replicas=replicas, num_gpus=gpus, usd_per_month=month)
 
 
-def fleet_of(item: Candidate, num_requests: int = SEARCH_REQUESTS) -> Fleet:
+def fleet_of(
+    item: Candidate, num_requests: int = SEARCH_REQUESTS, most_requests: int = SEARCH_LENGTHS * SEARCH_REQUESTS
+) -> Fleet:
     """One candidate's replicas simulated together, as a plan does; on few requests by default."""
     short = item.scenario.replace(num_requests=num_requests, num_replicas=None)
     requests = draw(short)
-    return deploy(short, replica_of(size(short, requests, explain=False)), requests)
+    return deploy(short, replica_of(size(short, requests, explain=False)), requests, most_requests=most_requests)
 
 
 def evaluate(item: Candidate, fleet: Fleet | None = None, num_requests: int = SEARCH_REQUESTS) -> Candidate:

@@ -36,7 +36,9 @@ def repeated(requests: Requests, count: int) -> Requests:
 
 
 def capacity_rps(replica: Replica, requests: Requests) -> float:
-    """Requests per second that one replica finishes while its queue never empties.
+    """Requests per second that may be offered to one replica before its queue grows for ever.
+
+    Those that it turns away at once, because they are too long for it, count as offered.
 
     All requests wait from the start. Until the engine has been filled a few times prompts and answers are
     out of step, and once the last request is taken up only answers are left: completions are counted
@@ -72,4 +74,5 @@ def capacity_rps(replica: Replica, requests: Requests) -> float:
     span = finished[high] - finished[low]
     rate = float((high - low) / span) if span > 0 else len(finished) / max(result.duration_s, 1e-9)
     work_s = server_s(replica.step_time, engine, float(result.output_tokens[done].mean()))
-    return min(rate, 1 / work_s) if work_s else rate
+    most = min(rate, 1 / work_s) if work_s else rate
+    return most / float(done.mean())

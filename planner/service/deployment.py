@@ -8,12 +8,14 @@ from dataclasses import dataclass
 
 from planner.scenario import Scenario
 from planner.service.clients import share_of_one
-from planner.service.fleet import fewest_sharing, fleet_size, operate
+from planner.service.fleet import MOST_REQUESTS, fewest_sharing, fleet_size, operate
 from planner.service.load import STEADY_SHARE, LoadCurve, load_curve, meets, replicas_needed
 from planner.service.metrics import ServingMetrics
 from planner.service.replica import Replica
 from planner.simulation import SimulationResult
-from planner.workload import Requests, as_open_loop, with_rate
+from planner.workload import Requests, as_open_loop, draw, with_rate
+
+CURVE_REQUESTS = 8_000  # of the load curve and the capacity: the mean of lognormal lengths is then known within 2 %
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -40,7 +42,13 @@ class Fleet:
         return rate_rps > self.num_serving * self.curve.capacity_rps * (1 + 1e-9)
 
 
-def deploy(scenario: Scenario, replica: Replica, requests: Requests, trace: Requests | None = None) -> Fleet:
+def deploy(
+    scenario: Scenario,
+    replica: Replica,
+    requests: Requests,
+    trace: Requests | None = None,
+    most_requests: int = MOST_REQUESTS,
+) -> Fleet:
     """Find how many replicas the peak needs, and serve the requests with them.
 
     Parameters
@@ -53,29 +61,31 @@ def deploy(scenario: Scenario, replica: Replica, requests: Requests, trace: Requ
         The drawn requests.
     trace : Requests, optional
         A replayed trace, served at its own times.
+    most_requests : int
+        Simulated for each number of replicas that is tried.
 
     Returns
     -------
     Fleet
     """
     open_loop, level = scenario.is_open_loop, scenario.service_level
-    curve = load_curve(replica, as_open_loop(requests), level)
+    curve = load_curve(replica, as_open_loop(_many(scenario, requests, trace, most_requests)), level)
     needed = replicas_needed(scenario.peak_rate_rps, curve.slo_rate_rps) if open_loop else 1
     least = replicas_needed(scenario.peak_rate_rps, STEADY_SHARE * curve.capacity_rps) or 1
     spare = 0 if scenario.num_replicas is not None else scenario.spare_replicas
     serving = guess = scenario.num_replicas or needed or least
     searched = open_loop and scenario.num_replicas is None
     if searched:
-        needed = fleet_size(scenario, replica, requests, guess, trace, least)
+        needed = fleet_size(scenario, replica, requests, guess, trace, least, most_requests)
         serving = needed or guess
-    result, metrics = operate(scenario, replica, requests, serving, trace)
+    result, metrics = operate(scenario, replica, requests, serving, trace, most_requests)
     if searched and needed is not None:
-        while not meets(metrics, level) and serving < 2 * guess + 8:  # the search simulates fewer replicas
+        while not meets(metrics, level) and serving < 2 * guess + 8:  # the longer run has the last word
             serving += max(1, serving // 20)
-            result, metrics = operate(scenario, replica, requests, serving, trace)
+            result, metrics = operate(scenario, replica, requests, serving, trace, most_requests)
         needed = serving if meets(metrics, level) else None
-        if needed is not None:
-            curve = _as_in_the_fleet(curve, scenario.peak_rate_rps, needed)
+    if searched and needed is not None:
+        curve = _as_in_the_fleet(curve, scenario.peak_rate_rps, needed)
     return Fleet(
         curve=curve,
         replicas_for_slo=needed,
@@ -84,6 +94,13 @@ def deploy(scenario: Scenario, replica: Replica, requests: Requests, trace: Requ
         result=result,
         metrics=metrics,
     )
+
+
+def _many(scenario: Scenario, requests: Requests, trace: Requests | None, most_requests: int) -> Requests:
+    """The requests, or so many more of their kind that lengths with a long tail average out."""
+    if trace is not None or len(requests) >= min(CURVE_REQUESTS, most_requests):
+        return requests
+    return draw(scenario.replace(num_requests=min(CURVE_REQUESTS, most_requests)))
 
 
 def _as_in_the_fleet(curve: LoadCurve, peak_rate_rps: float, replicas: int) -> LoadCurve:

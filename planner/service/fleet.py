@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -21,15 +22,20 @@ from planner.service.load import meets
 from planner.service.metrics import ServingMetrics, measure
 from planner.service.replica import Replica, with_windows
 from planner.simulation import SimulationResult, simulate_fleet
-from planner.workload import Requests, draw_requests, with_rate
+from planner.workload import Requests, draw, with_rate
 
 MAX_SIMULATED_REPLICAS = 16
 MAX_REPLICAS_OF_A_BURST = 500
-SEARCH_LENGTHS = 4  # while the number is still searched for, a fleet shares this many times the requests
-BLIND_ROUTERS = ("round_robin", "random", "prefix_affinity")  # their choice does not depend on the replicas
 ALONE_S = 600.0  # between requests that shall not meet
 ALONE_REQUESTS = 500
-ROUTED_REQUESTS = 8_000  # routers that look at the load stop every replica at each arrival
+MOST_REQUESTS = 400_000  # simulated for one figure; a run that needs more says that it is not settled
+GROWTH = 4  # each longer run is this many times the last
+ROUNDS = 8  # requests of each user that a closed loop is simulated for at least: the first and the last do not count
+PLAIN_REQUESTS, PLAIN_ERRORS = (
+    10_000,
+    4,
+)  # counted, and half-widths from the target: a decision that needs no longer run
+CERTAIN = 0.002  # an attainment this well known needs no longer run, however close it is to the quantile asked for
 
 
 def operate(
@@ -38,37 +44,77 @@ def operate(
     requests: Requests,
     num_replicas: int,
     trace: Requests | None = None,
-    most_requests: int | None = None,
+    most_requests: int = MOST_REQUESTS,
+    enough: Callable[[ServingMetrics, Scenario], bool] | None = None,
 ) -> tuple[SimulationResult, ServingMetrics]:
     """Simulate the fleet at the peak rate, or on a trace with its own times.
 
-    Beyond 16 replicas, 16 of them at their share of the rate stand for the whole, since replicas
-    behind one router differ only by chance. The users of a closed loop and the requests of a burst are
-    those of the whole service, dealt to its replicas.
+    A steady service is simulated until its intervals can be believed and tell whether the targets hold: the run grows
+    from the scenario's number of requests. A trace, a burst, and a scenario whose requests all count are served as they
+    are. Beyond 16 replicas, 16 of them at their share of the rate stand for the whole, since replicas behind one router
+    differ only by chance. The users of a closed loop and the requests of a burst are those of the whole service, dealt
+    to its replicas.
     """
+    if trace is not None or scenario.arrivals == "once" or scenario.measured_requests == "all":
+        return _serve(scenario, replica, requests, num_replicas, trace)
+    enough = enough or _settled
+    count = max(len(requests), ROUNDS * math.ceil(requests.closed_loop_users / num_replicas))
+    while True:
+        longer = requests if count == len(requests) else draw(scenario.replace(num_requests=count))
+        result, metrics = _serve(scenario, replica, longer, num_replicas)
+        simulated = len(result.arrival_s)
+        if metrics.verdict == "overloaded" or GROWTH * simulated > most_requests or enough(metrics, scenario):
+            return result, metrics
+        count *= GROWTH
+
+
+def _settled(metrics: ServingMetrics, scenario: Scenario) -> bool:
+    """Whether the intervals hold, and tell on which side of its target the attainment lies."""
+    off, error = abs(metrics.slo_attainment - scenario.target_quantile), metrics.slo_attainment_half_width
+    return metrics.is_settled and (error < CERTAIN or error < off)
+
+
+def _plain(metrics: ServingMetrics, scenario: Scenario) -> bool:
+    """Whether the targets hold or fail by so much that a longer run would say the same."""
+    off, error = abs(metrics.slo_attainment - scenario.target_quantile), metrics.slo_attainment_half_width
+    return _settled(metrics, scenario) or (metrics.num_counted >= PLAIN_REQUESTS and PLAIN_ERRORS * error < off)
+
+
+def _serve(
+    scenario: Scenario, replica: Replica, requests: Requests, num_replicas: int, trace: Requests | None = None
+) -> tuple[SimulationResult, ServingMetrics]:
+    """One run: of an open loop or a closed one, `requests` is what each simulated replica gets of the steady stream."""
+    level = scenario.service_level
     shown = min(num_replicas, MAX_SIMULATED_REPLICAS)
+    whole = scenario.measured_requests == "all"  # the requests are those of the whole service
     if requests.closed_loop_users and num_replicas > 1:
         shown = min(shown, requests.closed_loop_users)
-        each = len(requests)  # every replica sees a steady state
-        total = draw_requests(scenario.traffic, each * shown, scenario.seed, max_model_len=scenario.max_model_len)
-        return serve_users(replica, total, num_replicas, scenario.service_level, most_simulated=shown)
+        total = requests if whole else draw(scenario.replace(num_requests=len(requests) * shown))
+        return serve_users(replica, total, num_replicas, level, most_simulated=shown)
     if scenario.arrivals == "once" and trace is None and num_replicas > 1:
         return _serve_burst(scenario, replica, requests, num_replicas)
     if shown == 1:
         keep = not scenario.is_open_loop or trace is not None
         offered = requests if keep else with_rate(requests, scenario.peak_rate_rps)
         result = replica.run(offered, timeline=True)
-        return result, measure(result, scenario.service_level)
+        return result, measure(result, level)
     if trace is not None:
-        total, shown = trace, num_replicas
-    else:
-        # Enough requests that every replica sees a steady state.
-        blind = scenario.router in BLIND_ROUTERS
-        count = min(scenario.num_requests * shown, most_requests or math.inf, math.inf if blind else ROUTED_REQUESTS)
-        total = draw_requests(scenario.traffic, int(count), scenario.seed, max_model_len=scenario.max_model_len)
-        total = with_rate(total, scenario.peak_rate_rps * shown / num_replicas)
-    result = _routed(scenario, replica, total, shown)
-    return result, _scaled(measure(result, scenario.service_level), num_replicas / shown)
+        return _measured(scenario, _routed(scenario, replica, trace, num_replicas), num_replicas, num_replicas)
+    busy = num_replicas
+    if scenario.router == "prefix_affinity" and scenario.shared_prefix_tokens:  # a prefix group stays on one replica
+        busy = min(num_replicas, scenario.num_prefix_groups)
+        shown = min(shown, busy)
+        scenario = scenario.replace(num_prefix_groups=max(1, round(scenario.num_prefix_groups * shown / busy)))
+    total = requests if whole else draw(scenario.replace(num_requests=len(requests) * shown))
+    total = with_rate(total, scenario.peak_rate_rps * shown / busy)
+    result, metrics = _measured(scenario, _routed(scenario, replica, total, shown), shown, busy)
+    return result, with_idle(metrics, busy, num_replicas)
+
+
+def _measured(
+    scenario: Scenario, result: SimulationResult, shown: int, busy: int
+) -> tuple[SimulationResult, ServingMetrics]:
+    return result, _scaled(measure(result, scenario.service_level), busy / shown)
 
 
 def _routed(scenario: Scenario, replica: Replica, requests: Requests, num_replicas: int) -> SimulationResult:
@@ -113,7 +159,9 @@ def fewest_sharing(scenario: Scenario, replica: Replica, requests: Requests) -> 
     """
     level = scenario.service_level
     most = requests.closed_loop_users or len(requests)
-    return fewest_that_hold(lambda count: meets(operate(scenario, replica, requests, count)[1], level), most)
+    return fewest_that_hold(
+        lambda count: meets(operate(scenario, replica, requests, count, enough=_plain)[1], level), most
+    )
 
 
 def _scaled(metrics: ServingMetrics, factor: float) -> ServingMetrics:
@@ -128,6 +176,7 @@ def fleet_size(
     guess: int,
     trace: Requests | None = None,
     at_least: int = 1,
+    most_requests: int = MOST_REQUESTS,
 ) -> int | None:
     """Find the fewest replicas whose own simulation meets the targets.
 
@@ -149,6 +198,8 @@ def fleet_size(
         A replayed trace, served at its own times.
     at_least : int
         Fewer than this cannot carry the rate at full throughput, which a short run does not show.
+    most_requests : int
+        Simulated for each number that is tried.
 
     Returns
     -------
@@ -164,7 +215,7 @@ def fleet_size(
         return None
 
     def holds(count: int) -> bool:
-        return meets(operate(scenario, replica, requests, count, trace, SEARCH_LENGTHS * len(requests))[1], level)
+        return meets(operate(scenario, replica, requests, count, trace, most_requests, _plain)[1], level)
 
     low, high = at_least - 1, max(1, guess, at_least)
     while not holds(high):

@@ -6,12 +6,14 @@ import dataclasses
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from planner.catalog import get_engine
 from planner.inputs import ServiceLevel
 from planner.service.capacity import capacity_rps
 from planner.service.metrics import ServingMetrics, measure
 from planner.service.replica import Replica, in_parallel
-from planner.simulation import SimulationResult
+from planner.simulation import REJECTED, SimulationResult
 from planner.workload import Requests
 
 LAB_POLICIES = ("one-at-a-time", "static", "reserve-max", "paged")
@@ -64,7 +66,6 @@ def compare_policies(
     tuple of PolicyOutcome
         In the order of `names`.
     """
-    mean_tokens = float(requests.prompt_tokens.mean() + requests.output_tokens.mean())
 
     def lane(name: str) -> PolicyOutcome:
         engine = get_engine(name)
@@ -73,7 +74,8 @@ def compare_policies(
         alone = Replica(engine=engine, limits=replica.limits, step_time=replica.step_time)
         top = capacity_rps(alone, requests)
         result = alone.run(requests, timeline=True)
-        tokens_per_s = top * mean_tokens
+        taken = result.status != REJECTED  # what is turned away counts as offered, and brings no tokens
+        tokens_per_s = top * float(np.where(taken, result.prompt_tokens + result.output_tokens, 0).mean())
         return PolicyOutcome(
             name=name,
             title=POLICY_TITLES.get(name, name),
