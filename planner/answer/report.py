@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from html import escape
 
 from planner.answer.outcome import Plan, offered_rps, serving_replicas
 from planner.scenario import to_query
+from planner.service import Distribution, ServingMetrics
 from planner.units import GIB, counted, format_duration, format_number, format_percent, format_usd
 
 
@@ -22,9 +24,18 @@ def figures(done: Plan) -> tuple[tuple[str, str, str], ...]:
             f"{done.num_gpus}",
             f"{counted(done.num_replicas, 'replica')} of {counted(scenario.parallelism.gpus_per_replica, 'GPU')}",
         ),
-        (f"{label} TTFT", format_duration(m.ttft_s.at(q)), f"target {format_duration(scenario.ttft_target_s)}"),
-        (f"{label} TPOT", format_duration(m.tpot_s.at(q)), f"target {format_duration(scenario.tpot_target_s)}"),
+        (
+            f"{label} TTFT",
+            format_duration(m.ttft_s.at(q)),
+            f"target {format_duration(scenario.ttft_target_s)}{_sampled(m.ttft_s)}",
+        ),
+        (
+            f"{label} TPOT",
+            format_duration(m.tpot_s.at(q)),
+            f"target {format_duration(scenario.tpot_target_s)}{_sampled(m.tpot_s)}",
+        ),
         ("Meet both targets", format_percent(m.slo_attainment), f"goodput {format_number(m.goodput_rps)} req/s"),
+        ("Simulated", counted(m.num_requests, "request"), _window(done, m)),
         (
             "Meets the targets up to",
             f"{format_number(room)} req/s" if room and (done.slo_met or room < offered_rps(done)) else "—",
@@ -33,6 +44,21 @@ def figures(done: Plan) -> tuple[tuple[str, str, str], ...]:
         ("Per million tokens", format_usd(done.cost.usd_per_million_tokens), "prompt and output tokens alike"),
         ("Per month", format_usd(done.cost.usd_per_month), f"{format_usd(done.cost.usd_per_gpu_hour)} per GPU-hour"),
     )
+
+
+def _sampled(latency: Distribution) -> str:
+    half = latency.target_half_width
+    return f"; sampling ± {format_duration(half)} (95 %)" if math.isfinite(half) else ""
+
+
+def _window(done: Plan, m: ServingMetrics) -> str:
+    """Which requests the latencies are of."""
+    if done.scenario.measured_requests == "all" or done.scenario.arrivals == "once":
+        return "all of them count"
+    if m.verdict == "overloaded":
+        return "the queue keeps growing: figures are of this run, not of a steady state"
+    steady = f"{m.num_counted:,} in the steady state count"
+    return steady if m.is_settled else f"{steady}; near saturation a longer run would tell more"
 
 
 def memory_rows(done: Plan) -> tuple[tuple[str, str], ...]:

@@ -133,12 +133,26 @@ def reasons(done: Plan) -> tuple[str, ...]:
         if times > 1.001:
             more = f"{format_percent(times - 1)} above" if times < 2 else f"{format_number(times, 2)} times"
             said.append(f"The fleet meets the targets up to about {format_number(room)} req/s, {more} the peak.")
+    said += _how_certain(done)
     if done.cost.break_even_requests_per_month:
         said.append(
             f"Below {format_number(done.cost.break_even_requests_per_month)} requests a month a hosted API "
             f"({done.cost.api_source}) is cheaper; this plan serves {format_number(done.cost.requests_per_month)}."
         )
     return tuple(said)
+
+
+def _how_certain(done: Plan) -> list[str]:
+    """Where the simulation itself cannot tell this number of replicas from one more."""
+    m, quantile = done.metrics, done.scenario.target_quantile
+    assert m is not None
+    half = m.slo_attainment_half_width
+    if not done.slo_met or not half > m.slo_attainment - quantile:
+        return []
+    return [
+        f"{format_percent(m.slo_attainment)} ± {format_percent(half)} of the simulated requests meet the targets, "
+        f"{format_percent(quantile)} are asked for: {counted(done.num_replicas + 1, 'replica')} to be sure."
+    ]
 
 
 def _why_so_many(done: Plan) -> str:

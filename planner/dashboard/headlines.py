@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from planner.answer import Band, Change, Plan, Search, fit_on_rank, offered_rps, run_on_rank, serving_replicas
-from planner.service import LoadPoint
+from planner.service import Distribution, LoadPoint, ServingMetrics
 from planner.step_time import StepWork
 from planner.units import GIB, counted, format_duration, format_number, format_percent, format_usd
 
@@ -138,7 +138,7 @@ def tiles(plan: Plan) -> tuple[Tile, ...]:
             value=format_duration(metrics.ttft_s.at(s.target_quantile)),
             beside=f"≤ {format_duration(s.ttft_target_s)}{band_text(ttft_band)}",
             help=f"Time to first token, queueing included: {q} over the requests at the peak, with its target (≤). "
-            f"{band_meaning(ttft_band)} "
+            f"{interval_text(metrics, metrics.ttft_s)}{band_meaning(ttft_band)} "
             "The line: TTFT against load.",
             line=_line(plan, lambda p: p.metrics.ttft_s.at(s.target_quantile), points[:-2]),
         ),
@@ -147,7 +147,8 @@ def tiles(plan: Plan) -> tuple[Tile, ...]:
             value=format_duration(metrics.tpot_s.at(s.target_quantile)),
             beside=f"≤ {format_duration(s.tpot_target_s)}{band_text(tpot_band)}",
             help=f"Time per output token after the first, one figure per request: {q} over the requests at the peak, "
-            f"with its target (≤). {band_meaning(tpot_band)} The line: TPOT against load.",
+            f"with its target (≤). {interval_text(metrics, metrics.tpot_s)}{band_meaning(tpot_band)} "
+            "The line: TPOT against load.",
             line=_line(plan, lambda p: p.metrics.tpot_s.at(s.target_quantile), points[:-2]),
         ),
         Tile(
@@ -166,6 +167,17 @@ def tiles(plan: Plan) -> tuple[Tile, ...]:
             line=_line(plan, lambda p: cost.usd_per_hour / serving_replicas(plan) / max(p.rate_rps, 1e-9), points[1:]),
         ),
     )
+
+
+def interval_text(metrics: ServingMetrics, latency: Distribution) -> str:
+    """How exactly the simulation knows a latency at the targets' quantile, in a sentence; empty where it does not."""
+    half = latency.target_half_width
+    if not math.isfinite(half):
+        return ""
+    counted_requests = counted(metrics.num_counted, "simulated request")
+    if not metrics.is_settled:
+        return f"Over {counted_requests}; too few near saturation for an interval that holds. "
+    return f"Sampling: ± {format_duration(half)} (95 %) over {counted_requests}. "
 
 
 def band_text(band: Band) -> str:

@@ -8,13 +8,14 @@ from planner.service.clients import first_requests
 from planner.service.deployment import Fleet, deploy, replicas_for_targets, share_of_replica
 from planner.service.fleet import MOST_REQUESTS, fewest_sharing, fleet_size, operate
 from planner.service.load import STEADY_SHARE, LoadCurve, LoadPoint, highest_rate, load_curve, meets, replicas_needed
-from planner.service.metrics import ServingMetrics, latencies, measure
+from planner.service.metrics import Distribution, ServingMetrics, latencies, measure
 from planner.service.policies import PolicyOutcome, compare_policies
 from planner.service.replica import Replica
 
 __all__ = [
     "MOST_REQUESTS",
     "STEADY_SHARE",
+    "Distribution",
     "Fleet",
     "LoadCurve",
     "LoadPoint",
