@@ -23,6 +23,24 @@ _SCHEME_IN_NAME = re.compile(
 )
 
 
+def scheme_named(text: str, publisher: str = "") -> str | None:
+    """Scheme of weights that a text names, None where it names none.
+
+    Parameters
+    ----------
+    text : str
+        A column, a flag or a checkpoint's name: "AWQ-INT4", "Q4_K_M", "…-NVFP4".
+    publisher : str
+        The row's whole name, where the publisher tells schemes of one name apart.
+
+    Returns
+    -------
+    str or None
+        A `weight_dtype` of the Scenario; "quantized" where the text says no more than that.
+    """
+    return read_fields({"text": text, "publisher": publisher}, SCHEMES).get("weight_dtype")
+
+
 def weight_dtype_of(row: Mapping[str, str], model: ModelShape) -> str:
     """Scheme of the weights: what the column says, else what a flag or the checkpoint's name says, else as published.
 
@@ -54,7 +72,7 @@ def weight_dtype_of(row: Mapping[str, str], model: ModelShape) -> str:
         texts.append("gguf")
     publisher = f"{name} {row.get('version', '')} {column}"
     for text in texts:
-        scheme = read_fields({"text": text, "publisher": publisher}, SCHEMES).get("weight_dtype")
+        scheme = scheme_named(text, publisher)
         if scheme is not None:
             return "auto" if _is_published(scheme, name, model) else scheme
         if text == column and text not in ("", "auto", "compressed-tensors"):

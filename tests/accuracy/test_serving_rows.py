@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from planner import plan
-from planner.accuracy.harness import acceptance_of, trtllm_bench_batch
+from planner.accuracy.harness import acceptance_of, harness_settings, trtllm_bench_batch
 from planner.accuracy.scoring import serving_class, serving_counts, serving_report
 from planner.accuracy.serving import figures, predict, serve
-from planner.accuracy.serving_rows import RowSkipped, harness_settings, read_run
+from planner.accuracy.serving_rows import RowSkipped, read_run
 from planner.inputs.traffic import ServiceLevel
 from planner.service.metrics import measure
 from planner.simulation.records import SimulationResult
@@ -100,8 +100,8 @@ def test_attention_data_parallelism_takes_the_place_of_tensor_parallelism():
 
 
 def test_harness_expressions_are_worked_out():
-    row = CLOSED | {"model": "MiniMax-M2.5", "isl": 8192}
-    assert harness_settings(row, "vllm")["max_num_batched_tokens"] == 16384
+    row = {"source": "aiconfigurator-silicon(inferencex-db)", "model": "MiniMax-M2.5", "gpu": "B200-180GB"}
+    assert harness_settings(row, "vllm", isl=8192, users=4)["max_num_batched_tokens"] == 16384
 
 
 def test_a_script_that_depends_on_the_width_sets_it_so():
