@@ -15,8 +15,7 @@ from typing import Any
 
 from planner.accuracy.cells import number_of, text_of
 from planner.accuracy.harness import acceptance_of, harness_settings, trtllm_bench_batch
-from planner.accuracy.memory_names import scheme_named
-from planner.accuracy.names import find_engine_preset, find_gpu, find_model
+from planner.accuracy.names import find_engine_preset, find_gpu, find_model, scheme_named
 from planner.accuracy.row_reader import read_fields
 from planner.catalog import get_engine, get_model, version_at
 from planner.errors import InvalidInput

@@ -7,8 +7,8 @@ import pytest
 
 from planner.accuracy.memory import predict
 from planner.accuracy.memory_gpus import DEVICES
-from planner.accuracy.memory_names import MODELS, SCHEMES
 from planner.accuracy.memory_rows import SETTINGS, read_case
+from planner.accuracy.names import MODELS, SCHEMES
 from planner.tables import read_table
 
 #: columns of a memory file that say what was measured, or were worked out from it

@@ -5,8 +5,8 @@ import pytest
 
 from planner.accuracy.memory import predict
 from planner.accuracy.memory_gpus import gpu_fields
-from planner.accuracy.memory_names import find_model_key, weight_dtype_of
 from planner.accuracy.memory_rows import read_case
+from planner.accuracy.names import find_model, weight_dtype_of
 from planner.answer import size
 from planner.catalog.models import get_model
 from planner.errors import InvalidInput
@@ -73,7 +73,7 @@ def test_row_without_a_gpu_predicts_weights_only() -> None:
     ],
 )
 def test_published_names_are_found(published: str, key: str | None) -> None:
-    found = find_model_key(published)
+    found = find_model(published)
     if key is None or found is None:
         assert found == key
     else:
@@ -219,7 +219,7 @@ def test_unnamed_and_mixed_gpus(name: str, memory: str, expected_gib: float) -> 
     ],
 )
 def test_more_published_names(published: str, key: str) -> None:
-    found = find_model_key(published)
+    found = find_model(published)
     assert found is not None
     assert get_model(found).num_parameters == get_model(key).num_parameters
 
@@ -311,7 +311,7 @@ def test_devices_and_parts_of_them(name: str, memory: str, listed_gib: float) ->
     ],
 )
 def test_names_of_community_checkpoints(published: str, key: str) -> None:
-    found = find_model_key(published)
+    found = find_model(published)
     assert found is not None
     assert get_model(found).num_parameters == pytest.approx(get_model(key).num_parameters, rel=1e-3)
 
