@@ -34,12 +34,13 @@ FACTS = {
     "users_per_replica": "count",
     "decode_only": "flag",
     "drawn": "text",
+    "repeated_prompt": "flag",
+    "drafting": "flag",
+    "tokens_per_step": "number",
 }
 #: how benchmark clients run and report: answers of the exact length, every request counted
 CLIENT = {"exact_output_limit": True, "measured_requests": "all", "target_quantile": 0.5}
 LEAST_RATE_RPS = 1e-6
-#: tokens that a sequence gains per step with three drafts where nobody published it: an assumption
-ASSUMED_TOKENS_PER_STEP = 2.7
 LENGTH_SLACK_TOKENS = 16  # of the context beyond the longest request, where a row states no context
 CUT_AT_MEANS = 5  # where clients cut conversations whose limit is not published
 
@@ -100,9 +101,9 @@ def read_run(row: Mapping[str, Any]) -> MeasuredRun:
         **_workload(row, said),
         **_lengths(row, said),
     }
-    if fields.get("num_speculative_tokens"):
-        gained = said.get("tokens_per_step", ASSUMED_TOKENS_PER_STEP)
-        fields["speculative_acceptance"] = acceptance_of(fields["num_speculative_tokens"], gained)
+    fields |= _drafting(said)
+    if said.get("repeated_prompt"):
+        fields["shared_prefix_tokens"] = round(fields["prompt_mean_tokens"])
     fields.setdefault("max_model_len", _context(fields, model))
     scenario = Scenario(**fields)
     if said.get("tuned_batch"):
@@ -182,6 +183,21 @@ def _workload(row: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]
     known = dataset_of(row)
     usual = int(known["num_requests"]) if known and number_of(row, "isl") is None else 1000
     return {"arrivals": "once", "num_requests": int(published or usual)}
+
+
+def _drafting(said: Mapping[str, Any]) -> dict[str, Any]:
+    """Drafts per step and the chance that one is accepted, as published: guessed figures would decide the row."""
+    drafts, gained = said.get("num_speculative_tokens", 0), said.get("tokens_per_step")
+    if not drafts and not said.get("drafting"):
+        return {}
+    missing = [name for name, known in (("drafts", drafts), ("acceptance", gained)) if not known]
+    if missing:
+        raise RowSkipped(f"drafting on, but {_neither(missing)} stated")
+    return {"num_speculative_tokens": drafts, "speculative_acceptance": acceptance_of(drafts, gained)}
+
+
+def _neither(missing: list[str]) -> str:
+    return "neither drafts nor acceptance" if len(missing) > 1 else f"no {missing[0]}"
 
 
 def _rate_rps(row: Mapping[str, Any]) -> float | None:
