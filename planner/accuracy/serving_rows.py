@@ -84,8 +84,8 @@ def read_run(row: Mapping[str, Any]) -> MeasuredRun:
     engine = find_engine_preset(text_of(row, "engine"))
     family = get_engine(engine).family
     cells = {str(name): text_of(row, name) for name in row} | {"catalog": model}
-    isl, users = (int(number_of(row, name) or 0) for name in ("isl", "concurrency"))
-    said = harness_settings(cells, family, isl, users) | read_fields(cells, SETTINGS, FACTS)
+    sizes = (int(number_of(row, name) or 0) for name in ("isl", "osl", "concurrency"))
+    said = harness_settings(cells, family, *sizes) | read_fields(cells, SETTINGS, FACTS)
     if "refusal" in said:
         raise RowSkipped(said["refusal"])
     fields = {
