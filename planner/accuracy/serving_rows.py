@@ -34,6 +34,7 @@ FACTS = {
     "users_per_replica": "count",
     "decode_only": "flag",
     "drawn": "text",
+    "answer_limit": "count",
     "repeated_prompt": "flag",
     "drafting": "flag",
     "tokens_per_step": "number",
@@ -243,7 +244,9 @@ def _lengths(row: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
         isl, osl = isl or float(known["prompt_tokens"]), osl or float(known["output_tokens"])
         return _exponential(isl, osl, float(known["max_prompt_tokens"]), float(known["max_output_tokens"]))
     isl, osl = max(1.0, isl), max(1.0, osl)
-    drawn = said.get("drawn")
+    drawn, limit = said.get("drawn"), said.get("answer_limit", 0)
+    if osl < limit:  # answers that end of themselves before a limit: a spread, whose prompts stay as long as they are
+        return _exponential(isl, osl, isl, limit)
     if drawn is None:
         return {"lengths": "constant", "prompt_mean_tokens": isl, "output_mean_tokens": osl}
     if drawn == "exponential":
