@@ -26,7 +26,7 @@ from planner.errors import InvalidInput
 from planner.scenario import fields_by_name
 from planner.tables import read_table
 
-_NUMBER = re.compile(r"~?\s*(\d[\d,]*(?:\.\d+)?|\.\d+)\s*([kKmM](?![a-zA-Z]))?B?\s*(-\s*\d+(?:\.\d+)?)?")
+_NUMBER = re.compile(r"~?\s*(-?\d[\d,]*(?:\.\d+)?|\.\d+)\s*([kKmM](?![a-zA-Z]))?B?\s*(-\s*\d+(?:\.\d+)?)?")
 NO_FACTS: Mapping[str, str] = {}
 _TIMES = {"": 1, "k": 1024, "m": 1_000_000}
 

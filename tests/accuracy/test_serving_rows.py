@@ -11,6 +11,7 @@ from planner.accuracy.harness import acceptance_of, harness_settings, trtllm_ben
 from planner.accuracy.scoring import serving_class, serving_counts, serving_report
 from planner.accuracy.serving import figures, predict, serve
 from planner.accuracy.serving_rows import RowSkipped, read_run
+from planner.errors import InvalidInput
 from planner.inputs.traffic import ServiceLevel
 from planner.service.metrics import measure
 from planner.simulation.records import SimulationResult
@@ -100,8 +101,14 @@ def test_attention_data_parallelism_takes_the_place_of_tensor_parallelism():
 
 
 def test_harness_expressions_are_worked_out():
-    row = {"source": "aiconfigurator-silicon(inferencex-db)", "model": "MiniMax-M2.5", "gpu": "B200-180GB"}
-    assert harness_settings(row, "vllm", isl=8192, users=4)["max_num_batched_tokens"] == 16384
+    row = {
+        "source": "aiconfigurator-silicon(inferencex-db)",
+        "model": "MiniMax-M2.5",
+        "gpu": "B200-180GB",
+        "weight_dtype": "FP8",
+        "date": "2026-04-08",
+    }
+    assert harness_settings(row, "vllm", isl=8192, osl=1024, users=4)["max_num_batched_tokens"] == 16384
 
 
 def test_a_script_that_depends_on_the_width_sets_it_so():
@@ -114,7 +121,7 @@ def test_a_script_that_depends_on_the_width_sets_it_so():
 
 @pytest.mark.parametrize("change", [{"model": "Grok-9"}, {"gpu": "Cerebras"}, {"isl": None}, {"notes": "beam 4"}])
 def test_a_row_that_cannot_be_planned_is_skipped_with_a_reason(change):
-    with pytest.raises(RowSkipped, match=r"\w+"):
+    with pytest.raises((RowSkipped, InvalidInput), match=r"\w+"):
         read_run(CLOSED | change)
 
 
@@ -214,7 +221,7 @@ def test_lengths_that_a_row_leaves_out_are_those_of_its_dataset():
 
 
 def test_without_lengths_and_dataset_a_row_is_skipped():
-    with pytest.raises(RowSkipped, match="prompt or output length"):
+    with pytest.raises(InvalidInput, match="prompt and an output length"):
         read_run(BURST | {"isl": None, "notes": ""})
 
 
