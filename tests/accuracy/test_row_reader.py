@@ -29,6 +29,7 @@ TABLES = (TABLE, SERVING, DEVICES, ENGINES, MODELS, SCHEMES)
         ("~525000", 525_000),
         ("262,144", 262_144),
         ("8-1", 7),
+        ("-5", -5),
         ("79.19-60.87", 18.32),
         ("(default V0: =max_model_len)", None),
         ("", None),
