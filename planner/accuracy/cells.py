@@ -21,7 +21,7 @@ class _Limits(NamedTuple):
     whole: bool
 
 
-#: Largest figures that a published run may have; 0 stands for "not stated" where a run needs at least one.
+#: Largest figures that a published run may have.
 LIMITS = {
     "n_gpus": _Limits(10_000, True),
     "tp": _Limits(1024, True),
@@ -89,6 +89,17 @@ def number_of(row: Mapping[str, Any], key: str) -> float | None:
         kind = "a whole number" if limits.whole else "a number"
         raise InvalidInput(key, text, f"{kind} from 0 to {limits.most:,.0f}")
     return value
+
+
+def count_of(row: Mapping[str, Any], key: str) -> int | None:
+    """Read a number of things, at least 1 where the row states it.
+
+    Raises
+    ------
+    InvalidInput
+        When the cell holds a number that no run can have, 0 among them.
+    """
+    return None if number_of(row, key) is None else int(needed_number(row, key))
 
 
 def needed_number(row: Mapping[str, Any], key: str) -> float:

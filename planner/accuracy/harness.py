@@ -1,17 +1,88 @@
-"""What the tools that run benchmarks work out for themselves before they start an engine."""
+"""What benchmarks set without saying so in their rows: settings of their scripts, and what their tools work out."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
+from typing import Any
 
+from planner.accuracy.row_reader import typed
 from planner.model import MixerKind, kv_bits
 from planner.scenario import Scenario
+from planner.tables import read_table
+
+HARNESS = "accuracy/data/harness_settings.csv"
+#: what scripts set besides fields of the Scenario, and its kind
+HARNESS_FACTS = {"requests_per_user": "count", "tuned_batch": "flag", "drafting": "flag"}
+#: columns of a row that choose lines of the table, by their names there
+_CHOSEN_BY = {"source": "source", "model": "model", "gpu": "gpu", "weights": "weight_dtype"}
+#: what scripts compute from a run's prompt length, answer length and concurrency
+_EXPRESSIONS: dict[str, Callable[[int, int, int], float]] = {
+    "2*isl": lambda isl, osl, users: 2 * isl,
+    "concurrency": lambda isl, osl, users: users,
+    "(isl + concurrency + 127) // 64 * 64": lambda isl, osl, users: _trtllm_tokens(isl, users),
+    "max(8192, (isl + concurrency + 127) // 64 * 64)": lambda isl, osl, users: max(8192, _trtllm_tokens(isl, users)),
+    "30 if concurrency >= 16 else 10": lambda isl, osl, users: 30 if users >= 16 else 10,
+    "512 if isl == osl == 1024 else 256": lambda isl, osl, users: 512 if isl == osl == 1024 else 256,
+    "0.7 if osl == 8192 and concurrency >= 256 else 0.8": lambda isl, osl, users: (
+        0.7 if osl == 8192 and users >= 256 else 0.8
+    ),
+    "0.75 if isl == 8192 else 0.8": lambda isl, osl, users: 0.75 if isl == 8192 else 0.8,
+}
 
 # what trtllm-bench assumes when it sizes the batch
 TUNED_MEMORY_SHARE = 0.95
 TUNED_BATCH_LIMIT = 4096
 TUNED_TOKENS_LIMIT = 32768
 TUNED_WEIGHT_BYTES = {"fp8": 1.0, "fp8_block": 1.0, "nvfp4": 0.5}
+
+
+def harness_settings(row: Mapping[str, str], family: str, isl: int, osl: int, users: int) -> dict[str, Any]:
+    """Collect what the benchmark's own scripts set for a row.
+
+    Parameters
+    ----------
+    row : mapping
+        Columns of a serving benchmark row, blanks as "".
+    family : str
+        Engine family.
+    isl, osl, users : int
+        Lengths [tokens] and requests in flight, on which scripts make settings depend; 0 = not stated.
+
+    Returns
+    -------
+    dict
+        Field of the Scenario, or fact, to value.
+    """
+    out: dict[str, Any] = {}
+    for line in read_table(HARNESS):
+        if not _is_meant(line, row, family):
+            continue
+        for setting in line["settings"].split("; "):
+            name, _, text = setting.partition("=")
+            expression = _EXPRESSIONS.get(text)
+            out[name] = typed(name, text, HARNESS_FACTS) if expression is None else expression(isl, osl, users)
+    return {name: value for name, value in out.items() if value or isinstance(value, bool)}
+
+
+def _is_meant(line: Mapping[str, str], row: Mapping[str, str], family: str) -> bool:
+    if line["engine"] not in ("", family) or line["version"] not in ("", row.get("engine_version", "")):
+        return False
+    if line["tp"] and line["tp"] != row.get("tp", "").removesuffix(".0"):
+        return False
+    if line["since"] > row.get("date", ""):
+        return False
+    return all(_names(line[key], row.get(column, "")) for key, column in _CHOSEN_BY.items())
+
+
+def _names(part: str, published: str) -> bool:
+    """Whether a published name contains a part, or begins with it (`^`)."""
+    name = published.lower()
+    return name.startswith(part[1:].lower()) if part.startswith("^") else part.lower() in name
+
+
+def _trtllm_tokens(isl: int, users: int) -> int:
+    return (isl + users + 127) // 64 * 64
 
 
 def acceptance_of(drafts: int, tokens_per_step: float) -> float:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from planner.accuracy.memory_gpus import gpu_fields
-from planner.accuracy.memory_names import find_model_key, weight_dtype_of
+from planner.accuracy.names import find_engine_preset, find_model, weight_dtype_of
 from planner.accuracy.row_reader import number_in, read_fields
 from planner.catalog import find_model_id, get_engine, get_model, version_at
 from planner.errors import InvalidInput
@@ -57,11 +57,11 @@ def read_case(row: Mapping[str, str]) -> MemoryCase:
     InvalidInput
         When the row names no engine or model that the catalog has, or sets what no engine takes.
     """
-    fields = read_fields(row, SETTINGS)
-    if "engine" not in fields:
+    if not row.get("engine", "").strip():
         raise InvalidInput("engine", row.get("engine", ""), "an engine of the catalog")
+    fields = {"engine": find_engine_preset(row["engine"])} | read_fields(row, SETTINGS)
     family = get_engine(fields["engine"]).family
-    fields["model"] = _known("model", row.get("model", ""), find_model_key)
+    fields["model"] = _known("model", row.get("model", ""), find_model)
     model = get_model(fields["model"])
     gpu = gpu_fields(row)
     fields |= gpu | _split(row, fields, family, is_moe=model.is_moe)

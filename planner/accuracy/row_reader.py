@@ -4,9 +4,9 @@ A table (accuracy/data/*_patterns.csv) has the columns
 
 ========= ============================================================================================
 columns   columns of the row that are read, joined with "; ": "other_flags+notes"
-when      "column:pattern" that must hold as well, "" = always
+when      "column:pattern" that must hold as well, several joined with " & "; "" = always
 pattern   regular expression, searched in any case
-field     field of the Scenario
+field     field of the Scenario, or a fact that the reader of such rows works fields out from
 value     what the field becomes: text in which \1 is the first group; "" leaves the field as it is
 source    why the words mean that: the engine's flag, or where its log or documentation says so
 ========= ============================================================================================
@@ -26,11 +26,12 @@ from planner.errors import InvalidInput
 from planner.scenario import fields_by_name
 from planner.tables import read_table
 
-_NUMBER = re.compile(r"~?\s*(\d[\d,]*(?:\.\d+)?|\.\d+)\s*([kKmM](?![a-zA-Z]))?B?\s*(-\s*\d+(?:\.\d+)?)?")
+_NUMBER = re.compile(r"~?\s*(-?\d[\d,]*(?:\.\d+)?|\.\d+)\s*([kKmM](?![a-zA-Z]))?B?\s*(-\s*\d+(?:\.\d+)?)?")
+NO_FACTS: Mapping[str, str] = {}
 _TIMES = {"": 1, "k": 1024, "m": 1_000_000}
 
 
-def read_fields(row: Mapping[str, str], table: str) -> dict[str, Any]:
+def read_fields(row: Mapping[str, str], table: str, facts: Mapping[str, str] = NO_FACTS) -> dict[str, Any]:
     """Fields of the Scenario that a row states.
 
     Parameters
@@ -39,6 +40,8 @@ def read_fields(row: Mapping[str, str], table: str) -> dict[str, Any]:
         Column to text, "" or no such column where the row is silent.
     table : str
         Table of patterns below `planner/`, such as "accuracy/data/memory_patterns.csv".
+    facts : mapping
+        What the table may state besides fields, name to kind: text, flag, count or number.
 
     Returns
     -------
@@ -57,7 +60,7 @@ def read_fields(row: Mapping[str, str], table: str) -> dict[str, Any]:
         match = _compiled(line["pattern"]).search(joined(row, line["columns"]))
         if match:
             found[line["field"]] = match.expand(line["value"]).strip()
-    return {field: typed(field, text) for field, text in found.items() if text}
+    return {field: typed(field, text, facts) for field, text in found.items() if text}
 
 
 def joined(row: Mapping[str, str], columns: str) -> str:
@@ -65,12 +68,12 @@ def joined(row: Mapping[str, str], columns: str) -> str:
     return "; ".join(row.get(name, "") or "" for name in columns.split("+"))
 
 
-def typed(field: str, text: str) -> Any:
+def typed(field: str, text: str, facts: Mapping[str, str] = NO_FACTS) -> Any:
     """Value of a field of the Scenario from text: "32k", "262,144" and "5-1" are numbers, "yes" and "true" flags."""
     declared = fields_by_name().get(field)
-    if declared is None:
+    if declared is None and field not in facts:
         raise InvalidInput("field", field, "a field of the Scenario")
-    kind = declared.metadata["kind"]
+    kind = declared.metadata["kind"] if declared is not None else facts[field]
     if kind == "text":
         return text
     if kind == "flag":
@@ -91,8 +94,8 @@ def number_in(text: str) -> float | None:
 
 
 def _holds(row: Mapping[str, str], condition: str) -> bool:
-    column, _, pattern = condition.partition(":")
-    return not condition or bool(_compiled(pattern).search(joined(row, column)))
+    conditions = (each.partition(":") for each in condition.split(" & ") if each)
+    return all(_compiled(pattern).search(joined(row, column)) for column, _, pattern in conditions)
 
 
 @cache

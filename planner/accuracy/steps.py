@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from planner.accuracy.cells import needed_number, number_of, reason_of, text_of
+from planner.accuracy.cells import count_of, needed_number, number_of, reason_of, text_of
 from planner.accuracy.names import find_engine_preset, find_gpu, find_model
 from planner.accuracy.scoring import is_moe_name
 from planner.catalog import checkpoint, get_engine, get_gpu, get_model
@@ -133,7 +133,7 @@ def _replica(row: dict[str, Any]) -> RankShare:
         gpu=get_gpu(find_gpu(gpu) or gpu),
         engine=get_engine(find_engine_preset(text_of(row, "engine")), text_of(row, "engine_version")),
         parallelism=Parallelism(
-            tensor_parallel_size=int(number_of(row, "tp") or 1),
+            tensor_parallel_size=count_of(row, "tp") or 1,
             expert_parallel=(number_of(row, "moe_ep") or 1) > 1,
         ),
         weight_dtype=weights,

@@ -166,7 +166,7 @@ def recommend(
     run = executor.map if executor is not None else map
     sized = list(run(bound, options))
     rejected = [item for item in sized if item.status == "does not start"]
-    open_items = sorted((item for item in sized if item.status == ""), key=lambda item: item.usd_per_month or math.inf)
+    open_items = sorted((item for item in sized if item.status == ""), key=_month)
     judged: list[Candidate] = []
     simulated, best = 0, math.inf
     for item in open_items:
@@ -191,9 +191,14 @@ def recommend(
     )
 
 
+def _month(item: Candidate) -> float:
+    """What a candidate costs a month; owned GPUs may cost nothing. [USD]"""
+    return math.inf if item.usd_per_month is None else item.usd_per_month
+
+
 def _ranked(items: Iterable[Candidate]) -> list[Candidate]:
     order = {"meets targets": 0, "misses targets": 1, "cannot be cheaper": 2, "does not start": 3}
-    return sorted(items, key=lambda c: (order[c.status], c.usd_per_month or math.inf, c.num_gpus or 0))
+    return sorted(items, key=lambda c: (order[c.status], _month(c), c.num_gpus or 0))
 
 
 def confirmed(ranked: list[Candidate]) -> list[Candidate]:

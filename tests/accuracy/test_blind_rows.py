@@ -7,8 +7,10 @@ import pytest
 
 from planner.accuracy.memory import predict
 from planner.accuracy.memory_gpus import DEVICES
-from planner.accuracy.memory_names import MODELS, SCHEMES
 from planner.accuracy.memory_rows import SETTINGS, read_case
+from planner.accuracy.names import MODELS, SCHEMES
+from planner.accuracy.scoring import SERVING_QUANTITIES
+from planner.accuracy.serving_rows import SETTINGS as SERVING
 from planner.tables import read_table
 
 #: columns of a memory file that say what was measured, or were worked out from it
@@ -90,6 +92,13 @@ def test_no_measured_column_is_even_looked_at() -> None:
         read_case(watched)
         assert "model" in watched.read
         assert not watched.read & set(MEASURED)
+
+
+def test_no_pattern_of_serving_rows_reads_a_measured_column() -> None:
+    measured = {*SERVING_QUANTITIES, "ttft_ms_p99", "tpot_ms_p99", "itl_ms_p99"}
+    for line in read_table(SERVING):
+        conditions = (each.partition(":")[0] for each in line["when"].split(" & "))
+        assert not {*line["columns"].split("+"), *conditions} & measured
 
 
 def test_no_table_names_a_measured_column() -> None:

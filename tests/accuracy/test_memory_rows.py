@@ -2,127 +2,13 @@
 
 import pandas as pd
 import pytest
+from published_rows import START_UP as ROW
 
 from planner.accuracy.memory import predict
-from planner.accuracy.memory_gpus import gpu_fields
-from planner.accuracy.memory_names import find_model_key, weight_dtype_of
 from planner.accuracy.memory_rows import read_case
-from planner.answer import size
-from planner.catalog.models import get_model
 from planner.errors import InvalidInput
-from planner.inputs.hardware import Gpu
-from planner.memory.runtime import visible_memory_bytes
 from planner.scenario import Scenario
 from planner.units import GIB
-
-# llm-d-planner PR #205, commit d3121e0: vLLM 0.19.0, H100 79.19 GiB, utilization 0.95.
-ROW = {
-    "id": "a", "engine": "vllm", "version": "0.19.0", "model": "meta-llama/Llama-3.1-8B-Instruct", "gpu": "H100",
-    "gpu_mem_gib": "79.19", "n_gpus": "1", "tp": "1", "pp": "1", "dtype": "bfloat16", "weight_quant": "none",
-    "kv_cache_dtype": "auto", "block_size": "16", "max_model_len": "8192", "max_num_seqs": "1024",
-    "gpu_memory_utilization": "0.95", "max_num_batched_tokens": "8192", "enforce_eager": "False",
-    "weights_gib_per_gpu": "14.99", "available_kv_gib": "58.11", "kv_tokens": "476016", "max_concurrency": "58.11",
-}  # fmt: skip
-
-
-def test_row_is_predicted() -> None:
-    predicted, skipped = predict(pd.DataFrame([ROW]))
-    row = predicted.iloc[0]
-    assert skipped == {}
-    assert row.pred_weights_gib_per_gpu == pytest.approx(14.99, rel=0.001)
-    assert row.pred_available_kv_gib == pytest.approx(58.11, rel=0.01)
-    assert row.pred_kv_tokens == pytest.approx(476_016, rel=0.01)
-    assert row.pred_outcome == "started"
-
-
-def test_a_row_is_sized_as_any_scenario() -> None:
-    predicted, _ = predict(pd.DataFrame([ROW]))
-    same = Scenario(model="meta-llama/Llama-3.1-8B-Instruct", gpu="H100 SXM", engine_version="0.19.0", block_size=16,
-                    gpu_total_gib=case().gpu_total_gib, max_num_seqs=1024, gpu_memory_utilization=0.95,
-                    max_num_batched_tokens=8192)  # fmt: skip
-    memory = size(same).memory
-    assert predicted.pred_kv_tokens[0] == memory.kv_tokens
-    assert predicted.pred_available_kv_gib[0] == memory.kv_pool_bytes / GIB
-
-
-def test_row_without_a_known_model_is_skipped_with_its_reason() -> None:
-    predicted, skipped = predict(pd.DataFrame([ROW, ROW | {"id": "b", "model": "something private"}]))
-    assert list(predicted.id) == ["a", "b"]
-    assert predicted.drop(columns="id").iloc[1].isna().all()
-    assert "something private" in skipped[1]
-
-
-def test_row_without_a_gpu_predicts_weights_only() -> None:
-    predicted, _ = predict(pd.DataFrame([ROW | {"gpu": "", "gpu_mem_gib": ""}]))
-    assert predicted.pred_weights_gib_per_gpu[0] > 0
-    assert pd.isna(predicted.pred_kv_tokens[0])
-
-
-@pytest.mark.parametrize(
-    ("published", "key"),
-    [
-        ("RedHatAI/Llama-3.3-70B-Instruct-FP8-dynamic", "meta-llama/Llama-3.3-70B-Instruct"),
-        ("neuralmagic/Meta-Llama-3.1-70B-Instruct-quantized.w8a8", "meta-llama/Llama-3.1-70B-Instruct"),
-        ("unsloth/Qwen3-8B-GGUF Q4_K_M", "Qwen/Qwen3-8B"),
-        ("cyankiwi/gemma-4-31B-it-AWQ-4bit", "google/gemma-4-31B-it"),
-        ("TheBloke/Mixtral-8x7B-Instruct-v0.1-GPTQ", "mistralai/Mixtral-8x7B-Instruct-v0.1"),
-        ("deepseek-ai/DeepSeek-V4-Flash-0731", "deepseek-ai/DeepSeek-V4-Flash"),
-        ("gemma3:4b", "google/gemma-3-4b-it"),
-        ("DeepSeek-R1 AWQ/GPTQ 4-bit", "deepseek-ai/DeepSeek-R1"),
-        ("something private", None),
-    ],
-)
-def test_published_names_are_found(published: str, key: str | None) -> None:
-    found = find_model_key(published)
-    if key is None or found is None:
-        assert found == key
-    else:
-        assert get_model(found).num_parameters == get_model(key).num_parameters
-
-
-@pytest.mark.parametrize(
-    ("column", "name", "expected"),
-    [
-        ("none", "x", "auto"),
-        ("compressed-tensors", "x-quantized.w8a8", "int8"),
-        ("compressed-tensors", "x-FP8-dynamic", "fp8"),
-        ("gptq_marlin", "x-quantized.w4a16", "int4_g128"),
-        ("awq int4", "x", "awq_int4"),
-        ("", "x-NVFP4", "nvfp4"),
-        ("gguf q8_0", "x", "gguf_q8_0"),
-        ("", "x", "auto"),
-    ],
-)
-def test_weight_scheme_is_read(column: str, name: str, expected: str) -> None:
-    model = get_model("meta-llama/Llama-3.1-8B-Instruct")
-    assert weight_dtype_of({"weight_quant": column, "model": name}, model) == expected
-
-
-def device(name: str, memory: str) -> Gpu:
-    fields = gpu_fields({"gpu": name, "gpu_mem_gib": memory})
-    assert fields
-    return Scenario(**fields).gpu_spec
-
-
-@pytest.mark.parametrize(
-    ("name", "memory", "visible_gib"),
-    [
-        ("H100", "79.18", 79.18),
-        ("80GB-class (79.22GiB; H100)", "", 79.22),
-        ("RTX 3090", "24", 23.6),
-        ("H200", "141 GB", 139.8),
-    ],
-)
-def test_memory_that_the_engine_saw(name: str, memory: str, visible_gib: float) -> None:
-    assert visible_memory_bytes(device(name, memory)) / GIB == pytest.approx(visible_gib, abs=0.15)
-
-
-def test_a_row_without_a_gpu_has_the_one_of_the_form() -> None:
-    assert gpu_fields({"gpu": "", "gpu_mem_gib": ""}) == {}
-    assert gpu_fields({"gpu": "Nvidia (not named)"}) == {}
-    read = read_case(ROW | {"gpu": "", "gpu_mem_gib": ""})
-    assert not read.gpu_known
-    assert read.scenario.gpu == Scenario().gpu
 
 
 def test_parallelism_in_words() -> None:
@@ -197,59 +83,6 @@ def test_slots_of_ollama_and_its_defaults() -> None:
     assert (slots.max_num_seqs, slots.max_model_len) == (4, 8192)
 
 
-@pytest.mark.parametrize(
-    ("name", "memory", "expected_gib"),
-    [("", "24", 23.6), ("24GB-class", "", 23.6), ("RTX 5060 Ti 16GB + RTX 5090 32GB", "", 15.65)],
-)
-def test_unnamed_and_mixed_gpus(name: str, memory: str, expected_gib: float) -> None:
-    assert visible_memory_bytes(device(name, memory)) / GIB == pytest.approx(expected_gib, abs=0.1)
-
-
-@pytest.mark.parametrize(
-    ("published", "key"),
-    [
-        ("deepseek-r1:8b", "Qwen/Qwen3-8B"),
-        ("deepseek-r1:32b", "Qwen/Qwen2.5-32B-Instruct"),
-        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B", "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B"),
-        ("RedHatAI/Llama-4-Scout-17B-16E-Instruct-quantized.w4a16", "meta-llama/Llama-4-Scout-17B-16E-Instruct"),
-        ("LGAI-EXAONE/EXAONE-4.0-32B-FP8", "LGAI-EXAONE/EXAONE-4.0-32B"),
-        ("unsloth/Qwen3.8-Flash-Next-GGUF UD-IQ4_XS", "Qwen/Qwen3.8-Flash-Next"),
-        ("gemma-4-12b", "google/gemma-4-12B-it"),
-        ("facebook/opt-1.3b", "facebook/opt-1.3b"),
-    ],
-)
-def test_more_published_names(published: str, key: str) -> None:
-    found = find_model_key(published)
-    assert found is not None
-    assert get_model(found).num_parameters == get_model(key).num_parameters
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("nvidia/Llama-3.1-8B-Instruct-FP4", "nvfp4"),
-        ("RedHatAI/Llama-3.1-8B-Instruct-NVFP4", "nvfp4_linear"),
-        ("someone/Llama-3.1-8B-Instruct-NVFP4 (compressed-tensors)", "nvfp4_linear"),
-        ("unsloth/Llama-3.1-8B-bnb-4bit", "bnb_nf4"),
-        ("Llama-3.1-8B-GGUF Q5_K_S", "gguf_q5_k_s"),
-        ("Llama-3.1-8B-GGUF UD-Q2_K_XL", "gguf_q2_k"),
-        ("Llama-3.1-8B-MXFP4", "mxfp4"),
-    ],
-)
-def test_schemes_in_names(name: str, expected: str) -> None:
-    model = get_model("meta-llama/Llama-3.1-8B-Instruct")
-    assert weight_dtype_of({"weight_quant": "", "model": name}, model) == expected
-
-
-# RedHatAI's NVFP4 of gemma-4-31B quantises attention too: 103.92 GiB are left on an H200 at 0.92 (configiq #112).
-def test_who_quantises_decides_what_stays_wide() -> None:
-    row = ROW | {"model": "gemma-4-31b-it-nvfp4", "version": "0.24.0+rhaiv.13", "gpu": "H200", "gpu_mem_gib": "141 GB",
-                 "weight_quant": "nvfp4", "max_model_len": "262144", "max_num_seqs": "", "max_num_batched_tokens": "",
-                 "gpu_memory_utilization": ""}  # fmt: skip
-    predicted, _ = predict(pd.DataFrame([row]))
-    assert predicted.pred_available_kv_gib[0] == pytest.approx(103.92, rel=0.01)
-
-
 def test_longest_context_is_predicted_for_every_row() -> None:
     predicted, _ = predict(pd.DataFrame([ROW, ROW | {"gpu": "", "gpu_mem_gib": ""}]))
     assert (predicted.pred_est_max_model_len == 8192).all()
@@ -271,64 +104,6 @@ def test_longest_context_is_predicted_for_every_row() -> None:
 )
 def test_version_by_date(version: str, date: str, expected: str) -> None:
     assert case(version=version, date=date).engine_version == expected
-
-
-# Devices that the GPU catalog lacks, and parts of devices; memory as data sheets and profiles say.
-@pytest.mark.parametrize(
-    ("name", "memory", "listed_gib"),
-    [
-        ("H100 MIG 3g.40gb", "", 40),
-        ("A100 MIG 2g.20gb", "", 20),
-        ("GRID A100D-40C", "", 40),
-        ("NVIDIA L40S-24Q", "", 24),
-        ("Tesla P40", "", 24),
-        ("Quadro RTX 8000", "", 48),
-        ("RTX 4070 Ti Super 16GB", "", 16),
-        ("RTX 2080 Ti 22GB", "", 22),
-        ("Ascend 910C", "", 64),
-        ("Jetson AGX Thor", "", 122.82),  # tegrastats: 125,772 MB
-        ("Jetson AGX Orin 64GB", "", 61.37),
-        ("NVIDIA H20-3e", "", 140.4),
-        ("NVIDIA H200 NVL", "", 140.4),
-    ],
-)
-def test_devices_and_parts_of_them(name: str, memory: str, listed_gib: float) -> None:
-    assert device(name, memory).memory_gib == pytest.approx(listed_gib, abs=0.1)
-
-
-@pytest.mark.parametrize(
-    ("published", "key"),
-    [
-        ("casperhansen/mixtral-instruct-awq", "mistralai/Mixtral-8x7B-Instruct-v0.1"),
-        ("Qwen3-Next-80B", "Qwen/Qwen3-Next-80B-A3B-Instruct"),
-        ("01-ai/Yi-34B-Chat-4bits", "01-ai/Yi-34B"),
-        ("lmsys/vicuna-13b-v1.3", "lmsys/vicuna-13b-v1.5"),
-        ("QuantTrio/Qwen3-235B-A22B-Instruct-2507-AWQ", "Qwen/Qwen3-235B-A22B"),
-        ("cyankiwi/GLM-4.5-Air-AWQ-4bit", "zai-org/GLM-4.5-Air"),
-        ("hugging-quants/Meta-Llama-3.1-405B-Instruct-AWQ-INT4", "meta-llama/Llama-3.1-405B-Instruct"),
-        ("EleutherAI/pythia-12b", "EleutherAI/pythia-12b"),
-        ("NousResearch/Nous-Hermes-2-Mixtral-8x7B-DPO", "mistralai/Mixtral-8x7B-Instruct-v0.1"),
-    ],
-)
-def test_names_of_community_checkpoints(published: str, key: str) -> None:
-    found = find_model_key(published)
-    assert found is not None
-    assert get_model(found).num_parameters == pytest.approx(get_model(key).num_parameters, rel=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("Qwen/Qwen2.5-72B-Instruct-GPTQ-Int8", "gptq_int8"),
-        ("Qwen/Qwen2.5-72B-Instruct-GPTQ-Int4", "gptq_int4"),
-        ("unsloth/DeepSeek-R1-0528-GGUF UD-IQ1_S", "gguf_iq1_s"),
-        ("bartowski/Qwen2.5-32B-GGUF IQ2_XS", "gguf_iq2_xs"),
-        ("bartowski/Qwen2.5-32B-GGUF IQ3_M", "gguf_iq3_m"),
-        ("RedHatAI/Qwen2.5-7B-quantized.w8a16", "gptq_int8"),
-    ],
-)
-def test_more_schemes_in_names(name: str, expected: str) -> None:
-    assert weight_dtype_of({"weight_quant": "", "model": name}, get_model("Qwen/Qwen2.5-7B-Instruct")) == expected
 
 
 @pytest.mark.parametrize(
@@ -356,12 +131,6 @@ def test_settings_in_words_of_a_log() -> None:
     assert (split.tensor_parallel_size, split.pipeline_parallel_size) == (1, 2)
 
 
-# Only what stands directly in parentheses is the board's memory; other figures of the name are not.
-def test_memory_in_a_gpu_name() -> None:
-    assert device("RTX 5090 (desktop, 25.11 GiB free)", "32").memory_gib == device("RTX 5090", "32").memory_gib
-    assert visible_memory_bytes(device("RTX 5090 (31.36 GiB)", "")) / GIB == pytest.approx(31.36)
-
-
 # vLLM from 0.20 on raises where max_num_seqs exceeds the state blocks, its own default of 1,024 included (#38270,
 # #49064: it is not lowered); eager mode captures no graphs and does not check.
 def test_hybrid_rows_that_leave_the_batch_open() -> None:
@@ -371,37 +140,6 @@ def test_hybrid_rows_that_leave_the_batch_open() -> None:
             row | {"max_num_seqs": "64"}]  # fmt: skip
     predicted, _ = predict(pd.DataFrame(rows))
     assert list(predicted.pred_outcome) == ["refused_mamba_blocks"] * 2 + ["started"] * 3
-
-
-@pytest.mark.parametrize(
-    ("column", "name", "model", "expected"),
-    [
-        ("none", "mistralai/Ministral-3-14B-Instruct-2512-BF16", "mistralai/Ministral-3-14B-Instruct-2512", "bf16"),
-        ("none", "openai/gpt-oss-20b", "openai/gpt-oss-20b", "auto"),
-        ("fp8", "deepseek-ai/DeepSeek-V4-Flash", "deepseek-ai/DeepSeek-V4-Flash", "auto"),
-        ("", "DeepSeek-V4-Flash-FP8", "deepseek-ai/DeepSeek-V4-Flash", "fp8"),
-        ("w4a16", "google/gemma-3-12b-it-qat-w4a16-ct", "google/gemma-3-12b-it", "int4_g32"),
-        ("awq int4", "gaunernst/gemma-3-27b-it-int4-awq", "google/gemma-3-27b-it", "int4_g32"),
-        ("unquantized (bf16)", "Qwen/Qwen3-8B", "Qwen/Qwen3-8B", "auto"),
-    ],
-)
-def test_schemes_of_checkpoints(column: str, name: str, model: str, expected: str) -> None:
-    assert weight_dtype_of({"weight_quant": column, "model": name}, get_model(model)) == expected
-
-
-@pytest.mark.parametrize("column", ["exl3 3.25bpw", "aqlm 2bit"])
-def test_an_unknown_scheme_is_skipped_with_its_reason(column: str) -> None:
-    predicted, skipped = predict(pd.DataFrame([ROW | {"weight_quant": column}]))
-    assert predicted.drop(columns="id").iloc[0].isna().all()
-    assert column in skipped[0]
-
-
-# RedHatAI leaves linear attention in 16 bits (llm-compressor's recipe): a log of vLLM 0.20.0 loads 21.86 GiB.
-def test_nvfp4_of_hybrids_by_publisher() -> None:
-    row = ROW | {"model": "RedHatAI/Qwen3.6-35B-A3B-NVFP4", "weight_quant": "nvfp4 (compressed-tensors)",
-                 "gpu": "GB10", "gpu_mem_gib": "", "version": "0.20.0"}  # fmt: skip
-    predicted, _ = predict(pd.DataFrame([row]))
-    assert predicted.pred_weights_gib_per_gpu[0] == pytest.approx(21.86, rel=0.01)
 
 
 def test_state_dtype_of_a_flag() -> None:

@@ -1,22 +1,12 @@
 """Measurement files from many hands: an odd cell or a missing column costs its row, never the file."""
 
-import math
-
 import pandas as pd
 import pytest
+from published_rows import STEP
 
-from planner.accuracy.cells import LIMITS, needed_number, number_of, reason_of, text_of
-from planner.accuracy.scoring import guesses, measured_values
-from planner.accuracy.serving_rows import RowSkipped
-from planner.accuracy.steps import phase_of, work_of
 from planner.accuracy.validation import format_validation, kind_of, read_rows, validate
 from planner.errors import InvalidInput
 
-STEP = {
-    "id": "a", "model": "meta-llama/Meta-Llama-3.1-8B", "gpu": "H100 SXM", "engine": "vllm", "engine_version": "0.14.0",
-    "tp": "1", "weight_dtype": "bfloat16", "kv_dtype": "bfloat16", "phase": "decode", "batch": "4", "isl": "1024",
-    "ctx": "1024", "step_ms": "7.0",
-}  # fmt: skip
 SERVING = {
     "id": "a", "source": "s", "engine": "vLLM", "engine_version": "0.11", "model": "Llama-3.1-8B",
     "gpu": "H100-SXM-80GB", "n_gpus": "1", "tp": "1", "pp": "1", "ep": "1", "weight_dtype": "FP8", "kv_dtype": "",
@@ -80,6 +70,7 @@ def test_a_missing_column_is_one_of_blanks(tmp_path, row):
         done = validate(written(tmp_path, [{name: cell for name, cell in row.items() if name != column}]))
         needed = {"model", "gpu", "batch", "ctx", "isl", "osl"} if row is not MEMORY else {"model", "engine"}
         needed -= {"isl"} if row is STEP else set()
+        needed |= {"concurrency"} if row is SERVING else set()  # a closed loop of how many?
         assert (len(done.skipped) == 1) == (column in needed), (column, done.skipped)
         assert format_validation(done)
 
@@ -117,68 +108,9 @@ def test_blank_ids_are_row_numbers(tmp_path):
     assert frame["id"].tolist() == ["0", "a"]
 
 
-def test_phases_are_read_or_told_by_the_lengths():
-    assert phase_of({"phase": "Prefill"}) == "prefill"
-    assert phase_of({"isl": "1024", "ctx": "0"}) == "prefill"
-    assert phase_of({"isl": "1024", "ctx": "1024"}) == "decode"
-    with pytest.raises(InvalidInput, match="phase"):
-        phase_of({"phase": "foo"})
-    with pytest.raises(InvalidInput, match="phase"):
-        phase_of({})
-
-
-def test_work_of_a_step():
-    work = work_of(STEP)
-    assert (work.num_decodes, work.kv_tokens, work.chunks) == (4, 4096, ())
-    prompts = work_of(STEP | {"phase": "prefill"})
-    assert (prompts.num_decodes, [chunk.num_tokens for chunk in prompts.chunks]) == (0, [1024] * 4)
-
-
 def test_an_infinite_rate_is_everything_at_once(tmp_path):
     open_loop = SERVING | {"arrival": "poisson", "request_rate_rps": "inf"}
     done = validate(written(tmp_path, [open_loop, open_loop | {"arrival": "offline", "request_rate_rps": ""}]))
     assert done.skipped == {}
     first, second = done.predicted.pred_output_tok_s_total
     assert first == second
-
-
-@pytest.mark.parametrize("cell", [None, math.nan, "", " ", "nan", "N/A"])
-def test_blanks_are_not_stated(cell):
-    assert text_of({"x": cell}, "x") == ""
-    assert number_of({"tp": cell}, "tp") is None
-    with pytest.raises(InvalidInput, match="tp"):
-        needed_number({"tp": cell}, "tp")
-
-
-def test_numbers_of_cells():
-    assert number_of({"isl": "1024.5"}, "isl") == 1024.5
-    assert number_of({"tp": 8}, "tp") == 8
-    assert number_of({"tp": "as many as fit"}, "tp") is None
-    assert number_of({}, "tp") is None
-    for column, limits in LIMITS.items():
-        assert number_of({column: str(limits.most)}, column) == limits.most
-        for cell in ("inf", "-inf", str(2 * limits.most), "-1"):
-            with pytest.raises(InvalidInput, match=column):
-                number_of({column: cell}, column)
-
-
-def test_reasons_are_one_line():
-    assert reason_of(RowSkipped("two\nlines")) == "two lines"
-    assert reason_of(KeyError("x")) == "the row cannot be read (KeyError: 'x')"
-    assert len(reason_of(ValueError("x" * 10_000))) == 200
-
-
-def test_only_positive_finite_figures_were_measured():
-    frame = pd.DataFrame({"step_ms": ["1", "0", "-1", "inf", "1e400", "nan", "fast", None]})
-    assert measured_values(frame, "step_ms").tolist()[0] == 1
-    assert measured_values(frame, "step_ms").notna().sum() == 1
-    assert measured_values(frame, "ttft").isna().all()
-
-
-def test_another_tools_predictions_are_found_by_id():
-    frame = pd.DataFrame({"id": ["a", "b", "c"]})
-    peer = pd.DataFrame({"id": ["c", "a"], "pred_x": [3.0, 1.0]})
-    found = guesses(frame, peer, "x")
-    assert found.tolist()[::2] == [1.0, 3.0]
-    assert math.isnan(found[1])
-    assert guesses(frame, peer, "y").isna().all()

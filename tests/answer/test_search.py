@@ -93,3 +93,9 @@ def test_changes_agree_with_the_plan_where_only_a_fleet_bears_the_load(changes):
     saved = [int(change.text.split()[1]) for change in found.values() if change.text.startswith("saves")]
     assert all(number < done.num_gpus + 2 for number in saved)
     assert recommend(scenario, gpus=("H100 SXM",), weight_dtypes=("auto",)).best is not None
+
+
+def test_gpus_that_cost_nothing_come_first():
+    found = recommend(SCENARIO.replace(usd_per_gpu_hour=0.0), gpus=("H100 SXM", "L40S"))
+    assert found.best is not None
+    assert (found.best.scenario.gpu, found.best.usd_per_month) == ("H100 SXM", 0.0)

@@ -1,0 +1,93 @@
+"""How requests of published rows arrive and how long they are."""
+
+import pytest
+from published_rows import BURST, CLOSED, STATIC
+
+from planner.accuracy.serving_rows import read_run
+from planner.errors import InvalidInput
+from planner.workload.offered import draw
+
+
+def read(row):
+    return read_run(row).scenario
+
+
+def test_requests_are_drawn_within_the_published_range_and_mean():
+    requests = draw(read(CLOSED).replace(num_requests=4000))
+    assert requests.closed_loop_users == 4
+    assert requests.prompt_tokens.min() >= 0.79 * 1024
+    assert requests.prompt_tokens.max() <= 1024
+    # uniform in 0.8 to 1.0 of 1,024: mean 921.6, standard error of 4,000 draws 59 / 63 = 0.9
+    assert requests.prompt_tokens.mean() == pytest.approx(0.9 * 1024, abs=4)
+
+
+def test_a_static_batch_is_a_burst_of_its_size():
+    found = read(STATIC)
+    assert (found.arrivals, found.num_requests) == ("once", 8)
+
+
+def test_lengths_that_a_row_leaves_out_are_those_of_its_dataset():
+    # MLPerf inference rules: 24,576 samples of OpenOrca, 294.45 tokens per sample, at most 1,024 in and out
+    found = read(BURST | {"isl": None, "osl": None, "n_requests": None, "notes": "OpenOrca, Offline"})
+    assert found.num_requests == 24576
+    assert (found.max_prompt_tokens, found.output_limit_tokens) == (1024, 1024)
+    requests = draw(found)
+    assert requests.output_tokens.mean() == pytest.approx(294.45, rel=0.02)  # standard error 0.6 %
+    assert requests.output_tokens.max() == 1024
+    own = draw(read(BURST | {"isl": None, "osl": 100, "notes": "Open-Orca"}).replace(num_requests=24576))
+    assert own.output_tokens.mean() == pytest.approx(100, rel=0.03)
+
+
+def test_without_lengths_and_dataset_a_row_is_skipped():
+    with pytest.raises(InvalidInput, match="prompt and an output length"):
+        read_run(BURST | {"isl": None, "notes": ""})
+
+
+def test_an_open_loop_without_a_rate_is_the_most_that_is_served():
+    assert read(BURST | {"arrival": "poisson", "request_rate_rps": None}).arrivals == "once"
+
+
+def test_an_arrival_that_is_not_named_is_told_by_its_columns():
+    assert read(CLOSED | {"arrival": None}).arrivals == "closed"
+    open_loop = read(CLOSED | {"arrival": None, "concurrency": None, "request_rate_rps": 2})
+    assert (open_loop.arrivals, open_loop.rate_rps) == ("poisson", 2.0)
+
+
+def test_concurrency_of_many_replicas_is_divided():
+    # AIConfigurator's sample: 256 in flight over 8 GPUs with 16 on each replica cannot be one replica's
+    row = CLOSED | {"concurrency": 256, "notes": "attn_dp=1 batch_size=16"}
+    assert read(row | {"n_gpus": 2}).concurrent_users == 16
+    assert read(row | {"concurrency": 32, "n_gpus": 2}).concurrent_users == 32
+
+
+def test_answers_that_end_before_their_limit_are_a_spread():
+    notes = "case: # random 4K input; section: Other Benchmark Cases; vllm bench serve, request-rate inf"
+    requests = draw(read(BURST | {"isl": 3998.5, "osl": 134.4, "notes": notes}).replace(num_requests=20_000))
+    # exponential and cut at 200 tokens: standard error of 20,000 draws about 0.5
+    assert requests.output_tokens.mean() == pytest.approx(134.4, abs=2)
+    assert requests.output_tokens.max() == 200
+    assert requests.prompt_tokens.mean() == pytest.approx(3998.5, abs=2)
+    full = read(BURST | {"isl": 3998.5, "osl": 200, "notes": notes})
+    assert (full.lengths, full.output_mean_tokens) == ("constant", 200)
+
+
+def test_llmperf_draws_around_its_means():
+    # LLMPerf README: --stddev-input-tokens 150 of 550, --stddev-output-tokens 10 of 150
+    requests = draw(read(BURST | {"isl": 550, "osl": 150, "notes": "llmperf, in 550 mean, out 150 mean"}))
+    assert requests.prompt_tokens.std() == pytest.approx(150, rel=0.05)
+    assert requests.output_tokens.std() == pytest.approx(10, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("notes", "low", "high"),
+    [
+        ("nominal 1000/1000, sglang bench_serving random-range-ratio default 0 => lengths uniform in [1,nominal]",
+         1, 2048),
+        ("NVIDIA internal gap-analysis run, harness not stated", 972, 1076),
+        ("harness RANDOM_RANGE_RATIO 0.8 (lengths uniform 0.8-1.0 x nominal), closed loop", 819, 1024),
+    ],
+)  # fmt: skip
+def test_draws_of_lengths_in_words(notes, low, high):
+    prompts = draw(read(CLOSED | {"source": "x", "notes": notes}).replace(num_requests=5000)).prompt_tokens
+    assert low - 1 <= prompts.min() <= low + 0.02 * (high - low) + 1
+    assert high - 0.02 * (high - low) - 1 <= prompts.max() <= high + 1
