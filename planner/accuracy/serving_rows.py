@@ -165,16 +165,14 @@ def _parallelism(row: Mapping[str, Any], said: Mapping[str, Any], *, is_moe: boo
 
 
 def _drafting(said: Mapping[str, Any]) -> dict[str, Any]:
-    """Drafts per step and the chance that one is accepted, as published: guessed figures would decide the row."""
+    """Drafts per step and the chance that one is accepted, as published; unknown, the form's own default holds."""
     drafts, gained = int(said.get("num_speculative_tokens", 0)), float(said.get("tokens_per_step", 0.0))
     if not drafts and not said.get("drafting"):
         return {}
-    if not drafts or not gained:
-        missing = (
-            "neither drafts nor acceptance" if not (drafts or gained) else "no acceptance" if drafts else "no drafts"
-        )
-        raise RowSkipped(f"drafting on, but {missing} stated")
-    return {"num_speculative_tokens": drafts, "speculative_acceptance": acceptance_of(drafts, gained)}
+    if not drafts:
+        raise RowSkipped("drafting on, but it is not stated how many tokens are drafted")
+    fields: dict[str, Any] = {"num_speculative_tokens": drafts}
+    return fields | ({"speculative_acceptance": acceptance_of(drafts, gained)} if gained else {})
 
 
 def _context(fields: Mapping[str, Any], model: str) -> int:

@@ -1,7 +1,6 @@
 """Devices of published start-up logs. Sizes are those that the cited logs print."""
 
 import pytest
-from published_rows import START_UP as ROW
 
 from planner.accuracy.memory_gpus import gpu_fields
 from planner.accuracy.memory_rows import read_case
@@ -9,6 +8,7 @@ from planner.inputs.hardware import Gpu
 from planner.memory.runtime import visible_memory_bytes
 from planner.scenario import Scenario
 from planner.units import GIB
+from tests.accuracy.published_rows import START_UP as ROW
 
 
 def device(name: str, memory: str) -> Gpu:

@@ -2,13 +2,13 @@
 
 import pandas as pd
 import pytest
-from published_rows import START_UP as ROW
 
 from planner.accuracy.memory import predict
 from planner.accuracy.memory_rows import read_case
 from planner.errors import InvalidInput
 from planner.scenario import Scenario
 from planner.units import GIB
+from tests.accuracy.published_rows import START_UP as ROW
 
 
 def test_parallelism_in_words() -> None:

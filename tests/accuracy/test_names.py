@@ -2,11 +2,11 @@
 
 import pandas as pd
 import pytest
-from published_rows import START_UP as ROW
 
 from planner.accuracy.memory import predict
 from planner.accuracy.names import find_engine_preset, find_gpu, find_model, reduce_name, weight_dtype_of
 from planner.catalog.models import get_model
+from tests.accuracy.published_rows import START_UP as ROW
 
 
 @pytest.mark.parametrize(

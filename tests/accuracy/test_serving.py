@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from published_rows import BURST, CLOSED, POISSON, STATIC
 
 from planner import plan
 from planner.accuracy.serving import figures, predict
@@ -13,6 +12,7 @@ from planner.accuracy.serving_rows import read_run
 from planner.inputs.traffic import ServiceLevel
 from planner.service.metrics import measure
 from planner.simulation.records import SimulationResult
+from tests.accuracy.published_rows import BURST, CLOSED, POISSON, STATIC
 
 
 def _result(first, finish, output):

@@ -1,10 +1,11 @@
 """Reading published rows, scoring, and that simulated rows obey the arithmetic of their workload."""
 
 import pytest
-from published_rows import BURST, CLOSED
 
 from planner.accuracy.serving_rows import RowSkipped, read_run
 from planner.errors import InvalidInput
+from planner.scenario.scenario import Scenario
+from tests.accuracy.published_rows import BURST, CLOSED
 
 
 def read(row):
@@ -85,16 +86,16 @@ def test_drafts_and_acceptance_are_those_published(notes, drafts, per_step):
 
 
 @pytest.mark.parametrize(
-    ("notes", "reason"),
-    [
-        ("SPECULATIVE DECODING ON; section: 4. MTP in SGLang", "neither drafts nor acceptance"),
-        ("--speculative-algorithm EAGLE --speculative-num-steps 1", "no acceptance"),
-        ("SPECULATIVE DECODING ON (accept=2.61)", "no drafts"),
-    ],
+    "notes", ["SPECULATIVE DECODING ON; section: 4. MTP in SGLang", "SPECULATIVE DECODING ON (accept=2.61)"]
 )
-def test_drafting_that_is_not_described_is_not_planned(notes, reason):
-    with pytest.raises(RowSkipped, match=f"drafting on, but {reason} stated"):
+def test_drafting_of_an_unknown_number_of_tokens_is_not_planned(notes):
+    with pytest.raises(RowSkipped, match="not stated how many tokens are drafted"):
         read_run(CLOSED | {"notes": notes})
+
+
+def test_drafts_of_unknown_acceptance_take_the_default_of_the_form():
+    found = read(CLOSED | {"notes": "--speculative-algorithm EAGLE --speculative-num-steps 1"})
+    assert (found.num_speculative_tokens, found.speculative_acceptance) == (1, Scenario().speculative_acceptance)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +145,7 @@ def test_weights_as_tables_name_them(change, scheme):
         ({"tp": 0}, "tp = '0' is not valid: expected a number from 1"),
         ({"n_gpus": 0}, "n_gpus = '0' is not valid: expected a number from 1"),
         ({"n_gpus": 3}, r"n_gpus = 3 is not valid: expected a multiple of 2, the GPUs of one replica \(TP 2"),
-        ({"notes": "--gpu-memory-utilization 9"}, "gpu_memory_utilization = 9.0 .* at most 1"),
+        ({"notes": "--gpu-memory-utilization 9"}, "gpu_memory_utilization = 9.0 .* from 0.05 to 1"),
         ({"notes": "--max-model-len -4096"}, "max_model_len = -4096 .* from 16"),
         ({"isl": -1}, "isl = '-1' is not valid: expected a number from 0"),
         ({"arrival": "in waves"}, "arrival = 'in waves' is not valid: expected one of concurrency, poisson, offline"),

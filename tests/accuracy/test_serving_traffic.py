@@ -1,11 +1,11 @@
 """How requests of published rows arrive and how long they are."""
 
 import pytest
-from published_rows import BURST, CLOSED, STATIC
 
 from planner.accuracy.serving_rows import read_run
 from planner.errors import InvalidInput
 from planner.workload.offered import draw
+from tests.accuracy.published_rows import BURST, CLOSED, STATIC
 
 
 def read(row):

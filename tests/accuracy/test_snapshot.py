@@ -1,10 +1,10 @@
 """The accuracy page's rows: measured beside predicted, those that count alone."""
 
 import pandas as pd
-from published_rows import STEP
 
 from planner.accuracy.snapshot import STEP_ROWS_KEPT, rows_of
 from planner.accuracy.validation import Validation
+from tests.accuracy.published_rows import STEP
 
 
 def done(kind: str, predicted: pd.DataFrame) -> Validation:

@@ -1,10 +1,10 @@
 """Rows of kernel step times."""
 
 import pytest
-from published_rows import STEP
 
 from planner.accuracy.steps import phase_of, work_of
 from planner.errors import InvalidInput
+from tests.accuracy.published_rows import STEP
 
 
 def test_phases_are_read_or_told_by_the_lengths():

@@ -2,10 +2,10 @@
 
 import pandas as pd
 import pytest
-from published_rows import STEP
 
 from planner.accuracy.validation import format_validation, kind_of, read_rows, validate
 from planner.errors import InvalidInput
+from tests.accuracy.published_rows import STEP
 
 SERVING = {
     "id": "a", "source": "s", "engine": "vLLM", "engine_version": "0.11", "model": "Llama-3.1-8B",
