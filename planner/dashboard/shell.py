@@ -5,17 +5,19 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
+import pandas  # noqa: F401 - plotly looks at pandas as it finds it, even half imported by another session's thread
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from planner.dashboard import urlstate
 from planner.dashboard.inputs import sidebar
+from planner.dashboard.jobs import OFFICE
 from planner.dashboard.results import plan_for
 from planner.dashboard.widgets import plain, prose
 from planner.errors import PlannerError
 from planner.scenario import Scenario, to_query
-from planner.simulation import is_compiled
 
+OFFICE.start()
 LOG = logging.getLogger("planner.dashboard")
 PAGES = Path(__file__).parent / "pages"
 TITLES = {
@@ -81,11 +83,7 @@ def run() -> None:
 def _planned(scenario: Scenario, errors: dict[str, str]) -> tuple[Scenario, dict[str, str]]:
     # A plan can refuse what a Scenario allows (heads that do not divide, say): the last scenario then holds.
     try:
-        if is_compiled():
-            plan_for(scenario)
-        else:
-            with st.spinner("Loading the simulator. After a fresh install it is compiled once: 10 to 20 seconds."):
-                plan_for(scenario)
+        plan_for(scenario)
     except PlannerError as error:
         field = getattr(error, "field", "") or "model"
         errors[field] = f"{error} The last valid value holds."
@@ -108,6 +106,7 @@ def _above(scenario: Scenario, errors: dict[str, str]) -> None:
     """What stands above every page: the plan's name, and what could not be used, if anything."""
     if scenario.title:
         st.caption(plain(scenario.title))
+    _said_of_fewer_requests(scenario)
     problems = st.session_state["_problems"]
     if problems:
         st.warning("\n".join(f"- {prose(text)}" for text in problems), title="Part of this link could not be used")
@@ -115,3 +114,15 @@ def _above(scenario: Scenario, errors: dict[str, str]) -> None:
         several = "Some inputs are" if len(errors) > 1 else "One input is"
         text = "\n".join(f"- {prose(text)}" for text in errors.values())
         st.warning(text, title=f"{several} not valid; the plan uses the nearest valid ones")
+
+
+def _said_of_fewer_requests(scenario: Scenario) -> None:
+    try:
+        simulated = plan_for(scenario).scenario.num_requests
+    except Exception:  # told where the plan is made
+        return
+    if simulated < scenario.num_requests:
+        st.info(
+            f"Simulated {simulated:,} requests instead of {scenario.num_requests:,} to answer in time. "
+            "`python -m planner plan` with this link simulates all of them."
+        )

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import re
-import sys
 from collections.abc import Iterable
 
 import streamlit as st
@@ -33,25 +31,11 @@ def show(chart: Chart | None, key: str, note: str = "") -> None:
     with st.container(border=True, height="stretch"):
         st.markdown(f"**{prose(chart.title)}**")
         st.caption(prose(chart.subtitle))
-        _draw(chart, key)
-        if note:
-            st.caption(prose(note))
-
-
-def _draw(chart: Chart, key: str) -> None:
-    def draw() -> None:
         st.plotly_chart(
             chart.figure, key=key, alt=chart.alt, config={"displayModeBar": False, "responsive": True}, width="stretch"
         )
-
-    try:
-        draw()
-    except AttributeError:
-        # Plotly looks at pandas as it is, even half imported by another session's thread: wait for the whole.
-        if "pandas" not in sys.modules:
-            raise
-        importlib.import_module("pandas")
-        draw()
+        if note:
+            st.caption(prose(note))
 
 
 FORMULA_TITLES = {

@@ -106,4 +106,7 @@ with st.expander("Where these figures come from"):
 if changes_slot is not None:
     with changes_slot:
         changes = results.changes_for(plan.scenario)
+        if changes is None:
+            st.caption("Not worked out: with this traffic, trying the changes takes too long for a page.")
+            st.stop()
         widgets.bullets(headlines.change_lines(plan, changes) or ["Give the traffic as a rate to see what changes it."])

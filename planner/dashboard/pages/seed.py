@@ -29,8 +29,7 @@ st.caption(
     "What scheduling and memory alone explain: every system gets the same step times and the same KV pool, so a ratio "
     "holds no kernel and no framework. What it lacks of the published one is theirs."
 )
-with st.spinner("Re-running the papers' workloads…"):
-    papers = frames.paper_results()
+papers = frames.paper_results()
 st.dataframe(
     papers,
     hide_index=True,
