@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from planner.errors import InvalidInput
-from planner.model import ModelShape, model_from_config
+from planner.model import model_from_config
 from planner.scenario import MAX_CONFIG_TEXT
 
 MAX_BYTES = 5 * 2**20
@@ -151,7 +151,7 @@ def fetch_from_hub(hub_id: str) -> str:
     Raises
     ------
     InvalidInput
-        When the id is malformed, the model is unknown or gated, its config.json is too large, or the machine is offline.
+        When the id is malformed, the model unknown or gated, its config.json too large, or the machine offline.
     """
     hub_id = hub_id.strip()
     if not HUB_ID.fullmatch(hub_id):

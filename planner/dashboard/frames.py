@@ -10,6 +10,7 @@ from planner.dashboard.headlines import search_rows
 from planner.dashboard.results import papers
 from planner.dashboard.results import seed_rows as simulated_seed_rows
 from planner.simulation import kv_bytes_per_token
+from planner.tables import cell_of_text
 from planner.units import GIB, KIB, MIB
 
 ERROR_COLUMNS = {
@@ -25,9 +26,14 @@ SEARCH_COLUMNS = {
 }
 
 
+def sheet(frame: pd.DataFrame) -> pd.DataFrame:
+    """A table that a visitor may download and open in a spreadsheet: no cell of it becomes a formula there."""
+    return frame.rename(columns=cell_of_text).map(cell_of_text)
+
+
 def search_frame(found: Search) -> pd.DataFrame:
     """Candidates as a table."""
-    return pd.DataFrame(search_rows(found))
+    return sheet(pd.DataFrame(search_rows(found)))
 
 
 def seed_rows() -> pd.DataFrame:
@@ -89,4 +95,4 @@ def paper_results() -> pd.DataFrame:
                 "source": row.source,
             }
         )
-    return pd.DataFrame(rows)
+    return sheet(pd.DataFrame(rows))

@@ -79,6 +79,7 @@ class Job:
             raise self.error
         return self.value
 
+
 class Office:
     """Takes tasks, has them done by at most `num_workers` processes, keeps the results."""
 

@@ -53,7 +53,7 @@ def changes_for(scenario: Scenario) -> tuple[Change, ...] | None:
 def search_for(scenario: Scenario, gpus: tuple[str, ...] | None, weight_dtypes: tuple[str, ...] | None) -> Search:
     """The search over deployments."""
     task = search_task(scenario, gpus, weight_dtypes)
-    found: Search = _computed(task, "Searching", on_cancel=lambda: st.session_state.pop("_find", None))
+    found: Search = _computed(task, "Searching", on_cancel=_end_search)
     return found
 
 
@@ -69,7 +69,7 @@ def papers() -> tuple[Any, ...]:
     return found
 
 
-def _computed(task: Task, doing: str, on_cancel: Callable[[], object] | None = None) -> Any:
+def _computed(task: Task, doing: str, on_cancel: Callable[[], None] | None = None) -> Any:
     """What a task gives; the page shows that it is being worked on. A newer run of the script stops the wait."""
     with OFFICE.join(task) as job:
         if get_script_run_ctx(suppress_warning=True) is None:  # a download, which has no page
@@ -79,7 +79,7 @@ def _computed(task: Task, doing: str, on_cancel: Callable[[], object] | None = N
     return job.result()
 
 
-def _wait(job: Job, doing: str, on_cancel: Callable[[], object] | None) -> None:
+def _wait(job: Job, doing: str, on_cancel: Callable[[], None] | None) -> None:
     started, place = time.monotonic() - QUIET_S, st.empty()
     with place.container(horizontal=True, vertical_alignment="center"):
         said, button = st.empty(), st.empty()
@@ -87,10 +87,14 @@ def _wait(job: Job, doing: str, on_cancel: Callable[[], object] | None) -> None:
         waited = time.monotonic() - started
         # Each write is also where Streamlit ends this run: a newer change came, or the tab was closed.
         said.caption(f"{doing} … {waited:.0f} s" if OFFICE.ready else LOADING)
-        if on_cancel is not None and button is not None and waited > CANCEL_AFTER_S:
+        if on_cancel is not None and waited > CANCEL_AFTER_S:
             button.button("Cancel", key=f"cancel_{doing}_{id(job)}", on_click=on_cancel)
-            button = None
+            on_cancel = None  # once is enough
     place.empty()
+
+
+def _end_search() -> None:
+    del st.session_state["_find"]
 
 
 def _take_back() -> None:

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 import streamlit as st
 
 from planner.charts import Chart
+from planner.dashboard.markdown import escaped
 from planner.memory import PARTLY_ON_CPU, Formula, MemoryPlan
 from planner.units import GIB, format_number
-
-_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+\-.!|~$<>:&@])")
 
 
 def plain(text: object) -> str:
     """Text from users and links, with every markdown special escaped."""
-    return _SPECIAL.sub(r"\\\1", str(text).replace("\n", " "))
+    return escaped(str(text).replace("\n", " "), every=True)
 
 
 def prose(text: str) -> str:
     """Our own sentences, which may quote users: no math, no links, no HTML, no emphasis; a % stays by its figure."""
-    return re.sub(r"([\\`*_\[\]$<>~]|:(?=[a-z/])|(?<=www)\.|@)", r"\\\1", text).replace(" %", "\u00a0%")
+    return escaped(text).replace(" %", "\u00a0%")
 
 
 def show(chart: Chart | None, key: str, note: str = "") -> None:

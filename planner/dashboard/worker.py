@@ -15,7 +15,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 from planner.errors import PlannerError
 from planner.scenario import Scenario
@@ -32,7 +32,7 @@ MOST_BYTES = 6 * 2**30  # of address space
 Message = tuple[str, Any]
 
 
-def send(pipe: BinaryIO, message: Any) -> None:
+def send(pipe: IO[bytes], message: Any) -> None:
     """Write one message."""
     body = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
     pipe.write(LENGTH.pack(len(body)))
@@ -40,7 +40,7 @@ def send(pipe: BinaryIO, message: Any) -> None:
     pipe.flush()
 
 
-def receive(pipe: BinaryIO) -> tuple[Any, int] | None:
+def receive(pipe: IO[bytes]) -> tuple[Any, int] | None:
     """Read one message and its size in bytes; None when the other side has gone."""
     head = pipe.read(LENGTH.size)
     if len(head) < LENGTH.size:
@@ -67,7 +67,7 @@ def _end_after(cpu_s: float, finished: threading.Event) -> None:
             os._exit(OVER_TIME)
 
 
-def _read_all(pipe: BinaryIO, tasks: queue.SimpleQueue[Any]) -> None:
+def _read_all(pipe: IO[bytes], tasks: queue.SimpleQueue[Any]) -> None:
     while (message := receive(pipe)) is not None:
         tasks.put(message[0])
     os._exit(0)  # the server has gone: nobody is left to read an answer
