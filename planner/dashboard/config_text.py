@@ -157,7 +157,7 @@ def fetch_from_hub(hub_id: str) -> str:
     if not HUB_ID.fullmatch(hub_id):
         raise InvalidInput("hub_id", hub_id[:80], "owner/name, such as Qwen/Qwen3-8B")
     # The hub client takes half a second to import, which only this button needs.
-    from huggingface_hub import constants, get_hf_file_metadata, hf_hub_url  # noqa: PLC0415
+    from huggingface_hub import constants, get_hf_file_metadata  # noqa: PLC0415
     from huggingface_hub import errors as hub  # noqa: PLC0415
 
     if not _reachable(constants.ENDPOINT):
@@ -165,7 +165,7 @@ def fetch_from_hub(hub_id: str) -> str:
     too_large = f"a model whose config.json has at most {MAX_HUB_BYTES / 1e6:.0f} MB"
     try:
         # Never a token: a visitor must not read what this host may read.
-        url = hf_hub_url(hub_id, "config.json", endpoint=constants.ENDPOINT)
+        url = f"{constants.ENDPOINT}/{hub_id}/resolve/main/config.json"
         stated = get_hf_file_metadata(url, token=False, timeout=HUB_TIMEOUT_S, endpoint=constants.ENDPOINT)
         data = None if (stated.size or 0) > MAX_HUB_BYTES else _download(stated.location)
         if data is not None:
