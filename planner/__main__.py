@@ -36,6 +36,7 @@ from planner.scenario import (
 )
 from planner.service import Replica, ServingMetrics, capacity_rps, first_requests, measure
 from planner.simulation import format_seed_table
+from planner.tables import cell_of_text
 from planner.units import counted
 from planner.workload import Requests, draw, read_trace, with_rate
 
@@ -59,13 +60,24 @@ def main(argv: list[str] | None = None) -> int:
     try:
         options = _parser().parse_args(argv)
         options.run(options)
+        if sys.stdout is not None:
+            sys.stdout.flush()  # here, where a full disk can still be told
     except PlannerError as error:
         print(f"error: {' '.join(message(error).split())}", file=sys.stderr)
         return 2
     except BrokenPipeError:
-        # The reader closed the pipe (`| head`); Python must not flush into it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()  # the reader has gone (`| head`): nothing is left to say
+    except OSError as error:
+        _discard_output()
+        what = error.filename or "the output could not be written"
+        print(f"error: {what}: {error.strerror or error}", file=sys.stderr)
+        return 2
     return 0
+
+
+def _discard_output() -> None:
+    # Python must not try to flush again when it ends.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Parser(argparse.ArgumentParser):
@@ -154,14 +166,28 @@ def read_scenario(options: argparse.Namespace) -> Scenario:
 
 def _read(text: str, base: Scenario) -> Decoded:
     if text == "-":
-        return _read_text(_decode(sys.stdin.buffer.read(MAX_FILE_BYTES + 1), "SCENARIO", "-", "UTF-8 text"), base)
-    if is_address(text) and not urlsplit(text).path.endswith(".json"):
+        return _read_text(_decode(_read_stdin(), "SCENARIO", "-", "UTF-8 text"), base)
+    if is_address(text) and not _names_a_file(text):
         return from_query(text, base)
     if text.startswith("?") or ("=" in text and not _is_file(text)):
         return from_query(text, base)
     return _read_text(
         read_file(Path(text), "SCENARIO", "a JSON file, '-' for stdin, or a link copied from the dashboard"), base
     )
+
+
+def _read_stdin() -> bytes:
+    try:
+        return sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
+    except (AttributeError, OSError, ValueError) as error:  # closed: None, or a file that cannot be read
+        raise InvalidInput("SCENARIO", "-", "text on standard input, which is closed") from error
+
+
+def _names_a_file(address: str) -> bool:
+    try:
+        return urlsplit(address).path.endswith(".json")
+    except ValueError:  # no address after all, as from_query will say
+        return False
 
 
 def _is_file(text: str) -> bool:
@@ -188,9 +214,13 @@ def read_file(path: Path, field: str, valid: str, *, max_bytes: int | None = MAX
         When it does not exist, is too large or is not text.
     """
     try:
-        if max_bytes is not None and path.stat().st_size > max_bytes:
+        if path.is_char_device():  # such as /dev/zero, which never ends
+            raise InvalidInput(field, str(path), valid)
+        with path.open("rb") as file:
+            data = file.read() if max_bytes is None else file.read(max_bytes + 1)
+        if max_bytes is not None and len(data) > max_bytes:
             raise InvalidInput(field, str(path), f"a file of at most {max_bytes:,} bytes")
-        return _decode(path.read_bytes(), field, str(path), valid)
+        return _decode(data, field, str(path), valid)
     except (OSError, ValueError) as error:
         if isinstance(error, InvalidInput):
             raise
@@ -320,11 +350,15 @@ def _recommend(options: argparse.Namespace) -> None:
 def _validate(options: argparse.Namespace) -> None:
     from planner.accuracy import format_validation, validate  # noqa: PLC0415 - pandas only here
 
+    if not _is_file(options.file):  # pandas would fetch an address, and wait for a pipe
+        raise InvalidInput("FILE.csv", options.file, "a CSV file on this machine")
     done = validate(options.file)
     if options.out:
+        safe = done.predicted.rename(columns=cell_of_text).map(cell_of_text)
         try:
-            done.predicted.to_csv(options.out, index=False)
-        except OSError as error:
+            with Path(options.out).open("w", encoding="utf-8", newline="") as file:
+                safe.to_csv(file, index=False)
+        except (OSError, ValueError) as error:
             raise InvalidInput("--out", options.out, "a writable file path") from error
     print(json.dumps(done.to_dict(), indent=2) if options.json else format_validation(done))
 

@@ -224,3 +224,56 @@ def test_the_module_runs_as_a_program():
     )
     assert out.returncode == 2
     assert "Traceback" not in out.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("plan", "https://[::1"),
+        ("plan", "https://[::1/plan.json"),
+        ("plan", "/dev/zero"),
+        ("plan", "--trace", "/dev/zero"),
+        ("validate", "https://example.com/steps.csv"),
+        ("validate", "file:///etc/hostname"),
+        ("validate", "s3://bucket/steps.csv"),
+        ("validate", "."),
+        ("calibrate", "https://example.com/steps.csv"),
+    ],
+)
+def test_addresses_and_devices_are_no_files(arguments, monkeypatch, capsys):
+    monkeypatch.setattr("socket.socket.connect", lambda *_: pytest.fail("a connection"))
+    code, out, err = run(*arguments, capsys=capsys)
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert err.startswith("error: ")
+
+
+def test_closed_standard_input_is_one_line(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdin", None)
+    code, out, err = run("plan", "-", capsys=capsys)
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_disk_is_one_line():
+    for arguments in (("seed",), ("plan", "--requests", "100", "--html", "/dev/full")):
+        with Path("/dev/full").open("w") as full:
+            done = subprocess.run(
+                [sys.executable, "-m", "planner", *arguments], stdout=full, stderr=subprocess.PIPE, text=True, cwd=ROOT
+            )
+        assert done.returncode == 2
+        assert len(done.stderr.splitlines()) == 1
+        assert done.stderr.startswith("error: ")
+
+
+def test_predictions_open_in_a_spreadsheet_without_formulas(tmp_path, capsys):
+    file, predicted = tmp_path / "steps.csv", tmp_path / "predicted.csv"
+    header = "id,model,gpu,engine,tp,weight_dtype,kv_dtype,phase,batch,ctx,step_ms"
+    row = "=1+1,meta-llama/Meta-Llama-3.1-8B,H100 SXM,vllm,1,bfloat16,bfloat16,decode,4,1024,7"
+    file.write_text(f"{header}\n{row}\n")
+    code, _, err = run("validate", str(file), "--out", str(predicted), capsys=capsys)
+    assert (code, err) == (0, "")
+    cells = predicted.read_text().splitlines()[1].split(",")
+    assert cells[0] == "'=1+1"
+    assert float(cells[1]) > 0
+    code, _, err = run("validate", str(file), "--out", str(tmp_path), capsys=capsys)
+    assert (code, len(err.splitlines())) == (2, 1)

@@ -20,6 +20,7 @@ from planner.errors import Infeasible
 from planner.memory import kv_cache_type, plan_memory
 from planner.scenario import Scenario
 from planner.service import (
+    MOST_REQUESTS,
     Replica,
     compare_policies,
     deploy,
@@ -31,7 +32,7 @@ from planner.units import GIB
 from planner.workload import Requests, as_traced, draw, mean_lengths, shared_tokens
 
 
-def plan(scenario: Scenario, *, requests: Requests | None = None) -> Plan:
+def plan(scenario: Scenario, *, requests: Requests | None = None, most_requests: int = MOST_REQUESTS) -> Plan:
     """The whole plan of a scenario.
 
     Parameters
@@ -55,9 +56,9 @@ def plan(scenario: Scenario, *, requests: Requests | None = None) -> Plan:
         return base
     replica = replica_of(base)
     gpus_per_replica = scenario.parallelism.gpus_per_replica
-    fleet = deploy(scenario, replica, requests, trace)
+    fleet = deploy(scenario, replica, requests, trace, most_requests)
     metrics, met = fleet.metrics, fleet.holds(scenario)
-    needed = replicas_for_targets(scenario, replica, requests, fleet, trace, met=met)
+    needed = replicas_for_targets(scenario, replica, requests, fleet, trace, most_requests, met=met)
     policies = compare_policies(replica, share_of_replica(scenario, requests, fleet), scenario.service_level)
     work = served(scenario, fleet, base.mean_prompt_tokens, base.mean_output_tokens)
     cost = price_plan(scenario, base.model.name, fleet.num_replicas * gpus_per_replica, work)

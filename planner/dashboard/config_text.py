@@ -6,17 +6,20 @@ import json
 import os
 import re
 import socket
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
 from planner.errors import InvalidInput
-from planner.model import ModelShape, model_from_config
+from planner.model import model_from_config
 from planner.scenario import MAX_CONFIG_TEXT
 
 MAX_BYTES = 5 * 2**20
+MAX_HUB_BYTES, HUB_TIMEOUT_S = 2_000_000, 5.0
 OFFLINE = "a connection to huggingface.co, which this machine cannot reach; paste the config.json instead"
-LONG_LIST = 32
+LONG_LIST, LARGE = 32, 1000  # entries of a list; characters of a value
+# Work is counted in characters read: so much for each of the text, so much for a layer or for a check of its own.
+WORK_PER_CHARACTER, COST_PER_LAYER, COST_PER_CHECK, LEAST_WORK, SHORT_CHECKS = 4, 100, 2000, 2_000_000, 40
 HUB_ID = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}")
 
 
@@ -38,8 +41,10 @@ def pruned(text: str) -> str:
         raise InvalidInput("model_config", _glimpse(text), "JSON, as in a Hugging Face config.json") from None
     if not isinstance(config, dict):
         raise InvalidInput("model_config", _glimpse(text), "a JSON object, as in a Hugging Face config.json")
-    shape = model_from_config(config)
-    short = json.dumps(_without_idle_keys(config, config, shape), separators=(",", ":"))
+    try:
+        short = json.dumps(_Cutter(config, len(text)).cut(), separators=(",", ":"))
+    except RecursionError:
+        raise InvalidInput("model_config", _glimpse(text), "JSON that is not nested hundreds of levels deep") from None
     if len(short) > MAX_CONFIG_TEXT:
         raise InvalidInput(
             "model_config",
@@ -49,38 +54,87 @@ def pruned(text: str) -> str:
     return short
 
 
-def _without_idle_keys(root: dict[str, Any], part: dict[str, Any], shape: ModelShape) -> dict[str, Any]:
-    for name in list(part):
-        value = part.pop(name)
-        if _same(root, shape):
-            continue
-        part[name] = value
+class _Cutter:
+    """Cuts out of a config whatever leaves its model as it is, with work that grows as its length does.
+
+    Whole groups of keys, or of entries of a list of names, are tried at once and halved only where something
+    in them matters; what takes the most text goes first. When the work is used up, the rest is kept.
+    """
+
+    def __init__(self, config: dict[str, Any], size: int) -> None:
+        self.config, self.shape, self.size = config, model_from_config(config), size
+        # A model is read in time that grows with its text and with its layers.
+        self.layers_cost = COST_PER_LAYER * len(self.shape.layer_order)
+        self.work_left = WORK_PER_CHARACTER * size + LEAST_WORK + SHORT_CHECKS * self.layers_cost
+        self.sizes: dict[int, int] = {}
+        self._measure(config)
+
+    def cut(self) -> dict[str, Any]:
+        """Cut and return the config."""
+        self._cut_keys(self.config)
+        return self.config
+
+    def _measure(self, value: Any) -> int:
         if isinstance(value, dict):
-            _without_idle_keys(root, value, shape)
+            size = sum(len(name) + 4 + self._measure(entry) for name, entry in value.items())
+        elif isinstance(value, list):
+            size = sum(2 + self._measure(entry) for entry in value)
+        else:
+            return len(value) if isinstance(value, str) else 8
+        self.sizes[id(value)] = size
+        return size
+
+    def _size(self, value: Any) -> int:
+        return self.sizes.get(id(value)) or (len(value) if isinstance(value, str) else 8)
+
+    def _cut_keys(self, part: dict[str, Any]) -> None:
+        large = [name for name in part if self._size(part[name]) > LARGE]
+        self._drop(part, large)
+        for name in sorted((name for name in large if name in part), key=lambda name: -self._size(part[name])):
+            self._cut_inside(part[name])
+        self._drop(part, [name for name in part if name not in set(large)])
+        for name in part:
+            if name not in set(large):
+                self._cut_inside(part[name])
+
+    def _cut_inside(self, value: Any) -> None:
+        if isinstance(value, dict):
+            self._cut_keys(value)
         elif isinstance(value, list) and len(value) > LONG_LIST and all(isinstance(entry, str) for entry in value):
-            _without_idle_entries(root, value, shape)
-    return part
+            kept = dict(enumerate(value))
+            self._drop(kept, list(kept), lambda: value.__setitem__(slice(None), kept.values()))
 
+    def _drop(self, part: dict[Any, Any], names: list[Any], write: Callable[[], None] = lambda: None) -> None:
+        """Leave out as many of these entries of a part as leave the model as it is; `write` puts the rest in place."""
+        groups = [names] if names else []
+        while groups:  # level by level, so that what can go is gone before the smaller groups are tried
+            halves = []
+            for group in groups:
+                if not self._drop_all(part, group, write) and len(group) > 1:
+                    halves += [group[: len(group) // 2], group[len(group) // 2 :]]
+            groups = halves
 
-def _without_idle_entries(root: dict[str, Any], entries: list[str], shape: ModelShape) -> None:
-    # Lists of module names run to thousands of entries, most of them redundant.
-    size = len(entries) // 2
-    while size:
-        start = 0
-        while start < len(entries):
-            cut = entries[start : start + size]
-            del entries[start : start + size]
-            if not _same(root, shape):
-                entries[start:start] = cut
-                start += size
-        size //= 2
-
-
-def _same(config: dict[str, Any], shape: ModelShape) -> bool:
-    try:
-        return model_from_config(config) == shape
-    except InvalidInput:
+    def _drop_all(self, part: dict[Any, Any], names: list[Any], write: Callable[[], None]) -> bool:
+        if self.work_left <= 0:
+            return False
+        before, size = dict(part), self.size
+        for name in names:
+            self.size -= self._size(part.pop(name)) + (len(name) + 4 if isinstance(name, str) else 2)
+        write()
+        self.work_left -= max(0, self.size) + self.layers_cost + COST_PER_CHECK
+        if self._same():
+            return True
+        part.clear()
+        part.update(before)  # in its old order, which can matter
+        self.size = size
+        write()
         return False
+
+    def _same(self) -> bool:
+        try:
+            return model_from_config(self.config) == self.shape
+        except InvalidInput:
+            return False
 
 
 def _glimpse(text: str) -> str:
@@ -89,37 +143,57 @@ def _glimpse(text: str) -> str:
 
 
 def fetch_from_hub(hub_id: str) -> str:
-    """The config.json of a public model on Hugging Face.
+    """The config.json of a public model on Hugging Face, read without a token and into memory only.
 
     Raises
     ------
     InvalidInput
-        When the id is malformed, the model unknown or gated, or the machine offline.
+        When the id is malformed, the model unknown or gated, its config.json too large, or the machine offline.
     """
     hub_id = hub_id.strip()
     if not HUB_ID.fullmatch(hub_id):
         raise InvalidInput("hub_id", hub_id[:80], "owner/name, such as Qwen/Qwen3-8B")
     # Importing the hub client takes half a second, and only this button needs it.
-    from huggingface_hub import constants, hf_hub_download  # noqa: PLC0415
+    from huggingface_hub import constants, get_hf_file_metadata  # noqa: PLC0415
     from huggingface_hub import errors as hub  # noqa: PLC0415
 
     if not _reachable(constants.ENDPOINT):
         raise InvalidInput("hub_id", hub_id, OFFLINE)
+    too_large = f"a model whose config.json has at most {MAX_HUB_BYTES / 1e6:.0f} MB"
     try:
-        path = hf_hub_download(hub_id, "config.json", etag_timeout=5)
-        with Path(path).open(encoding="utf-8") as file:
-            return file.read(MAX_BYTES + 1)
+        # Never a token: a visitor must not read what this host may read.
+        url = f"{constants.ENDPOINT}/{hub_id}/resolve/main/config.json"
+        stated = get_hf_file_metadata(url, token=False, timeout=HUB_TIMEOUT_S, endpoint=constants.ENDPOINT)
+        data = None if (stated.size or 0) > MAX_HUB_BYTES else _download(stated.location)
+        if data is not None:
+            return data.decode("utf-8")
+        valid = too_large
     except hub.GatedRepoError:
         valid = "a public model; this one is gated, so paste its config.json"
     except hub.RepositoryNotFoundError:
         valid = "the id of a public model on Hugging Face"
-    except hub.LocalEntryNotFoundError:
-        valid = OFFLINE
     except hub.EntryNotFoundError:
         valid = "a model with a config.json"
-    except Exception:  # network errors differ by client version and transport
+    except UnicodeDecodeError:
+        valid = "a model whose config.json is UTF-8 text"
+    except Exception:  # the client's network errors differ by version and transport; each means: not reachable
         valid = OFFLINE
     raise InvalidInput("hub_id", hub_id, valid)
+
+
+def _download(url: str) -> bytes | None:
+    """What is at the address, None when it is more than a config.json may have, whatever size was stated."""
+    from huggingface_hub.utils import build_hf_headers, http_stream_backoff  # noqa: PLC0415
+
+    data = b""
+    headers = build_hf_headers(token=False)
+    with http_stream_backoff("GET", url, max_retries=0, headers=headers, timeout=HUB_TIMEOUT_S) as answer:
+        answer.raise_for_status()
+        for part in answer.iter_bytes(2**16):
+            data += part
+            if len(data) > MAX_HUB_BYTES:
+                return None
+    return data
 
 
 def _reachable(endpoint: str) -> bool:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from planner.accuracy import paper_rows
 from planner.answer import Search
 from planner.dashboard.headlines import search_rows
-from planner.simulation import kv_bytes_per_token, seed_table
+from planner.dashboard.results import papers
+from planner.dashboard.results import seed_rows as simulated_seed_rows
+from planner.simulation import kv_bytes_per_token
+from planner.tables import cell_of_text
 from planner.units import GIB, KIB, MIB
 
 ERROR_COLUMNS = {
@@ -24,12 +26,16 @@ SEARCH_COLUMNS = {
 }
 
 
+def sheet(frame: pd.DataFrame) -> pd.DataFrame:
+    """A table that a visitor may download and open in a spreadsheet: no cell of it becomes a formula there."""
+    return frame.rename(columns=cell_of_text).map(cell_of_text)
+
+
 def search_frame(found: Search) -> pd.DataFrame:
     """The candidates of a search as a table."""
-    return pd.DataFrame(search_rows(found))
+    return sheet(pd.DataFrame(search_rows(found)))
 
 
-@st.cache_data(show_spinner=False)
 def seed_rows() -> pd.DataFrame:
     """The seed article's table, from the general simulator."""
     return pd.DataFrame(
@@ -42,7 +48,7 @@ def seed_rows() -> pd.DataFrame:
                 "median wait": f"{row.median_wait_steps:,.0f}",
                 "95th percentile": f"{row.p95_wait_steps:,.0f}",
             }
-            for row in seed_table().rows
+            for row in simulated_seed_rows()
         ]
     )
 
@@ -67,14 +73,13 @@ def seed_cache_rows() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-@st.cache_data(show_spinner=False)
 def paper_results() -> pd.DataFrame:
     """Published comparisons of schedulers, re-run with equal step times and an equal KV pool.
 
     Rows with a published ratio come first, since the table shows ten rows without scrolling.
     """
     rows = []
-    for row in sorted(paper_rows(), key=lambda row: row.published_low is None):
+    for row in sorted(papers(), key=lambda row: row.published_low is None):
         low, high = row.published_low, row.published_high
         published = "—" if low is None else f"{low:g}×" if high in (None, low) else f"{low:g} to {high:g}×"
         rows.append(
@@ -90,4 +95,4 @@ def paper_results() -> pd.DataFrame:
                 "source": row.source,
             }
         )
-    return pd.DataFrame(rows)
+    return sheet(pd.DataFrame(rows))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from planner.answer import Band, Change, Plan, Search, fit_on_rank, offered_rps, run_on_rank, serving_replicas
+from planner.dashboard.markdown import escaped
 from planner.service import Distribution, LoadPoint, ServingMetrics
 from planner.step_time import StepWork
 from planner.units import GIB, counted, format_duration, format_number, format_percent, format_usd
@@ -279,7 +279,7 @@ Table = list[dict[str, str]]
 
 def table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
     """Rows under a header, with markdown characters escaped and short figures kept on one line."""
-    clean = [[re.sub(r"([\\`*_\[\]$<>~|]|:(?=[a-z/])|(?<=www)\.|@)", r"\\\1", cell) for cell in row] for row in rows]
+    clean = [[escaped(cell) for cell in row] for row in rows]
     short = [[cell.replace(" ", "\u00a0") if len(cell) < 18 else cell for cell in row] for row in clean]
     return [dict(zip(header, row, strict=True)) for row in short]
 

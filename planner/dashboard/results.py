@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from planner.answer import Change, Plan, Search, plan, recommend, serving_replicas, what_would_change
+from planner.answer import Change, Plan, Search, serving_replicas
 from planner.arrays import Floats
 from planner.charts import in_sentence
+from planner.dashboard.inputs import adopt
+from planner.dashboard.jobs import OFFICE, Job, Task, TooLong
+from planner.dashboard.tasks import PAPERS_TASK, SEED_TASK, changes_task, plan_task, search_task
 from planner.scenario import Scenario
 from planner.service import PolicyOutcome, latencies
 from planner.simulation import FINISHED, SimulationResult
 from planner.units import SECONDS_PER_HOUR, format_number
 
+QUIET_S, POLL_S, CANCEL_AFTER_S = 0.3, 0.2, 2.0
+LOADING = "Loading the simulator. After a fresh install it is compiled once: 10 to 20 seconds."
 MISTAKES = {
     "one_at_a_time": "Benchmarking with one request at a time",
     "short_prompts": "Testing only short prompts",
@@ -24,22 +33,74 @@ MISTAKES = {
 }
 
 
-@st.cache_data(max_entries=64, show_spinner=False)
 def plan_for(scenario: Scenario) -> Plan:
-    """The plan of a scenario, computed once."""
-    return plan(scenario)
+    """The plan of a scenario, computed once for all sessions; with fewer requests where all would take too long."""
+    found: Plan = _computed(plan_task(scenario), "Planning", on_cancel=_take_back)
+    return found
 
 
-@st.cache_data(max_entries=32, show_spinner=False)
-def changes_for(scenario: Scenario) -> tuple[Change, ...]:
-    """What single changes of the scenario do to the answer; empty where the traffic has no rate to size for."""
-    return what_would_change(scenario)
+def changes_for(scenario: Scenario) -> tuple[Change, ...] | None:
+    """What single changes of the scenario do to the answer; None where trying them takes too long.
+
+    Empty where the traffic has no rate to size for.
+    """
+    try:
+        found: tuple[Change, ...] = _computed(changes_task(scenario), "Trying single changes")
+    except TooLong:
+        return None
+    return found
 
 
-@st.cache_data(max_entries=16, show_spinner=False)
 def search_for(scenario: Scenario, gpus: tuple[str, ...] | None, weight_dtypes: tuple[str, ...] | None) -> Search:
-    """The search over deployments, run once."""
-    return recommend(scenario, gpus=gpus, weight_dtypes=weight_dtypes)
+    """The search over deployments."""
+    task = search_task(scenario, gpus, weight_dtypes)
+    found: Search = _computed(task, "Searching", on_cancel=_end_search)
+    return found
+
+
+def seed_rows() -> tuple[Any, ...]:
+    """The seed article's table, served by the general simulator."""
+    found: tuple[Any, ...] = _computed(SEED_TASK, "Simulating").rows
+    return found
+
+
+def papers() -> tuple[Any, ...]:
+    """The papers' comparisons, re-run."""
+    found: tuple[Any, ...] = _computed(PAPERS_TASK, "Re-running the papers' workloads")
+    return found
+
+
+def _computed(task: Task, doing: str, on_cancel: Callable[[], None] | None = None) -> Any:
+    """What a task gives; the page shows that it is being worked on. A newer run of the script stops the wait."""
+    with OFFICE.join(task) as job:
+        if get_script_run_ctx(suppress_warning=True) is None:  # a download, which has no page
+            job.done.wait()
+        elif not job.done.wait(QUIET_S):
+            _wait(job, doing, on_cancel)
+    return job.result()
+
+
+def _wait(job: Job, doing: str, on_cancel: Callable[[], None] | None) -> None:
+    started, place = time.monotonic() - QUIET_S, st.empty()
+    with place.container(horizontal=True, vertical_alignment="center"):
+        said, button = st.empty(), st.empty()
+    while not job.done.wait(POLL_S):
+        waited = time.monotonic() - started
+        # Each write is also where Streamlit ends this run: a newer change came, or the tab was closed.
+        said.caption(f"{doing} … {waited:.0f} s" if OFFICE.ready else LOADING)
+        if on_cancel is not None and waited > CANCEL_AFTER_S:
+            button.button("Cancel", key=f"cancel_{doing}_{id(job)}", on_click=on_cancel)
+            on_cancel = None  # once is enough
+    place.empty()
+
+
+def _end_search() -> None:
+    del st.session_state["_find"]
+
+
+def _take_back() -> None:
+    """Return to the last scenario that was planned."""
+    adopt(st.session_state.get("_scenario") or Scenario())
 
 
 def current_plan() -> Plan:

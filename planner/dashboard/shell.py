@@ -5,17 +5,19 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
+import pandas  # noqa: F401 - plotly looks at pandas as it finds it, even half imported by another session's thread
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from planner.dashboard import urlstate
 from planner.dashboard.inputs import sidebar
+from planner.dashboard.jobs import OFFICE
 from planner.dashboard.results import plan_for
 from planner.dashboard.widgets import plain, prose
 from planner.errors import PlannerError
 from planner.scenario import Scenario, message, to_query
-from planner.simulation import is_compiled
 
+OFFICE.start()
 LOG = logging.getLogger("planner.dashboard")
 PAGES = Path(__file__).parent / "pages"
 TITLES = {
@@ -83,11 +85,7 @@ def run() -> None:
 def _planned(scenario: Scenario, errors: dict[str, str]) -> tuple[Scenario, dict[str, str]]:
     # A plan can reject what a Scenario allows, such as heads that do not divide: keep the last scenario then.
     try:
-        if is_compiled():
-            plan_for(scenario)
-        else:
-            with st.spinner("Loading the simulator. The first start after an install compiles it: 10 to 20 seconds."):
-                plan_for(scenario)
+        plan_for(scenario)
     except PlannerError as error:
         field = getattr(error, "field", "") or "model"
         errors[field] = f"{message(error)} The plan keeps the last valid value."
@@ -110,6 +108,7 @@ def _above(scenario: Scenario, errors: dict[str, str]) -> None:
     """Above every page: the plan's name, and the inputs that could not be used."""
     if scenario.title:
         st.caption(plain(scenario.title))
+    _said_of_fewer_requests(scenario)
     problems = st.session_state["_problems"]
     if problems:
         st.warning("\n".join(f"- {prose(text)}" for text in problems), title="Part of this link could not be used")
@@ -117,3 +116,15 @@ def _above(scenario: Scenario, errors: dict[str, str]) -> None:
         several = "Some inputs are not valid" if len(errors) > 1 else "One input is not valid"
         text = "\n".join(f"- {prose(text)}" for text in errors.values())
         st.warning(text, title=several)
+
+
+def _said_of_fewer_requests(scenario: Scenario) -> None:
+    try:
+        simulated = plan_for(scenario).scenario.num_requests
+    except Exception:  # told where the plan is made
+        return
+    if simulated < scenario.num_requests:
+        st.info(
+            f"Simulated {simulated:,} requests instead of {scenario.num_requests:,} to answer in time. "
+            "`python -m planner plan` with this link simulates all of them."
+        )

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import importlib
-import re
-import sys
 from collections.abc import Iterable
 
 import streamlit as st
 
 from planner.charts import Chart
+from planner.dashboard.markdown import escaped
 from planner.memory import PARTLY_ON_CPU, Formula, MemoryPlan
 from planner.units import GIB, format_number
-
-_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+\-.!|~$<>:&@])")
 
 
 def plain(text: object) -> str:
     """Text from users and links with every markdown character escaped."""
-    return _SPECIAL.sub(r"\\\1", str(text).replace("\n", " "))
+    return escaped(str(text).replace("\n", " "), every=True)
 
 
 def prose(text: str) -> str:
-    """Our own sentences with math, links, HTML and emphasis escaped; a % sign stays on the line of its figure."""
-    return re.sub(r"([\\`*_\[\]$<>~]|:(?=[a-z/])|(?<=www)\.|@)", r"\\\1", text).replace(" %", "\u00a0%")
+    """Our own sentences, which may quote users, with markup escaped; a % sign stays on the line of its figure."""
+    return escaped(text).replace(" %", "\u00a0%")
 
 
 def show(chart: Chart | None, key: str, note: str = "") -> None:
@@ -33,25 +29,11 @@ def show(chart: Chart | None, key: str, note: str = "") -> None:
     with st.container(border=True, height="stretch"):
         st.markdown(f"**{prose(chart.title)}**")
         st.caption(prose(chart.subtitle))
-        _draw(chart, key)
-        if note:
-            st.caption(prose(note))
-
-
-def _draw(chart: Chart, key: str) -> None:
-    def draw() -> None:
         st.plotly_chart(
             chart.figure, key=key, alt=chart.alt, config={"displayModeBar": False, "responsive": True}, width="stretch"
         )
-
-    try:
-        draw()
-    except AttributeError:
-        # Plotly saw pandas half imported by another session's thread; wait for the import to finish.
-        if "pandas" not in sys.modules:
-            raise
-        importlib.import_module("pandas")
-        draw()
+        if note:
+            st.caption(prose(note))
 
 
 FORMULA_TITLES = {

@@ -5,7 +5,7 @@ In: a `Replica`, requests, targets. Out: `ServingMetrics`, a `LoadCurve`, the fl
 
 from planner.service.capacity import capacity_rps
 from planner.service.clients import first_requests
-from planner.service.deployment import Fleet, deploy, replicas_for_targets, share_of_replica
+from planner.service.deployment import CURVE_REQUESTS, Fleet, deploy, replicas_for_targets, share_of_replica
 from planner.service.fleet import MOST_REQUESTS, fewest_sharing, fleet_size, operate
 from planner.service.load import STEADY_SHARE, LoadCurve, LoadPoint, highest_rate, load_curve, meets, replicas_needed
 from planner.service.metrics import Distribution, ServingMetrics, latencies, measure
@@ -13,6 +13,7 @@ from planner.service.policies import PolicyOutcome, compare_policies
 from planner.service.replica import Replica
 
 __all__ = [
+    "CURVE_REQUESTS",
     "MOST_REQUESTS",
     "STEADY_SHARE",
     "Distribution",

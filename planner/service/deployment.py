@@ -121,7 +121,14 @@ def share_of_replica(scenario: Scenario, requests: Requests, fleet: Fleet) -> Re
 
 
 def replicas_for_targets(
-    scenario: Scenario, replica: Replica, requests: Requests, fleet: Fleet, trace: Requests | None, *, met: bool
+    scenario: Scenario,
+    replica: Replica,
+    requests: Requests,
+    fleet: Fleet,
+    trace: Requests | None,
+    most_requests: int = MOST_REQUESTS,
+    *,
+    met: bool,
 ) -> int | None:
     """Fewest replicas that hold the targets, in agreement with what the fleet's own simulation found.
 
@@ -130,9 +137,9 @@ def replicas_for_targets(
     """
     needed, serving = fleet.replicas_for_slo, fleet.num_serving
     if not scenario.is_open_loop:
-        return 1 if met and serving == 1 else fewest_sharing(scenario, replica, requests)
+        return 1 if met and serving == 1 else fewest_sharing(scenario, replica, requests, most_requests)
     if met:
         return min(needed or serving, serving)
     if scenario.num_replicas is not None and (needed is None or needed <= serving):
-        return fleet_size(scenario, replica, requests, serving + 1, trace, serving + 1)
+        return fleet_size(scenario, replica, requests, serving + 1, trace, serving + 1, most_requests)
     return needed

@@ -152,7 +152,9 @@ def _serve_burst(
     return result, with_idle(metrics, busy, num_replicas)
 
 
-def fewest_sharing(scenario: Scenario, replica: Replica, requests: Requests) -> int | None:
+def fewest_sharing(
+    scenario: Scenario, replica: Replica, requests: Requests, most_requests: int = MOST_REQUESTS
+) -> int | None:
     """Find the fewest replicas with which a closed loop or a burst meets the targets; None when no number does.
 
     More than one replica for each user or request cannot help.
@@ -160,7 +162,7 @@ def fewest_sharing(scenario: Scenario, replica: Replica, requests: Requests) -> 
     level = scenario.service_level
     most = requests.closed_loop_users or len(requests)
     return fewest_that_hold(
-        lambda count: meets(operate(scenario, replica, requests, count, enough=_plain)[1], level), most
+        lambda count: meets(operate(scenario, replica, requests, count, None, most_requests, _plain)[1], level), most
     )
 
 

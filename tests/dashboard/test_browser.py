@@ -81,6 +81,26 @@ def figures(page):
     return page.locator('[data-testid="stMetricValue"]').all_inner_texts()
 
 
+def test_six_first_visitors_at_once_all_see_their_plan(server, browser):
+    # First in this file: the server has just started, so that their sessions import the program at the same time.
+    pages = [browser.new_context().new_page() for _ in range(6)]
+    for page in pages:
+        page.goto(server, wait_until="commit")
+    for page in pages:
+        page.wait_for_selector('[data-testid="stMetricValue"]', timeout=WAIT_MS)
+        page.get_by_text("Where these figures come from").wait_for(timeout=WAIT_MS)  # it stands below all charts
+        assert page.get_by_text("fault in the program").count() == 0
+        assert page.locator('[data-testid="stException"]').count() == 0
+        page.context.close()
+
+
+def test_text_of_a_link_is_never_clickable(server, browser):
+    bait = "https%3A%2F%2Fevil.example%2Fx%20www.evil.example%20a%40evil.example"
+    page = open_page(browser, server, [], f"/?v=1&n={bait}&e={bait}&m={bait}&{bait}=1")
+    assert page.get_by_text("evil.example").count() >= 2
+    assert page.locator('a[href*="evil"]').count() == 0
+
+
 def test_change_the_model_copy_the_link_open_it_elsewhere(server, browser):
     faults: list[str] = []
     page = open_page(browser, server, faults)

@@ -1,12 +1,14 @@
 """The form: bad values keep the last valid one, nothing else is lost."""
 
 import json
+import re
 
 import pytest
 
 from planner.catalog.models import model_names
 from planner.dashboard import urlstate
 from planner.dashboard.config_text import MAX_BYTES, fetch_from_hub, pruned
+from planner.dashboard.markdown import WORD_JOINER
 from planner.dashboard.sharing import link
 from planner.dashboard.widgets import plain, prose
 from planner.errors import InvalidInput
@@ -164,7 +166,18 @@ def test_users_text_is_never_markdown(text):
     for escape in (plain, prose):
         escaped = escape(text)
         assert escaped != text
-        assert escaped.replace("\\", "") == text
+        assert escaped.replace("\\", "").replace(WORD_JOINER, "") == text
+
+
+@pytest.mark.parametrize(
+    "address", ["https://a.example/b", "HTTP://a.example", "www.a.example", "WWW.a.b", "x.y@a.example"]
+)
+def test_no_address_in_a_text_becomes_a_link(address):
+    # The patterns of mdast-util-gfm-autolink-literal, which look at a text after its escapes are resolved.
+    links = re.compile(r"(https?://|www(?=\.))[-.\w]+|[-.\w+]+@[-\w]+(\.[-\w]+)+", re.IGNORECASE)
+    assert links.search(address)
+    for escape in (plain, prose):
+        assert not links.search(escape(f"see {address}, please").replace("\\", ""))
 
 
 def test_every_model_of_the_catalog_can_be_chosen(open_app):

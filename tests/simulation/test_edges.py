@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 
 import numba
 import numpy as np
@@ -79,6 +80,44 @@ def test_a_read_only_installation_compiles_in_memory(monkeypatch):
 
     monkeypatch.setattr(numba, "njit", cannot_cache)
     assert kernel.compiled_entry(lambda x: x + 1)(1) == 2
+
+
+@pytest.mark.parametrize("damage", [lambda data: b"", lambda data: data[: len(data) // 2], lambda data: data[::-1]])
+@pytest.mark.parametrize("kind", ["nbi", "nbc"])
+def test_a_damaged_compile_cache_heals(kind, damage, tmp_path, monkeypatch):
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    source = tmp_path / "part.py"
+    source.write_text("def twice(x):\n    return 2 * x\n")
+
+    def load():
+        spec = importlib.util.spec_from_file_location("part", source)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return kernel.compiled_entry(module.twice)
+
+    assert load()(3) == 6
+    (file,) = (tmp_path / "__pycache__").glob(f"*.{kind}")
+    whole = file.read_bytes()
+    file.write_bytes(damage(whole))
+    entry = load()
+    assert entry(3) == 6
+    assert sum(entry.stats.cache_hits.values()) == 0  # compiled anew, not what lay there
+    again = load()
+    assert again(3) == 6
+    assert sum(again.stats.cache_hits.values()) == 1  # and kept
+
+
+def test_a_full_disk_does_not_stop_the_simulator(tmp_path, monkeypatch):
+    def full(*_arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("planner.simulation.kernel.compiling._CheckedFile._open_for_write", full)
+    source = tmp_path / "part.py"
+    source.write_text("def thrice(x):\n    return 3 * x\n")
+    spec = importlib.util.spec_from_file_location("part", source)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert kernel.compiled_entry(module.thrice)(3) == 9
 
 
 def test_the_cache_on_disk_knows_all_sources_of_the_loop():

@@ -58,7 +58,7 @@ tabs = st.tabs(["By class", "By GPU", "By engine", "By model", "Rows and sources
 for tab, column in zip(tabs, ("class", "gpu", "engine", "model"), strict=False):
     with tab:
         st.dataframe(
-            published.error_table(by_class if column == "class" else of_quantity, column),
+            frames.sheet(published.error_table(by_class if column == "class" else of_quantity, column)),
             hide_index=True,
             width="stretch",
             column_config=frames.ERROR_COLUMNS,
@@ -66,7 +66,7 @@ for tab, column in zip(tabs, ("class", "gpu", "engine", "model"), strict=False):
         )
 with tabs[4]:
     st.dataframe(
-        kept.head(500),
+        frames.sheet(kept.head(500)),
         hide_index=True,
         width="stretch",
         column_config={"source": st.column_config.LinkColumn("source")},

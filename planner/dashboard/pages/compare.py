@@ -45,11 +45,13 @@ with st.container(border=True):
         st.button(
             "Keep this plan as the other",
             on_click=keep,
-            args=(to_query(ours.scenario),),
+            args=(to_query(state["_scenario"]),),
             help="Then change inputs on the left to see both plans.",
         )
         if theirs is not None:
-            st.button("Swap the two", on_click=swap, args=(to_query(ours.scenario), theirs.scenario))
+            st.button(
+                "Swap the two", on_click=swap, args=(to_query(state["_scenario"]), from_query(state["_other"]).scenario)
+            )
     if state["_other_problems"]:
         said = "\n".join(f"- {widgets.prose(text)}" for text in state["_other_problems"])
         st.warning(said, title="Part of the other link could not be used")

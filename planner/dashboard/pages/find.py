@@ -44,8 +44,7 @@ if asked_before is None:
 if asked_before[0] != scenario:
     st.warning("The inputs have changed since this search. Run it again.")
 try:
-    with st.spinner("Searching…", show_time=True):
-        found = results.search_for(*asked_before)
+    found = results.search_for(*asked_before)
 except PlannerError as error:
     st.error(widgets.prose(message(error)))
     st.stop()

@@ -101,6 +101,9 @@ with st.expander("Where these figures come from"):
 if changes_slot is not None:
     with changes_slot:
         changes = results.changes_for(plan.scenario)
+        if changes is None:
+            st.caption("Not worked out: with this traffic, trying the changes takes too long for a page.")
+            st.stop()
         widgets.bullets(
             headlines.change_lines(plan, changes)
             or ["A closed loop or a burst has no rate to size for; choose Poisson or bursty arrivals to see changes."]

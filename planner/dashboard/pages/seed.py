@@ -31,8 +31,7 @@ st.caption(
     "How much scheduling and memory alone explain: every system gets the same step times and the same KV pool. The "
     "rest of a published ratio comes from kernels and frameworks."
 )
-with st.spinner("Re-running the papers' workloads…"):
-    papers = frames.paper_results()
+papers = frames.paper_results()
 st.dataframe(
     papers,
     hide_index=True,

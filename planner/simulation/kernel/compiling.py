@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import pickle
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 MAX_STEPS = 500_000_000
 ENOUGH_DONE = 200  # an overloaded run goes on until its capacity can be told
@@ -32,9 +35,48 @@ def compiled_entry(function: Callable[..., Any]) -> Any:
     """
     function.__qualname__ = f"{function.__name__}_{source_digest()}"
     try:
-        return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+        entry: Any = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+        entry._cache = _SafeCache(entry.py_func)
+        return entry
     except RuntimeError:  # no folder to write to: compile in memory, once per process
         return numba.njit(nogil=True, error_model="numpy")(function)
+
+
+class _CheckedFile(IndexDataCacheFile):
+    """Machine code behind a digest: a file that is cut off or damaged counts as none, so it is compiled and saved anew.
+
+    numba itself trusts what it finds, and would raise, or run damaged code.
+    """
+
+    def _load_index(self) -> Any:
+        try:
+            return super()._load_index()
+        except Exception:  # unpickling a damaged file can raise anything
+            return {}
+
+    def _save_data(self, name: str, data: Any) -> None:
+        body = self._dump(data)
+        with self._open_for_write(self._data_path(name)) as file:
+            file.write(hashlib.sha256(body).digest() + body)
+
+    def _load_data(self, name: str) -> Any:
+        data = Path(self._data_path(name)).read_bytes()
+        if hashlib.sha256(data[32:]).digest() != data[:32]:
+            raise OSError("damaged")  # for numba: as if the file were gone
+        return pickle.loads(data[32:])
+
+
+class _SafeCache(FunctionCache):
+    """numba's cache of one function, which neither a damaged file nor a full disk can stop."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        stamp = self._impl.locator.get_source_stamp()
+        self._cache_file = _CheckedFile(self._cache_path, self._impl.filename_base, stamp)
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        with suppress(OSError):
+            super().save_overload(sig, data)
 
 
 @cache

@@ -1,0 +1,297 @@
+"""Work for all browser sessions: computed once in a process of its own, kept, and ended when nobody waits for it.
+
+Two sessions that ask for the same thing share one computation. Finished ones are kept up to a number of bytes
+and while they are still asked for. No streamlit here: what a page shows meanwhile is in `results`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from planner.dashboard.worker import DONE, OVER_TIME, READY, REFUSED, receive, send
+from planner.errors import PlannerError
+
+ROOT = Path(__file__).parents[2]
+MOST_KEPT_BYTES = 128 * 2**20  # of results, as sent
+LEAST_BYTES = 10_000  # of a result with its task
+KEPT_S = 1800.0  # since last asked for
+ABANDONED_S = 1.0  # what nobody waits for any more may still run so long, as it will be kept
+NUM_WORKERS = max(2, min(4, os.cpu_count() or 2))
+
+
+class TooLong(PlannerError):
+    """A computation that did not end within its time."""
+
+    field = "num_requests"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A function and its arguments; where that takes too long, the next arguments of `tries` are used.
+
+    `cpu_s` is the processor time of one try, `rank` what goes first when several wait (0 before 1). A task
+    that is `slow` leaves one worker free for the others.
+    """
+
+    function: Callable[..., Any]
+    tries: tuple[tuple[Any, ...], ...]
+    cpu_s: float
+    rank: int = 0
+    slow: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """A task under way: who waits for it, and its outcome."""
+
+    task: Task
+    waiting: int = 0
+    left_s: float = 0.0
+    running: bool = False
+    done: threading.Event = field(default_factory=threading.Event)
+    value: Any = None
+    error: Exception | None = None
+    size_bytes: int = 0
+    used_s: float = 0.0
+
+    def result(self) -> Any:
+        """The value.
+
+        Raises
+        ------
+        PlannerError
+            What the function refused, or TooLong.
+        RuntimeError
+            When the function failed, or its process ended.
+        """
+        if self.error is not None:
+            raise self.error
+        return self.value
+
+
+class Office:
+    """Takes tasks, has them done by at most `num_workers` processes, keeps the results."""
+
+    def __init__(self, num_workers: int = NUM_WORKERS, most_kept_bytes: int = MOST_KEPT_BYTES) -> None:
+        self.num_workers, self.most_kept_bytes = num_workers, most_kept_bytes
+        self.ready = False  # whether a worker has loaded the simulator
+        self.num_computed = 0
+        self._changed = threading.Condition()
+        self._kept: OrderedDict[Task, Job] = OrderedDict()
+        self._open: dict[Task, Job] = {}
+        self._workers: list[_Worker] = []
+
+    def start(self) -> None:
+        """Start the first worker, which loads the simulator meanwhile."""
+        with self._changed:
+            self._hire()
+
+    def close(self) -> None:
+        """End all workers."""
+        with self._changed:
+            workers, self._workers = self._workers, []
+        for worker in workers:
+            worker.close()
+
+    @contextmanager
+    def join(self, task: Task) -> Iterator[Job]:
+        """Ask for a task and wait for it within the block; leaving the block is to wait no longer."""
+        with self._changed:
+            job = self._kept.get(task) or self._open.get(task)
+            if job is None:
+                job = self._open[task] = Job(task)
+                self._hire()
+                self._changed.notify_all()
+            elif job.done.is_set():
+                self._kept.move_to_end(task)
+            job.waiting += 1
+            job.used_s = time.monotonic()
+        try:
+            yield job
+        finally:
+            with self._changed:
+                job.waiting -= 1
+                job.left_s = job.used_s = time.monotonic()
+                if not job.running and not job.waiting:
+                    self._open.pop(task, None)  # not begun: superseded work is never done
+
+    @property
+    def kept_bytes(self) -> int:
+        """Size of the results kept."""
+        with self._changed:
+            return sum(job.size_bytes for job in self._kept.values())
+
+    @property
+    def num_running(self) -> int:
+        """How many tasks are being computed."""
+        with self._changed:
+            return sum(job.running for job in self._open.values())
+
+    def take(self, worker: _Worker) -> Job | None:
+        """Give the worker its next job; None when it shall end."""
+        with self._changed:
+            while worker in self._workers:
+                job = self._next()
+                if job is not None:
+                    job.running = True
+                    return job
+                self._changed.wait()
+        return None
+
+    def _next(self) -> Job | None:
+        waiting = [job for job in self._open.values() if not job.running]
+        slow = sum(job.running and job.task.slow for job in self._open.values())
+        free = [job for job in waiting if not job.task.slow or slow < self.num_workers - 1]
+        return min(free, key=lambda job: job.task.rank, default=None)
+
+    def loaded(self) -> None:
+        """A worker has loaded the simulator: others may start."""
+        with self._changed:
+            self.ready = True
+            self._hire()
+
+    def drop(self, job: Job) -> bool:
+        """Whether the last who asked left a while ago; nobody can join the job then."""
+        with self._changed:
+            if job.waiting or time.monotonic() - job.left_s < ABANDONED_S:
+                return False
+            self._open.pop(job.task, None)
+            return True
+
+    def finish(self, job: Job) -> None:
+        """Hand a result to those who wait, and keep it."""
+        with self._changed:
+            if self._open.get(job.task) is job:
+                del self._open[job.task]
+            job.running = False
+            if job.error is None or isinstance(job.error, PlannerError):
+                self._kept[job.task] = job
+                self._forget()
+            self.num_computed += 1
+            job.done.set()
+            self._changed.notify_all()
+
+    def _forget(self) -> None:
+        stale = time.monotonic() - KEPT_S
+        total = sum(job.size_bytes + LEAST_BYTES for job in self._kept.values())
+        for task, job in list(self._kept.items())[:-1]:
+            if job.used_s < stale or total > self.most_kept_bytes:
+                total -= job.size_bytes + LEAST_BYTES
+                del self._kept[task]
+
+    def _hire(self) -> None:
+        # One by one: the first may have to compile, which the next then find on disk.
+        wanted = 1 if not self.ready else min(self.num_workers, max(1, len(self._open)))
+        while len(self._workers) < wanted:
+            self._workers.append(_Worker(self))
+            self._workers[-1].start()
+
+
+class _Worker(threading.Thread):
+    """The server's side of one process: gives it tasks, and ends it when nobody waits for the answer."""
+
+    def __init__(self, office: Office) -> None:
+        super().__init__(name="worker", daemon=True)
+        self.office = office
+        self._process: subprocess.Popen[bytes] | None = None
+        self._answers: list[tuple[Any, int] | None] = []
+        self._answered, self._loaded = threading.Event(), threading.Event()
+
+    def run(self) -> None:
+        """Work until the office closes."""
+        self._ensure_process()
+        while (job := self.office.take(self)) is not None:
+            try:
+                self._do(job)
+            except Exception as error:
+                job.error = RuntimeError(f"the process that computes could not be used: {error}")
+                self.close()
+            self.office.finish(job)
+
+    def _do(self, job: Job) -> None:
+        for arguments in job.task.tries:
+            process = self._ensure_process()
+            assert process.stdin is not None
+            self._answered.clear()
+            send(process.stdin, (job.task.function, arguments, job.task.cpu_s))
+            while not self._answered.wait(0.1):
+                if self._loaded.is_set() and self.office.drop(job):
+                    self.close()
+                    job.error = RuntimeError("nobody waited for this any more")
+                    return
+            answer = self._answers.pop()
+            if answer is not None:
+                (kind, value), job.size_bytes = answer
+                if kind == DONE:
+                    job.value = value
+                else:
+                    job.error = value if kind == REFUSED else RuntimeError(value)
+                return
+            code = process.wait()
+            self.close()
+            if code != OVER_TIME:
+                job.error = RuntimeError(f"the process that computes ended with code {code}")
+                return
+        job.error = TooLong(f"This takes more than {job.task.cpu_s:.0f} s of computing.")
+
+    def _ensure_process(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+            self._process = process = subprocess.Popen(
+                [sys.executable, "-m", "planner.dashboard.worker"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env={**os.environ, "PYTHONPATH": path},
+                start_new_session=True,  # Ctrl-C is for the server, which then ends the workers
+            )
+            self._answers, self._answered, self._loaded = [], threading.Event(), threading.Event()
+            listen = (process, self._answers, self._answered, self._loaded)
+            threading.Thread(target=self._listen, args=listen, name="answers", daemon=True).start()
+        return self._process
+
+    def _listen(
+        self,
+        process: subprocess.Popen[bytes],
+        answers: list[tuple[Any, int] | None],
+        answered: threading.Event,
+        loaded: threading.Event,
+    ) -> None:
+        assert process.stdout is not None
+        message: tuple[Any, int] | None = (None, 0)
+        while message is not None:
+            try:
+                message = receive(process.stdout)
+            except (OSError, ValueError):  # the pipe was closed from this side
+                message = None
+            if message is not None and message[0][0] == READY:
+                loaded.set()
+                self.office.loaded()
+                continue
+            answers.append(message)
+            answered.set()
+
+    def close(self) -> None:
+        """End the process, whatever it does."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    with suppress(OSError):  # what was not yet sent
+                        pipe.close()
+
+
+OFFICE = Office()
+atexit.register(OFFICE.close)

@@ -1,0 +1,83 @@
+"""What the pages have computed, and how much of it a page may ask for. No streamlit here.
+
+The library and the command line simulate as many requests as the user asks for. A page answers within seconds:
+it simulates fewer where so many would take longer, and says so.
+"""
+
+from __future__ import annotations
+
+import math
+
+from planner.accuracy import paper_rows
+from planner.answer import Plan, Search, plan, recommend, what_would_change
+from planner.dashboard.jobs import Task
+from planner.scenario import Scenario
+from planner.service import CURVE_REQUESTS, MOST_REQUESTS
+from planner.simulation import seed_table
+
+PLAN_CPU_S, CHANGES_CPU_S, SEARCH_CPU_S = 5.0, 5.0, 300.0
+FEWEST_REQUESTS = 20
+# What a plan costs, measured for many scenarios on one core of 2023 and rounded up: its load curve takes some 20 runs,
+# its fleet some four of the longest; each request, decode step and step with a chunk of a prompt takes this long.
+CURVE_RUNS, FLEET_RUNS = 20, 4
+REQUEST_CPU_S, DECODE_STEP_CPU_S, CHUNK_STEP_CPU_S = 4e-6, 4e-8, 1.5e-7
+FEW_AT_ONCE, DECODE_STEP_OF_FEW_CPU_S = 8, 1.2e-7  # a step for few sequences makes few tokens
+AIM_CPU_S = 3.2
+
+
+def request_cpu_s(scenario: Scenario) -> float:
+    """Processor time of one simulated request, estimated from its steps. [s]"""
+    traffic = scenario.traffic
+    output = min(traffic.output_tokens.mean, scenario.max_model_len)
+    prompt = min(traffic.prompt_tokens.mean, scenario.max_model_len)
+    chunks = 1 + prompt / (scenario.max_num_batched_tokens or prompt)
+    few = (scenario.engine_settings.max_num_seqs or math.inf) <= FEW_AT_ONCE
+    decode_s = DECODE_STEP_OF_FEW_CPU_S if few else DECODE_STEP_CPU_S
+    return REQUEST_CPU_S + output * decode_s + chunks * CHUNK_STEP_CPU_S
+
+
+def most_simulated(scenario: Scenario) -> int:
+    """Most requests that a page simulates for one figure, so that the plan takes a few seconds at most."""
+    runs = AIM_CPU_S / request_cpu_s(scenario)
+    most = max((runs - CURVE_RUNS * CURVE_REQUESTS) / FLEET_RUNS, runs / (CURVE_RUNS + FLEET_RUNS))
+    digits = 10 ** max(0, len(str(int(most))) - 2)
+    return int(min(MOST_REQUESTS, max(FEWEST_REQUESTS, most // digits * digits)))
+
+
+def answered(scenario: Scenario) -> Scenario:
+    """The scenario with the requests that a page simulates."""
+    count = min(scenario.num_requests, most_simulated(scenario))
+    return scenario if count == scenario.num_requests else scenario.replace(num_requests=count)
+
+
+def planned(scenario: Scenario, most_requests: int) -> Plan:
+    """`plan` within a budget of requests, as a task calls it."""
+    count = min(scenario.num_requests, most_requests)
+    fewer = scenario if count == scenario.num_requests else scenario.replace(num_requests=count)
+    return plan(fewer, most_requests=most_requests)
+
+
+def plan_task(scenario: Scenario) -> Task:
+    """The plan; with fewer and fewer requests where it takes longer than was estimated."""
+    most = most_simulated(scenario)
+    budgets = dict.fromkeys(max(FEWEST_REQUESTS, most // cut) for cut in (1, 8, 64))
+    return Task(planned, tuple((scenario, budget) for budget in budgets), PLAN_CPU_S)
+
+
+def changes_task(scenario: Scenario) -> Task:
+    """What single changes do to the answer."""
+    return Task(what_would_change, ((answered(scenario),),), CHANGES_CPU_S, rank=1)
+
+
+def search_task(scenario: Scenario, gpus: tuple[str, ...] | None, weight_dtypes: tuple[str, ...] | None) -> Task:
+    """The search over deployments."""
+    return Task(search, ((answered(scenario), gpus, weight_dtypes),), SEARCH_CPU_S, rank=2, slow=True)
+
+
+def search(scenario: Scenario, gpus: tuple[str, ...] | None, weight_dtypes: tuple[str, ...] | None) -> Search:
+    """`recommend`, as a task calls it."""
+    return recommend(scenario, gpus=gpus, weight_dtypes=weight_dtypes)
+
+
+SEED_TASK = Task(seed_table, ((),), SEARCH_CPU_S, rank=1)
+PAPERS_TASK = Task(paper_rows, ((),), SEARCH_CPU_S, rank=1, slow=True)

@@ -1,0 +1,137 @@
+"""Work of many sessions: shared, bounded, and ended when nobody waits."""
+
+import os
+import threading
+import time
+
+import pytest
+
+from planner.dashboard.jobs import Office, Task, TooLong
+from planner.dashboard.tasks import AIM_CPU_S, FLEET_RUNS, MOST_REQUESTS, answered, most_simulated, plan_task
+from planner.errors import InvalidInput, require_int
+from planner.scenario.scenario import Scenario
+
+FOR_EVER_S = 3600.0
+PATIENCE_S = 120.0  # of the test itself, far less than FOR_EVER_S
+
+
+@pytest.fixture(scope="module")
+def office():
+    opened = Office(num_workers=2, most_kept_bytes=300_000)
+    yield opened
+    opened.close()
+
+
+def ask(office, function, *arguments, cpu_s=FOR_EVER_S, **more):
+    with office.join(Task(function, (arguments,), cpu_s, **more)) as job:
+        assert job.done.wait(PATIENCE_S)
+    return job.result()
+
+
+def until(condition):
+    end = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_who_asks_the_same_shares_one_computation(office):
+    before, found = office.num_computed, []
+    task = Task(os.getpid, ((),), FOR_EVER_S)
+    with office.join(Task(time.sleep, ((0.2,),), FOR_EVER_S)):  # so that they meet
+        threads = [threading.Thread(target=lambda: found.append(ask(office, *[task.function]))) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len(found) == 8
+    assert len(set(found)) == 1
+    assert found[0] != os.getpid()  # a process of its own
+    assert ask(office, os.getpid) == found[0]
+    until(lambda: office.num_running == 0)
+    assert office.num_computed - before == 2
+
+
+def test_a_task_that_nobody_waits_for_is_ended(office):
+    with office.join(Task(time.sleep, ((FOR_EVER_S,),), FOR_EVER_S)):
+        until(lambda: office.num_running == 1)
+    until(lambda: office.num_running == 0)
+    assert ask(office, sum, (1, 2)) == 3
+
+
+def test_a_superseded_task_is_never_begun(office):
+    with (
+        office.join(Task(time.sleep, ((FOR_EVER_S,),), FOR_EVER_S)),
+        office.join(Task(time.sleep, ((FOR_EVER_S + 1,),), FOR_EVER_S)),
+    ):
+        until(lambda: office.num_running == 2)
+        before = office.num_computed
+        with office.join(Task(sum, (((4, 5),),), FOR_EVER_S)) as job:
+            assert not job.running
+    until(lambda: office.num_computed == before + 2)  # the two that were under way
+    assert ask(office, sum, (6, 7)) == 13
+    assert not job.done.is_set()
+    assert office.num_computed == before + 3
+
+
+def test_slow_tasks_leave_a_worker_to_the_others(office):
+    with (
+        office.join(Task(time.sleep, ((FOR_EVER_S,),), FOR_EVER_S, slow=True)),
+        office.join(Task(time.sleep, ((FOR_EVER_S + 1,),), FOR_EVER_S, slow=True)),
+    ):
+        assert ask(office, sum, (1, 3)) == 4
+        assert office.num_running == 1
+
+
+def test_what_takes_too_long_is_tried_with_less(office):
+    task = Task(sum, ((range(10**12),), (range(10),)), 0.2)
+    with office.join(task) as job:
+        assert job.done.wait(PATIENCE_S)
+    assert job.result() == 45
+    with pytest.raises(TooLong):
+        ask(office, sum, range(10**13), cpu_s=0.2)
+
+
+def test_results_are_kept_up_to_a_size(office):
+    for size in range(100_000, 110_000, 1000):
+        assert len(ask(office, bytes, size)) == size
+    assert 0 < office.kept_bytes <= 300_000
+    before = office.num_computed
+    ask(office, bytes, 109_000)
+    assert office.num_computed == before  # the latest is kept
+    ask(office, bytes, 100_000)
+    assert office.num_computed == before + 1  # the oldest was let go
+
+
+def test_errors_cross_over_and_a_dead_process_is_replaced(office):
+    with pytest.raises(InvalidInput, match="users = 0"):
+        ask(office, require_int, "users", 0)
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        ask(office, divmod, 1, 0)
+    with pytest.raises(RuntimeError, match="code 3"):
+        ask(office, os._exit, 3)
+    assert ask(office, sum, (2, 3)) == 5
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"num_requests": 2_000_000},
+        {"num_requests": 2_000_000, "max_num_batched_tokens": 1},
+        {"num_requests": 2_000_000, "lengths": "constant", "output_mean_tokens": 100_000, "max_model_len": 131_072},
+    ],
+)
+def test_a_page_simulates_what_it_can_answer_with(changes):
+    scenario = Scenario(**changes)
+    most = most_simulated(scenario)
+    assert 20 <= most <= MOST_REQUESTS
+    assert answered(scenario).num_requests == min(scenario.num_requests, most)
+    # Tokens that the longest runs of a fleet take at the speed measured: the estimate stays within the time.
+    output = min(scenario.traffic.output_tokens.mean, scenario.max_model_len)
+    assert most == 20 or most * FLEET_RUNS * output * 4e-8 <= AIM_CPU_S
+    budgets = [budget for _, budget in plan_task(scenario).tries]
+    assert budgets == sorted(set(budgets), reverse=True)
+    assert budgets[0] == most
+    if not changes:
+        assert answered(scenario) == scenario
