@@ -1,0 +1,71 @@
+"""What a quantization_config says of scheme, kept groups and cache."""
+
+import pytest
+
+from planner.model.config.build import model_from_config
+from planner.model.quantization import weight_bits
+from planner.model.shape import ModelShape, TensorGroup
+
+
+def calibrated(section: dict[str, object]) -> ModelShape:
+    """Make a dense model of four layers whose config has this quantization_config."""
+    return model_from_config(
+        {"model_type": "llama", "hidden_size": 2048, "num_hidden_layers": 4, "num_attention_heads": 16,
+         "num_key_value_heads": 4, "intermediate_size": 4096, "vocab_size": 1000, "max_position_embeddings": 4096,
+         "quantization_config": section}
+    )  # fmt: skip
+
+
+FP8_CACHE = {"num_bits": 8, "type": "float", "dynamic": False}
+
+
+# ModelOpt and compressed-tensors say in the checkpoint what type the cache was calibrated for (vLLM pull 29980).
+@pytest.mark.parametrize(
+    ("section", "expected"),
+    [
+        ({"quant_method": "modelopt", "quant_algo": "FP8", "kv_cache_quant_algo": "FP8"}, "fp8"),
+        ({"quant_method": "modelopt", "quant_algo": "NVFP4", "kv_cache_scheme": FP8_CACHE}, "fp8"),
+        ({"quant_method": "modelopt", "quant_algo": "FP8", "quantization": {"kv_cache_quant_algo": "FP8"}}, "fp8"),
+        ({"quant_method": "fp8", "kv_cache_scheme": None}, ""),
+        ({"quant_method": "modelopt", "quant_algo": "FP8", "kv_cache_quant_algo": "INT8"}, ""),
+    ],
+)
+def test_cache_type_in_a_config(section: dict[str, object], expected: str) -> None:
+    model = calibrated(section)
+    assert model.kv_cache_quantization == expected
+    assert any("INT8" in text for text in model.estimated_fields) == ("INT8" in str(section))
+
+
+def hybrid_config(ignore: list[str]) -> dict[str, object]:
+    """config.json of Qwen3.5-27B's language model in NVFP4 by compressed-tensors that leaves these modules alone."""
+    weights = {"num_bits": 4, "type": "float", "strategy": "tensor_group", "group_size": 16}
+    return {
+        "model_type": "qwen3_5_text", "hidden_size": 5120, "num_hidden_layers": 64, "num_attention_heads": 24,
+        "num_key_value_heads": 4, "head_dim": 256, "intermediate_size": 17_408, "vocab_size": 248_320,
+        "full_attention_interval": 4, "linear_num_key_heads": 16, "linear_num_value_heads": 48,
+        "linear_key_head_dim": 128, "linear_value_head_dim": 128, "linear_conv_kernel_dim": 4,
+        "max_position_embeddings": 262_144, "tie_word_embeddings": False,
+        "quantization_config": {"quant_method": "compressed-tensors", "ignore": ignore,
+                                "config_groups": {"group_0": {"weights": weights, "targets": ["Linear"]}}},
+    }  # fmt: skip
+
+
+# What a pasted checkpoint leaves in 16 bits stands before what is known of its family's usual checkpoints.
+@pytest.mark.parametrize(
+    ("ignore", "wide", "narrow", "estimated"),
+    [
+        (["lm_head", "re:.*linear_attn.*"], {"state", "lm_head"}, {"attention", "mlp"}, False),
+        (["lm_head", "re:.*self_attn.*", "re:.*linear_attn.*"], {"attention", "state"}, {"mlp"}, False),
+        (["model.layers.0.linear_attn.conv1d", "model.layers.3.self_attn.k_norm"], {"lm_head"}, {"attention"}, False),
+        (["model.layers.3.self_attn.q_proj", "model.layers.3.self_attn.o_proj"], {"attention"}, {"mlp"}, False),
+        (["model.layers.3.self_attn.k_proj"], {"lm_head"}, {"attention", "mlp"}, True),
+    ],
+)
+def test_modules_that_a_pasted_checkpoint_leaves_alone(
+    ignore: list[str], wide: set[str], narrow: set[str], estimated: bool
+) -> None:
+    model = model_from_config(hybrid_config(ignore))
+    bits = {group.value: weight_bits(model, "auto", group) for group in TensorGroup}
+    assert {bits[group] for group in wide} == {16.0}
+    assert {bits[group] for group in narrow} == {4.5}
+    assert any("projections of attention" in text for text in model.estimated_fields) == estimated
