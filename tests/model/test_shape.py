@@ -1,6 +1,7 @@
 """A shape's counts in closed form, what it refuses, and the same model with other media or states."""
 
 import dataclasses
+from collections.abc import Callable
 
 import pytest
 
@@ -8,7 +9,19 @@ from planner.catalog.models import get_model
 from planner.errors import InvalidInput
 from planner.memory.kv_layout import state_bytes
 from planner.model.quantization import weight_bytes_by_group
-from planner.model.shape import VisionTower, with_media, with_state_dtype
+from planner.model.shape import (
+    Experts,
+    Layer,
+    Linear,
+    Mixer,
+    MixerKind,
+    ModelShape,
+    Shard,
+    TensorGroup,
+    VisionTower,
+    with_media,
+    with_state_dtype,
+)
 from planner.scenario.scenario import Scenario
 from tests.memory.cases import QWEN27
 
@@ -68,3 +81,70 @@ def test_shapes_that_cannot_be(changes: dict[str, object], field: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         dataclasses.replace(get_model("Qwen/Qwen3-8B"), **changes)  # type: ignore[arg-type]
     assert caught.value.field == field
+
+
+def small(**changes: object) -> ModelShape:
+    """Two layers of different kinds in the order 0, 1, 1, with figures that can be summed by head."""
+    attention = Linear(name="q_proj", group=TensorGroup.ATTENTION, in_features=4, out_features=8, shard=Shard.COLUMN,
+                       bias=True)  # fmt: skip
+    experts = Linear(name="down_proj", group=TensorGroup.EXPERT, in_features=2, out_features=4, shard=Shard.EXPERT,
+                     count=10)  # fmt: skip
+    full = Mixer(kind=MixerKind.FULL, num_heads=2, num_kv_heads=1, head_dim=2, value_head_dim=2)
+    kinds = (
+        Layer(mixer=full, linears=(attention,), norm_parameters=4),
+        Layer(mixer=full, linears=(attention, experts), norm_parameters=4,
+              experts=Experts(num_experts=10, experts_per_token=2, intermediate_size=2)),
+    )  # fmt: skip
+    plain = {"name": "x", "model_type": "x", "hidden_size": 4, "vocab_size": 100, "max_position_embeddings": 64,
+             "layer_kinds": kinds, "layer_order": (0, 1, 1)}  # fmt: skip
+    return ModelShape(**(plain | changes))  # type: ignore[arg-type]
+
+
+def test_parameters_by_hand() -> None:
+    model = small()
+    # q_proj 8 × (4 + 1) = 40, experts 10 × 2 × 4 = 80, norms 4: layers 44, 124, 124; embedding and head 400 each.
+    assert [layer.num_parameters for layer in model.layers] == [44, 124, 124]
+    assert model.num_parameters == 44 + 2 * 124 + 2 * 400
+    assert small(tie_word_embeddings=True).num_parameters == 44 + 2 * 124 + 400
+    assert small(lm_head_bias=True).lm_head_parameters == 400 + 100
+    assert small(extra_embedding_parameters=7, ngram_parameters=1000).embedding_parameters == 400 + 7 + 1000
+
+
+def test_active_parameters_by_hand() -> None:
+    # Two of ten experts of 8 weights in two layers, and of the n-gram tables a few rows.
+    assert small().num_active_parameters == small().num_parameters - 2 * 8 * 8
+    assert small(ngram_parameters=1000).num_active_parameters == small().num_active_parameters
+
+
+def test_layers_are_counted_and_ordered() -> None:
+    model = small()
+    assert model.num_layers == 3
+    assert [count for _, count in model.layer_counts()] == [1, 2]
+    assert model.layers == (model.layer_kinds[0], model.layer_kinds[1], model.layer_kinds[1])
+    assert model.is_moe and not small(layer_order=(0,), layer_kinds=model.layer_kinds[:1]).is_moe
+    assert (model.longest_context, small(extended_context=256).longest_context) == (64, 256)
+
+
+@pytest.mark.parametrize(
+    ("make", "field"),
+    [
+        (lambda: Experts(num_experts=4, experts_per_token=5, intermediate_size=8), "experts_per_token"),
+        (lambda: Mixer(kind=MixerKind.FULL, num_heads=8, num_kv_heads=3, head_dim=4, value_head_dim=4), "num_kv_heads"),
+        (lambda: Mixer(kind=MixerKind.SLIDING, num_heads=8, num_kv_heads=8, head_dim=4, value_head_dim=4),
+         "window_tokens"),
+        (lambda: Mixer(kind=MixerKind.MLA, num_heads=8), "kv_lora_rank"),
+        (lambda: small(layer_order=(0, 2)), "layer_order"),
+        (lambda: small(hidden_size=0), "hidden_size"),
+        (lambda: small(layer_order=()), "num_layers"),
+    ],
+)  # fmt: skip
+def test_parts_that_cannot_be(make: Callable[[], object], field: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        make()
+    assert caught.value.field == field
+
+
+def test_a_cross_attention_cache_is_no_state() -> None:
+    assert Mixer(kind=MixerKind.STATE, state_elements=64).is_state
+    assert not Mixer(kind=MixerKind.STATE, window_tokens=1500).is_state
+    assert not Mixer(kind=MixerKind.NONE).is_state

@@ -9,6 +9,14 @@ from planner.model.config.build import model_from_config
 from planner.model.shape import MixerKind, TensorGroup
 from tests.model.config.cases import kinds, shapes
 
+SPARSE: dict[str, object] = {
+    "model_type": "glm_moe_dsa", "num_hidden_layers": 4, "hidden_size": 512, "num_attention_heads": 8,
+    "num_key_value_heads": 8, "kv_lora_rank": 128, "q_lora_rank": 256, "qk_nope_head_dim": 32,
+    "qk_rope_head_dim": 16, "v_head_dim": 32, "intermediate_size": 1024, "vocab_size": 1000, "index_head_dim": 64,
+    "index_n_heads": 4, "index_topk": 64, "max_position_embeddings": 4096, "first_k_dense_replace": 1,
+    "n_routed_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 128, "n_shared_experts": 1,
+}  # fmt: skip
+
 
 @pytest.mark.parametrize(
     ("fields", "expected"),
@@ -20,20 +28,13 @@ from tests.model.config.cases import kinds, shapes
     ],
 )
 def test_indexers_in_a_config(fields: dict[str, object], expected: int) -> None:
-    config: dict[str, object] = {
-        "model_type": "glm_moe_dsa", "num_hidden_layers": 4, "hidden_size": 512, "num_attention_heads": 8,
-        "num_key_value_heads": 8, "kv_lora_rank": 128, "q_lora_rank": 256, "qk_nope_head_dim": 32,
-        "qk_rope_head_dim": 16, "v_head_dim": 32, "intermediate_size": 1024, "vocab_size": 1000, "index_head_dim": 64,
-        "index_n_heads": 4, "index_topk": 64, "max_position_embeddings": 4096, "first_k_dense_replace": 1,
-        "n_routed_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 128, "n_shared_experts": 1,
-    }  # fmt: skip
-    model = model_from_config(config | fields)
+    model = model_from_config(SPARSE | fields)
     assert sum(model.layer_kinds[kind].mixer.indexer_head_dim > 0 for kind in model.layer_order) == expected
 
 
 def test_a_list_of_indexers_of_another_length_is_refused() -> None:
     with pytest.raises(InvalidInput) as caught:
-        test_indexers_in_a_config({"indexer_types": ["full"]}, 1)
+        model_from_config(SPARSE | {"indexer_types": ["full"]})
     assert caught.value.field == "indexer_types"
 
 

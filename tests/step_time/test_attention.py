@@ -1,0 +1,41 @@
+"""Attention of a deployment: bytes read and pairs computed by hand."""
+
+import pytest
+
+from planner.catalog.gpus import get_gpu
+from planner.catalog.models import get_model
+from planner.inputs.engine import EngineSettings
+from planner.inputs.hardware import Parallelism
+from planner.step_time.model import step_time_table
+from tests.step_time.cases import LLAMA, ONE, VLLM
+
+
+def test_served_attention_reads_no_faster_than_memory():
+    # The A100 table of TensorRT-LLM shows 1.3 times the memory's bandwidth: what it read still lay in the cache.
+    table = step_time_table(get_model(LLAMA), get_gpu("A100 SXM 80GB"), EngineSettings(family="trtllm"), ONE)
+    bytes_per_token = 32 * 2 * 8 * 128 * 2
+    assert bytes_per_token / table.attention_per_kv_token_s <= 0.92 * 2039e9 * 1.001
+
+
+def test_sparse_latent_attention_pads_its_heads():
+    # GLM-5 holds 64 heads: eight a rank at TP 8, computed as 64, so that the width does not divide this cost
+    model, gpu = get_model("zai-org/GLM-5"), get_gpu("H200 SXM")
+    costs = [
+        step_time_table(model, gpu, EngineSettings(family="sglang"), Parallelism(tensor_parallel_size=tp))
+        for tp in (4, 8)
+    ]
+    assert costs[0].window_prefill_pair_s == pytest.approx(costs[1].window_prefill_pair_s)
+    # 64 heads · 2 · (2 · 512 + 64) FLOP a pair and layer at 0.64 of 989.5 TFLOP/s (FlashMLA's README: 640 on H800)
+    assert costs[1].window_prefill_pair_s == pytest.approx(
+        model.num_layers * 64 * 2 * 1088 / (0.64 * 989.5e12), rel=0.01
+    )
+
+
+# On one of four GPUs 57 layers read one KV head of the 2,048 chosen tokens (512 bytes each) and every token's index key
+# (128 × 2 bytes); the three dense layers read everything.
+def test_sparse_layers_of_minimax_m3_read_what_their_indexer_chooses():
+    wide = Parallelism(tensor_parallel_size=4)
+    table = step_time_table(get_model("MiniMaxAI/MiniMax-M3"), get_gpu("H200 SXM"), VLLM, wide)
+    assert table.window_tokens == 2048
+    read = table.attention_per_kv_token_s / table.window_per_kv_token_s
+    assert read == pytest.approx((57 * 256 + 3 * 512) / (57 * 512))
