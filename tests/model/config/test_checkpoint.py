@@ -2,7 +2,10 @@
 
 import pytest
 
+from planner.errors import InvalidInput
 from planner.model.config.build import model_from_config
+from planner.model.config.checkpoint import read_kv_cache, read_quantization
+from planner.model.config.fields import Fields
 from planner.model.quantization import weight_bits
 from planner.model.shape import ModelShape, TensorGroup
 
@@ -69,3 +72,77 @@ def test_modules_that_a_pasted_checkpoint_leaves_alone(
     assert {bits[group] for group in wide} == {16.0}
     assert {bits[group] for group in narrow} == {4.5}
     assert any("projections of attention" in text for text in model.estimated_fields) == estimated
+
+
+def read(section: dict[str, object], **config: object) -> tuple[str, tuple[str, ...]]:
+    return read_quantization(Fields({"quantization_config": section, **config}))
+
+
+# quantization_config of published checkpoints, as transformers, vLLM and SGLang read them.
+@pytest.mark.parametrize(
+    ("section", "scheme"),
+    [
+        ({"quant_method": "fp8"}, "fp8"),
+        ({"quant_method": "fp8", "weight_block_size": [128, 128]}, "fp8_block"),  # DeepSeek-V3
+        ({"quant_method": "fbgemm_fp8"}, "fp8"),  # Llama 3.1 405B FP8
+        ({"quant_method": "awq", "bits": 4, "group_size": 128}, "awq_int4"),
+        ({"quant_method": "gptq", "bits": 4, "group_size": 128}, "gptq_int4"),
+        ({"quant_method": "gptq", "bits": 4, "group_size": 32}, "int4_g32"),
+        ({"quant_method": "gptq", "bits": 8, "group_size": 128}, "gptq_int8"),
+        ({"quant_method": "bitsandbytes", "load_in_8bit": True}, "bnb_int8"),
+        ({"quant_method": "bitsandbytes", "load_in_4bit": True}, "bnb_nf4"),
+        ({"quant_method": "mxfp4"}, "mxfp4"),  # gpt-oss
+        ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "nvfp4"),
+        ({"quant_method": "modelopt", "quant_algo": "FP8"}, "fp8"),
+        ({"quant_algo": "FP8", "quant_method": "modelopt"}, "fp8"),
+    ],
+)
+def test_scheme_of_a_section(section: dict[str, object], scheme: str) -> None:
+    assert read(section)[0] == scheme
+
+
+@pytest.mark.parametrize(
+    ("weights", "activations", "scheme"),
+    [
+        ({"num_bits": 8, "type": "float", "strategy": "channel"}, None, "fp8"),
+        ({"num_bits": 8, "type": "float", "strategy": "block"}, None, "fp8_block"),
+        ({"num_bits": 8, "type": "int", "strategy": "channel"}, {"num_bits": 8}, "int8"),  # W8A8
+        ({"num_bits": 8, "type": "int", "strategy": "channel"}, None, "gptq_int8"),  # W8A16
+        ({"num_bits": 4, "type": "int", "group_size": 128}, None, "int4_g128"),
+        ({"num_bits": 4, "type": "int", "group_size": 32}, None, "int4_g32"),  # Kimi-K2-Thinking
+        ({"num_bits": 4, "type": "float", "group_size": 32}, None, "mxfp4"),
+    ],
+)
+def test_scheme_of_compressed_tensors(
+    weights: dict[str, object], activations: dict[str, object] | None, scheme: str
+) -> None:
+    group = {"weights": weights, "input_activations": activations, "targets": ["Linear"]}
+    assert read({"quant_method": "compressed-tensors", "config_groups": {"group_0": group}})[0] == scheme
+
+
+def test_a_checkpoint_without_a_section_is_not_quantised() -> None:
+    assert read_quantization(Fields({})) == ("", ())
+    assert read_kv_cache(Fields({})) == ""
+
+
+def test_modules_left_alone_are_groups() -> None:
+    kept = read({"quant_method": "fp8", "modules_to_not_convert": ["lm_head", "visual.blocks.0", "mtp.fc"]})[1]
+    assert kept == ("lm_head", "mtp", "vision")
+
+
+@pytest.mark.parametrize(
+    ("section", "field"),
+    [
+        ({"quant_method": "wizardry"}, "quant_method"),
+        ({"quant_method": 7}, "quant_method"),
+        (
+            {"quant_method": "compressed-tensors",
+             "config_groups": {"g": {"weights": {"num_bits": 3, "type": "int"}}}},
+            "num_bits",
+        ),
+    ],
+)  # fmt: skip
+def test_unknown_sections_are_refused(section: dict[str, object], field: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        read(section)
+    assert caught.value.field == field

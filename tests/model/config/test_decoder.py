@@ -6,6 +6,9 @@ from planner.catalog.models import get_model
 from planner.errors import InvalidInput
 from planner.memory.kv_layout import kv_bytes_for
 from planner.model.config.build import model_from_config
+from planner.model.config.decoder import Heads, mixer_kinds, read_heads
+from planner.model.config.families import FAMILIES, LLAMA
+from planner.model.config.fields import Fields
 from planner.model.shape import MixerKind, TensorGroup
 from tests.model.config.cases import kinds, shapes
 
@@ -84,3 +87,40 @@ def test_gated_delta_net_state_is_fp32_matrix_and_convolution_tail() -> None:
 def test_last_layers_of_gemma_3n_reuse_the_cache_of_others() -> None:
     layers = get_model("google/gemma-3n-E4B-it").layers
     assert [layer.mixer.reuses_kv_of_another_layer for layer in layers] == [False] * 20 + [True] * 15
+
+
+@pytest.mark.parametrize(
+    ("config", "heads"),
+    [
+        ({"hidden_size": 4096, "num_attention_heads": 32}, Heads(heads=32, kv_heads=32, head_dim=128)),
+        ({"hidden_size": 4096, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 64},
+         Heads(heads=32, kv_heads=8, head_dim=64)),
+        ({"n_embd": 1600, "n_head": 25}, Heads(heads=25, kv_heads=25, head_dim=64)),  # GPT-2 XL
+    ],
+)  # fmt: skip
+def test_heads_of_a_config(config: dict[str, object], heads: Heads) -> None:
+    assert read_heads(Fields(config)) == heads
+
+
+@pytest.mark.parametrize(
+    ("family", "fields", "slides"),
+    [
+        ("gemma2", {"sliding_window": 4096}, [True, False, True, False, True, False]),  # every second is full
+        ("gemma3_text", {"sliding_window": 1024, "sliding_window_pattern": 3}, [True, True, False] * 2),
+        ("mistral", {"sliding_window": 4096, "max_position_embeddings": 32_768}, [True] * 6),
+        ("mistral", {"sliding_window": 32_768, "max_position_embeddings": 32_768}, [False] * 6),  # the whole context
+        ("qwen2", {"sliding_window": 4096, "use_sliding_window": False}, [False] * 6),
+        ("llama", {"layer_types": ["sliding_attention", "full_attention"] * 3, "sliding_window": 8}, [True, False] * 3),
+    ],
+)
+def test_which_layers_slide(family: str, fields: dict[str, object], slides: list[bool]) -> None:
+    kinds_and_windows = mixer_kinds(Fields(fields), FAMILIES[family], 6)
+    assert [kind is MixerKind.SLIDING for kind, _ in kinds_and_windows] == slides
+    windows = {window for kind, window in kinds_and_windows if kind is MixerKind.SLIDING}
+    assert windows <= {fields["sliding_window"]}
+
+
+def test_states_with_full_attention_in_every_fourth_layer() -> None:
+    found = mixer_kinds(Fields({}), FAMILIES["qwen3_next"], 8)
+    assert [kind for kind, _ in found] == [*3 * [MixerKind.STATE], MixerKind.FULL] * 2
+    assert mixer_kinds(Fields({}), LLAMA, 2) == [(MixerKind.FULL, 0)] * 2

@@ -1,7 +1,13 @@
 """Traits by model_type or class, and what a config of an unknown family becomes."""
 
+import pytest
+
 from planner.catalog.models import get_model
+from planner.errors import InvalidInput
 from planner.model.config.build import model_from_config
+from planner.model.config.families import FAMILIES, FAMILY_OF_CLASS, OWN_BUILDER, SAME_AS, UNKNOWN_MIXER_FIELDS
+from planner.model.config.fields import Fields
+from planner.model.config.hybrids import hybrid_layers
 from tests.model.config.cases import LLAMA
 
 
@@ -40,3 +46,34 @@ def test_unknown_model_type_is_estimated_and_says_so() -> None:
 
 def test_known_config_estimates_nothing() -> None:
     assert model_from_config(LLAMA).estimated_fields == ()
+
+
+def test_every_other_name_leads_to_a_family_that_exists() -> None:
+    known = set(FAMILIES) | set(OWN_BUILDER)
+    assert set(SAME_AS.values()) <= known
+    assert set(FAMILY_OF_CLASS.values()) <= known
+    assert not set(SAME_AS) & known  # a name is either a family or another's
+
+
+@pytest.mark.parametrize("name", OWN_BUILDER)
+def test_every_builder_of_its_own_is_there_and_asks_for_what_it_needs(name: str) -> None:
+    with pytest.raises(InvalidInput):
+        hybrid_layers(Fields({}), name)
+
+
+# Biases of query, key and value (Qwen2 config class), none in Llama's: 32 layers × (4,096 + 2 × 1,024).
+def test_traits_change_the_count_by_hand() -> None:
+    plain = model_from_config(LLAMA).num_parameters
+    assert model_from_config(LLAMA | {"model_type": "qwen2"}).num_parameters - plain == 32 * (4096 + 2 * 1024)
+    # Qwen3: a norm of 128 for queries and one for keys. Gemma 2: two norms more a layer, and the head is the embedding.
+    assert model_from_config(LLAMA | {"model_type": "qwen3"}).num_parameters - plain == 32 * 2 * 128
+    untied = model_from_config(LLAMA | {"model_type": "gemma2"})
+    assert untied.num_parameters - plain == 32 * 2 * 4096
+
+
+@pytest.mark.parametrize("field", UNKNOWN_MIXER_FIELDS)
+def test_an_unknown_family_with_a_mixer_of_its_own_is_not_estimated(field: str) -> None:
+    value: object = True if field == "is_encoder_decoder" else 64
+    with pytest.raises(InvalidInput) as caught:
+        model_from_config(LLAMA | {"model_type": "unheard_of", field: value})
+    assert caught.value.field == "model_type"

@@ -6,8 +6,10 @@ from planner.catalog.models import get_model
 from planner.errors import InvalidInput
 from planner.memory.kv_layout import kv_bytes_for
 from planner.model.config.build import model_from_config
+from planner.model.config.fields import Fields
+from planner.model.config.hybrids import MLLAMA_IMAGE_TOKENS, hybrid_layers
 from planner.model.shape import MixerKind
-from tests.model.config.cases import kinds
+from tests.model.config.cases import kinds, published_config
 
 
 # 64 of 162 blocks attend, with 128 / 16 KV heads each; 81 blocks hold nothing at all.
@@ -54,3 +56,71 @@ def test_cross_attention_caches_one_image() -> None:
     layers = get_model("meta-llama/Llama-3.2-11B-Vision-Instruct").layers
     assert [index for index, layer in enumerate(layers) if layer.mixer.window_tokens] == [3, 8, 13, 18, 23, 28, 33, 38]
     assert layers[3].mixer.window_tokens == 6404
+
+
+BASE = {"hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 128,
+        "vocab_size": 100}  # fmt: skip
+ATTENTION = 64 * 64 + 2 * 64 * 32 + 64 * 64
+
+
+# Four tiles of 40 × 40 patches and a class token each (config of Llama 3.2 Vision: image_size 560, patch 14).
+def test_tokens_of_one_image_of_llama_3_2_vision() -> None:
+    assert MLLAMA_IMAGE_TOKENS == 4 * ((560 // 14) ** 2 + 1)
+
+
+# Llama 4: every fourth layer attends to all; experts in every second layer here, with a shared one beside them.
+def test_llama_4_by_hand() -> None:
+    config = BASE | {
+        "num_hidden_layers": 8,
+        "num_local_experts": 4,
+        "num_experts_per_tok": 1,
+        "interleave_moe_layer_step": 2,
+        "intermediate_size_mlp": 256,
+        "attention_chunk_size": 32,
+    }
+    layers = hybrid_layers(Fields(config), "llama4")
+    assert [layer.mixer.kind for layer in layers] == 2 * [*3 * [MixerKind.CHUNKED], MixerKind.FULL]
+    assert {layer.mixer.window_tokens for layer in layers} == {32, None}
+    dense = ATTENTION + 3 * 64 * 256 + 2 * 64
+    routed = ATTENTION + 5 * 3 * 64 * 128 + 4 * 64 + 2 * 64
+    assert [layer.num_parameters for layer in layers] == 4 * [dense, routed]
+
+
+def test_nemotron_h_reads_its_pattern() -> None:
+    config = BASE | {"hybrid_override_pattern": "M*-", "mamba_num_heads": 8, "mamba_head_dim": 16, "n_groups": 2,
+                     "ssm_state_size": 32, "num_hidden_layers": 3}  # fmt: skip
+    layers = hybrid_layers(Fields(config), "nemotron_h")
+    assert [layer.mixer.kind for layer in layers] == [MixerKind.STATE, MixerKind.FULL, MixerKind.NONE]
+    assert layers[0].mixer.state_elements == 8 * 16 * 32
+    assert layers[1].num_parameters == ATTENTION + 64
+    assert layers[2].num_parameters == 2 * 64 * 128 + 64  # an MLP without a gate
+    listed = {"layers_block_type": ["mamba", "attention", "mlp"]}
+    newer = {key: value for key, value in config.items() if key != "hybrid_override_pattern"} | listed
+    assert hybrid_layers(Fields(newer), "nemotron_h") == layers
+
+
+@pytest.mark.parametrize(
+    ("model_type", "config", "field"),
+    [
+        ("nemotron_h", {"hybrid_override_pattern": "MX", "num_hidden_layers": 2}, "hybrid_override_pattern"),
+        ("nemotron-nas", {"block_configs": [{}], "num_hidden_layers": 2}, "block_configs"),
+        ("nemotron-nas", {"block_configs": [{"ffn": {"ffn_mult": True}, "attention": {"no_op": True}}],
+                          "num_hidden_layers": 1}, "ffn_mult"),
+        ("deepseek_v4", {"compress_ratios": [4], "num_hidden_layers": 2}, "compress_ratios"),
+        ("mimo_v2", {"hybrid_layer_pattern": [1], "num_hidden_layers": 2}, "hybrid_layer_pattern"),
+        ("llama4", {"no_rope_layers": [1], "num_hidden_layers": 2, "num_local_experts": 4}, "no_rope_layers"),
+    ],
+)  # fmt: skip
+def test_lists_that_do_not_fit_are_refused(model_type: str, config: dict[str, object], field: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        hybrid_layers(Fields(BASE | config), model_type)
+    assert caught.value.field == field
+
+
+# DeepSeek-V4-Flash: two plain layers first, then 4:1 and 128:1 in turn (compress_ratios of its config).
+def test_compression_of_deepseek_v4() -> None:
+    ratios = published_config("deepseek-ai/DeepSeek-V4-Flash")["compress_ratios"]
+    layers = get_model("deepseek-ai/DeepSeek-V4-Flash").layers
+    expected = [max(1, ratio) for ratio in ratios[: len(layers)]]  # type: ignore[index]
+    assert [layer.mixer.kv_compression for layer in layers] == expected
+    assert set(expected) == {1, 4, 128}

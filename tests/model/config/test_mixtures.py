@@ -5,6 +5,8 @@ import pytest
 from planner.catalog.models import get_model
 from planner.errors import InvalidInput
 from planner.model.config.build import model_from_config
+from planner.model.config.fields import Fields
+from planner.model.config.mixtures import ngram_embedding, step3p5_draft_layer
 from planner.model.shape import MixerKind
 from tests.model.config.cases import kinds, shapes
 
@@ -110,3 +112,24 @@ def test_ngram_ratio_is_a_number(ratio: object) -> None:
     with pytest.raises(InvalidInput) as caught:
         model_from_config(config | {"ngram_vocab_size_ratio": ratio})
     assert caught.value.field == "ngram_vocab_size_ratio"
+
+
+# Three lengths × four splits of 64 ÷ 12 columns; each table two rows longer than the last, from 2 × 100 + 1 on.
+def test_ngram_tables_by_hand() -> None:
+    config = {"hidden_size": 64, "vocab_size": 100, "ngram_vocab_size_ratio": 2}
+    rows = sum(2 * 100 + 2 * index + 1 for index in range(12))
+    assert ngram_embedding(Fields(config)) == (rows * 5, 12 * 5 * 64)
+    assert ngram_embedding(Fields({"hidden_size": 64})) == (0, 0)
+
+
+# The list goes on behind the main layers: the draft layer has the attention named there, and a dense MLP.
+@pytest.mark.parametrize(
+    ("name", "kind"), [("full_attention", MixerKind.FULL), ("sliding_attention", MixerKind.SLIDING)]
+)
+def test_draft_layer_of_step(name: str, kind: MixerKind) -> None:
+    config = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4,
+              "num_attention_groups": 2, "head_dim": 16, "layer_types": ["full_attention"] * 2 + [name]}  # fmt: skip
+    layer = step3p5_draft_layer(Fields(config))
+    assert (layer.mixer.kind, layer.experts) == (kind, None)
+    # projections, a gate per head, the MLP, two norms and those of queries and keys
+    assert layer.num_parameters == 2 * 64 * 64 + 2 * 64 * 32 + 4 * 64 + 3 * 64 * 128 + 2 * 64 + 2 * 16
