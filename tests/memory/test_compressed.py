@@ -3,9 +3,11 @@
 import pytest
 
 from planner.catalog.models import get_model
+from planner.memory import compressed
 from planner.memory.edition import Edition
 from planner.memory.kv_groups import KvLayout
 from planner.memory.kv_layout import build_layout
+from planner.model.shape import Mixer, MixerKind
 from planner.units import GIB
 
 
@@ -50,3 +52,30 @@ def test_deepseek_v4_in_sglang(size: str, expected: float) -> None:
     )  # fmt: skip
     assert layout.bytes_per_token == pytest.approx(expected, abs=0.01)
     assert layout.main.block_tokens == 256
+
+
+V4 = Mixer(kind=MixerKind.MLA, num_heads=64, kv_lora_rank=448, qk_rope_head_dim=64, indexer_head_dim=128)
+
+
+# 448 values in fp8, 64 rotary ones in 16 bits and 8 bytes of scales: the 584 of vLLM's fp8_ds_mla for DeepSeek-V4;
+# the indexer's key in fp8 with one 32-bit scale.
+def test_bytes_of_an_entry() -> None:
+    assert compressed.entry_width(V4) == 448 + 2 * 64 + 8 == 584
+    assert compressed.indexer_width(V4) == 128 + 4
+
+
+def test_overlapping_windows_keep_states_twice() -> None:
+    assert compressed.state_elements(512, 4) == 2 * compressed.state_elements(512, 128) == 4 * 512
+
+
+@pytest.mark.parametrize("size", [1, 575, 576, 577, 100_000])
+def test_pages_are_aligned_for_flashmla(size: int) -> None:
+    aligned = compressed._aligned(size)
+    assert aligned % 576 == 0
+    assert size <= aligned < size + 576
+
+
+# 21 and 43 layers: groups of 22 leave 1 + 1 places empty, of 21 leave 0 + 20.
+def test_groups_waste_the_fewest_places() -> None:
+    assert compressed.shared_tuples([21, 43]) == 22
+    assert compressed.shared_tuples([8, 8, 8]) == 8

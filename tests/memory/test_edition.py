@@ -3,6 +3,7 @@
 import pytest
 
 from planner.inputs.engine import EngineSettings
+from planner.memory.edition import NEWEST, edition_of
 
 
 @pytest.mark.parametrize(
@@ -13,3 +14,40 @@ def test_builds_between_releases_hold_what_came_since(version: str, number: tupl
     from planner.memory.edition import edition_of
 
     assert edition_of(EngineSettings(version=version)).number == number
+
+
+@pytest.mark.parametrize(
+    ("version", "release", "is_v0"),
+    [
+        ("0.7.3", (0, 7, 3), True),  # V1 became the default with 0.8 (vLLM's release notes)
+        ("0.7.3 (V1)", (0, 7, 3), False),
+        ("0.8.0", (0, 8, 0), False),
+        ("0.8.5 (V0)", (0, 8, 5), True),
+        ("v0.11.2", (0, 11, 2), False),
+    ],
+)
+def test_release_and_engine_of_a_version(version: str, release: tuple[int, int, int], is_v0: bool) -> None:
+    found = edition_of(EngineSettings(version=version))
+    assert (found.release, found.is_v0) == (release, is_v0)
+
+
+def test_without_a_version_it_is_the_newest() -> None:
+    found = edition_of(EngineSettings(version=""))
+    assert found.number == NEWEST
+    assert found.since(NEWEST) and not found.is_v0
+
+
+# Latents are cached since vLLM 0.7; Ollama 0.14 and llama.cpp when told so cache every head.
+@pytest.mark.parametrize(
+    ("settings", "caches"),
+    [
+        ({"version": "0.6.6"}, False),
+        ({"version": "0.7.0"}, True),
+        ({"family": "llamacpp", "name": "ollama"}, False),
+        ({"family": "llamacpp", "name": "llama.cpp"}, True),
+        ({"family": "llamacpp", "name": "llama.cpp", "version": "b6000 no MLA"}, False),
+        ({"family": "sglang"}, True),
+    ],
+)
+def test_who_caches_the_latent(settings: dict[str, str], caches: bool) -> None:
+    assert edition_of(EngineSettings(**settings)).caches_latent is caches  # type: ignore[arg-type]

@@ -9,8 +9,11 @@ from planner.catalog.gpus import get_gpu
 from planner.catalog.models import get_model
 from planner.inputs.engine import EngineSettings
 from planner.inputs.hardware import Parallelism
+from planner.memory.explain import FEWER_SEQUENCES, formulas, remedies
 from planner.memory.memory_plan import MemoryPlan
+from planner.memory.ranks import Demand
 from planner.memory.sizing import plan_memory
+from planner.memory.verdict import start_verdict
 from planner.model.shape import with_media
 from planner.units import GIB
 from tests.memory.cases import GEMMA27, LLAMA, QWEN27, plan
@@ -108,3 +111,69 @@ def test_more_states_than_fit_are_taken_back() -> None:
     made = plan_memory(get_model("Qwen/Qwen3.5-9B"), get_gpu("RTX 4090"), engine,
                        Parallelism(tensor_parallel_size=2), max_model_len=8192)  # fmt: skip
     assert "as many states as memory allows" in made.remedies
+
+
+def demand(gpu: str, model: str = LLAMA, **changes: object) -> Demand:
+    settings = {"model": get_model(model), "gpu": get_gpu(gpu), "engine": EngineSettings(version="0.19.0"),
+                "parallelism": Parallelism(), "max_model_len": 8192} | changes  # fmt: skip
+    return Demand(**settings)  # type: ignore[arg-type]
+
+
+def test_an_engine_that_starts_needs_no_remedy() -> None:
+    asked = demand("H100 SXM")
+    assert remedies(asked, start_verdict(asked)) == ()
+
+
+# Every remedy that names one setting is tried here, independently of how it was found.
+@pytest.mark.parametrize(
+    ("gpu", "model", "changes"),
+    [
+        ("RTX 4090", LLAMA, {"max_model_len": 131_072}),
+        ("H100 SXM", "meta-llama/Llama-3.3-70B-Instruct", {}),
+        ("L4", "Qwen/Qwen3-14B", {}),
+        ("T4", LLAMA, {}),
+    ],
+)
+def test_each_remedy_works(gpu: str, model: str, changes: dict[str, object]) -> None:
+    asked = demand(gpu, model, **changes)
+    found = remedies(asked, start_verdict(asked))
+    assert found
+    tried = 0
+    for text in found:
+        parts = text.replace("weights in ", "weight_dtype ").split(" with ")
+        engine, own, split = {}, {}, {}
+        for part in parts:
+            name, _, value = part.partition(" ")
+            number = value.replace(",", "")
+            if name in ("max_model_len",):
+                own[name] = int(number)
+            elif name in ("weight_dtype", "kv_cache_dtype"):
+                own[name] = value
+            elif name in ("max_num_batched_tokens", "max_num_seqs") and number.isdigit():
+                engine[name] = int(number)
+            elif name == "gpu_memory_utilization":
+                engine[name] = float(number)
+            elif name.endswith("parallel_size"):
+                split[name] = int(number)
+        again = dataclasses.replace(asked, **own, engine=dataclasses.replace(asked.engine, **engine),
+                                    parallelism=dataclasses.replace(asked.parallelism, **split))  # fmt: skip
+        if again != asked:
+            tried += 1
+            assert start_verdict(again, find_longest=False).starts, text
+    assert tried
+
+
+def test_fewer_sequences_are_tried_from_the_most() -> None:
+    assert list(FEWER_SEQUENCES) == sorted(FEWER_SEQUENCES, reverse=True)
+    assert FEWER_SEQUENCES[-1] == 1
+
+
+@pytest.mark.parametrize("family", ["vllm", "sglang", "trtllm", "tgi", "llamacpp", "generic"])
+def test_every_figure_has_a_formula_with_a_source(family: str) -> None:
+    asked = demand("H100 SXM", engine=EngineSettings(family=family))
+    made = formulas(asked, start_verdict(asked), 12_345)
+    names = [item.name for item in made]
+    assert len(set(names)) == len(names)
+    assert {"weights", "budget", "activation", "non_torch", "cuda_graphs", "kv_pool"} <= set(names)
+    assert next(item for item in made if item.name == "kv_tokens").value == 12_345
+    assert all(item.expression and item.substituted and item.source for item in made)

@@ -3,12 +3,16 @@
 import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from planner.catalog.gpus import get_gpu
 from planner.catalog.models import get_model
 from planner.inputs.hardware import Parallelism
 from planner.memory.edition import Edition
+from planner.memory.kv_groups import KvGroup, KvLayout
 from planner.memory.kv_layout import build_layout
+from planner.model.shape import MixerKind
 from planner.units import GIB
 from tests.memory.cases import plan
 
@@ -96,3 +100,58 @@ def test_draft_with_other_heads_is_a_group_of_its_own() -> None:
     )  # fmt: skip
     assert (layout.num_groups, layout.main.block_tokens) == (15, 816)
     assert math.floor(9.74 * GIB / layout.block_bytes) // 15 * 816 == 67_728
+
+
+FULL = KvGroup(kind=MixerKind.FULL, num_groups=1, block_tokens=16)
+WINDOW = KvGroup(kind=MixerKind.SLIDING, num_groups=3, block_tokens=16, window_tokens=128)
+CHUNK = KvGroup(kind=MixerKind.CHUNKED, num_groups=1, block_tokens=16, window_tokens=64)
+STATE = KvGroup(kind=MixerKind.STATE, num_groups=2, block_tokens=1, pages_per_sequence=3)
+
+
+# vLLM kv_cache_interface.py: cdiv(length, block) of full layers; windows hold min(window − 1 + batch, length) and one
+# block more, since they need not begin at a block.
+@pytest.mark.parametrize(
+    ("group", "length", "at_peak", "in_decode"),
+    [
+        (FULL, 100, 7, 7),
+        (WINDOW, 10_000, 3 * ((127 + 512 + 15) // 16 + 1), 3 * 9),
+        (WINDOW, 32, 3 * 3, 3 * 2),
+        (CHUNK, 10_000, 36, 4),
+        (STATE, 10, 6, 6),
+        (STATE, 10_000, 6, 6),
+    ],
+)
+def test_blocks_by_hand(group: KvGroup, length: int, at_peak: int, in_decode: int) -> None:
+    assert group.blocks_at_peak(length, 512) == at_peak
+    assert group.blocks_in_decode(length) == in_decode
+
+
+@given(st.sampled_from([FULL, WINDOW, CHUNK, STATE]), st.integers(1, 10**6), st.integers(0, 10_000))
+def test_a_longer_sequence_never_holds_less_and_decode_never_more_than_the_peak(
+    group: KvGroup, length: int, more: int
+) -> None:
+    assert group.blocks_at_peak(length, 512) <= group.blocks_at_peak(length + more, 512)
+    assert group.blocks_in_decode(length) <= group.blocks_in_decode(length + more)
+    assert group.blocks_in_decode(length) <= group.blocks_at_peak(length, 512)
+
+
+def test_a_layout_is_the_sum_of_its_groups() -> None:
+    layout = KvLayout(groups=(STATE, WINDOW, FULL), block_bytes=1000.0, bytes_per_token=10.0)
+    assert layout.num_groups == 6
+    assert layout.main is FULL
+    assert layout.has_states
+    assert layout.blocks_in_decode(160) == 6 + 3 * 9 + 10
+    assert layout.fixed_blocks(160) == 6 + 3 * 9
+    assert layout.blocks_at_peak(160, 16) == 6 + 3 * ((127 + 16 + 15) // 16 + 1) + 10
+    assert layout.fitting_blocks(9999.0) == 9
+    assert layout.fitting_blocks(-5.0) == 0
+
+
+def test_ranks_that_share_the_tokens_hold_a_part_each() -> None:
+    layout = KvLayout(groups=(FULL,), block_bytes=1.0, bytes_per_token=1.0, context_parallel=4)
+    assert layout.blocks_at_peak(1024, 0) == layout.blocks_in_decode(1024) == 1024 / 4 / 16
+
+
+def test_the_source_of_cross_attention_is_no_state() -> None:
+    source = KvGroup(kind=MixerKind.STATE, num_groups=1, block_tokens=16, window_tokens=1500, pages_per_sequence=94)
+    assert not KvLayout(groups=(FULL, source), block_bytes=1.0, bytes_per_token=1.0).has_states

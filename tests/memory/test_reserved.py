@@ -1,12 +1,18 @@
 """Caches that llama.cpp and Ollama reserve at start, against their logs."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from planner.catalog.gpus import get_gpu
 from planner.catalog.models import get_model
 from planner.inputs.engine import EngineSettings
 from planner.inputs.hardware import Parallelism
+from planner.memory.edition import Edition
+from planner.memory.kv_groups import KvGroup, KvLayout
+from planner.memory.reserved import reserved_bytes, reserved_layout
 from planner.memory.sizing import plan_memory
+from planner.model.shape import MixerKind
 from planner.units import GIB, MIB
 from tests.memory.cases import LLAMA, llamacpp, plan
 
@@ -77,3 +83,30 @@ def test_slots_that_share_one_context(drafted: int, states_mib: float) -> None:
                        weight_dtype="gguf_q4_k_m")  # fmt: skip
     assert made.kv_pool_bytes / MIB == pytest.approx(4096 + states_mib, rel=1e-3)
     assert made.kv_tokens == 65_536
+
+
+LLAMACPP = Edition("llamacpp", (0, 30))
+
+
+def reserved(model: str, length: int, slots: int, **settings: object) -> float:
+    settings = {"tensor_parallel_size": 1, "kv_cache_dtype": "auto", "edition": LLAMACPP} | settings
+    return reserved_bytes(get_model(model).layer_counts(), length, slots, **settings)  # type: ignore[arg-type]
+
+
+# 32 layers × 2 × 8 heads × 128 × 2 bytes for each token of each slot; one context for all when it is shared.
+def test_slots_times_context_by_hand() -> None:
+    token = 32 * 2 * 8 * 128 * 2
+    assert reserved(LLAMA, 4096, 4) == 4 * 4096 * token
+    assert reserved(LLAMA, 4096, 4, unified=True) == 4096 * token
+    assert reserved(LLAMA, 4096, 4, kv_cache_dtype="q8_0") == 4 * 4096 * token * 34 / 64
+    assert reserved(LLAMA, 4096, 4, tensor_parallel_size=2) == 4 * 4096 * token / 2
+
+
+@given(st.integers(1, 200_000), st.integers(1, 64), st.sampled_from([1, 16]))
+def test_blocks_hold_exactly_the_slots(length: int, slots: int, block: int) -> None:
+    plain = KvLayout(groups=(KvGroup(kind=MixerKind.FULL, num_groups=1, block_tokens=block),), block_bytes=1.0,
+                     bytes_per_token=131_072.0)  # fmt: skip
+    pool = 131_072.0 * length * slots
+    made = reserved_layout(plain, pool, length, slots, block)
+    assert made.fitting_blocks(pool) == slots * made.blocks_at_peak(length, 512)
+    assert made.bytes_per_token == plain.bytes_per_token

@@ -7,7 +7,9 @@ from planner.catalog.models import get_model
 from planner.inputs.engine import EngineSettings
 from planner.inputs.hardware import Parallelism
 from planner.memory.defaults import resolve
+from planner.memory.edition import Edition
 from planner.memory.memory_plan import MemoryPlan
+from planner.memory.sglang_limits import sglang_limits, sglang_ranks, sglang_sequences, sglang_share
 from planner.memory.sizing import plan_memory
 from tests.memory.cases import LLAMA, plan
 
@@ -75,3 +77,32 @@ def test_sglang_leaves_room_for_a_tower() -> None:
         for size in (0.0, 302e6, 604e6, 6e9)
     ]
     assert [share / shares[0] for share in shares] == pytest.approx([1.0, 0.95, 0.95 * 0.9, 0.95 * 0.8])
+
+
+NEW = Edition("sglang", (0, 5), patch=9)
+
+
+# server_args.py of 0.5.4 and later (#10975): prefill chunk and largest graph batch by device memory.
+@pytest.mark.parametrize(
+    ("gpu", "tp", "chunk", "batch"),
+    [("T4", 1, 2048, 8), ("RTX 4090", 1, 2048, 24), ("RTX 4090", 4, 2048, 80), ("L40S", 1, 4096, 32),
+     ("H100 SXM", 1, 8192, 256), ("H100 SXM", 8, 8192, 512), ("B200", 8, 16_384, 512)],
+)  # fmt: skip
+def test_chunk_and_graphs_by_device(gpu: str, tp: int, chunk: int, batch: int) -> None:
+    split = Parallelism(tensor_parallel_size=tp)
+    assert sglang_limits(NEW, get_gpu(gpu), split) == (chunk, batch)
+    assert sglang_sequences(get_gpu(gpu), split) == 2 * batch
+
+
+def test_attention_ranks_are_part_of_its_tensor_parallel_size() -> None:
+    assert sglang_ranks(Parallelism(tensor_parallel_size=2, attention_data_parallel_size=4)) == 8
+
+
+@pytest.mark.parametrize("patch", [1, 9])
+@pytest.mark.parametrize("gpu", ["T4", "L4", "RTX 4090", "A100 SXM 80GB", "H200 SXM", "B200"])
+def test_more_ranks_and_drafting_leave_less(gpu: str, patch: int) -> None:
+    edition = Edition("sglang", (0, 5), patch=patch)
+    shares = [sglang_share(edition, get_gpu(gpu), Parallelism(tensor_parallel_size=tp)) for tp in (1, 2, 4, 8)]
+    assert shares == sorted(shares, reverse=True)
+    assert all(0 < share < 1 for share in shares)
+    assert sglang_share(edition, get_gpu(gpu), Parallelism(), drafts=True) <= shares[0]

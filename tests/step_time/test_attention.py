@@ -6,8 +6,9 @@ from planner.catalog.gpus import get_gpu
 from planner.catalog.models import get_model
 from planner.inputs.engine import EngineSettings
 from planner.inputs.hardware import Parallelism
+from planner.step_time.attention import ATTENTION_FIELDS, attention_fields
 from planner.step_time.model import step_time_table
-from tests.step_time.cases import LLAMA, ONE, VLLM
+from tests.step_time.cases import LLAMA, ONE, VLLM, share
 
 
 def test_served_attention_reads_no_faster_than_memory():
@@ -39,3 +40,47 @@ def test_sparse_layers_of_minimax_m3_read_what_their_indexer_chooses():
     assert table.window_tokens == 2048
     read = table.attention_per_kv_token_s / table.window_per_kv_token_s
     assert read == pytest.approx((57 * 256 + 3 * 512) / (57 * 512))
+
+
+# Llama 3.1 8B: 32 layers of 8 KV heads × 128 × (key, value); half the bytes in 8 bits, an eighth on one of eight GPUs.
+def test_cache_read_per_token_by_hand():
+    plain = attention_fields(share())
+    reached = 32 * 2 * 8 * 128 * 2 / plain["attention_per_kv_token_s"] / 3.35e12
+    assert 0.6 < reached <= 0.92  # of the data sheet's 3.35 TB/s
+    assert attention_fields(share(tp=8))["attention_per_kv_token_s"] == pytest.approx(
+        plain["attention_per_kv_token_s"] / 8
+    )
+    # Beyond the number of KV heads each rank reads a whole head.
+    wide = [attention_fields(share(tp=tp))["attention_per_kv_token_s"] for tp in (8, 16)]
+    assert wide[0] == pytest.approx(wide[1])
+
+
+def test_a_model_without_windows_has_no_window_terms():
+    found = attention_fields(share())
+    assert set(found) == {*ATTENTION_FIELDS, "window_tokens"}
+    assert found["window_tokens"] == 0
+    assert found["window_per_kv_token_s"] == found["window_prefill_pair_s"] == found["window_floor_s"] == 0
+
+
+# gpt-oss-20b: 12 full layers and 12 with windows of 128, of the same heads.
+def test_half_the_layers_of_gpt_oss_slide():
+    found = attention_fields(share("openai/gpt-oss-20b"))
+    assert found["window_tokens"] == 128
+    assert found["window_per_kv_token_s"] == pytest.approx(found["attention_per_kv_token_s"])
+    assert found["window_prefill_pair_s"] == pytest.approx(found["prefill_pair_s"])
+
+
+# The latent of DeepSeek-V3 is read whole on every rank, its heads are divided.
+def test_latents_are_not_divided():
+    one, eight = (attention_fields(share("deepseek-ai/DeepSeek-V3", "H200 SXM", tp=tp)) for tp in (1, 8))
+    assert eight["prefill_pair_s"] == pytest.approx(one["prefill_pair_s"] / 8)
+    assert eight["attention_per_kv_token_s"] > one["attention_per_kv_token_s"] / 8
+
+
+def test_attention_ranks_share_the_sequences():
+    moe = "Qwen/Qwen3-30B-A3B"
+    one = attention_fields(share(moe))
+    two = attention_fields(share(moe, split=Parallelism(attention_data_parallel_size=2, expert_parallel=True)))
+    for name in ("attention_per_kv_token_s", "attention_per_sequence_s", "prefill_pair_s", "prefill_token_s"):
+        assert two[name] == pytest.approx(one[name] / 2)
+    assert two["attention_base_s"] == one["attention_base_s"]

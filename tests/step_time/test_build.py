@@ -1,11 +1,15 @@
 """Tables as they are put together: padding to graphs, launches, how sure they are."""
 
+import numpy as np
+import pytest
+
 from planner.catalog.gpus import get_gpu, gpu_names
 from planner.catalog.models import get_model
 from planner.inputs.engine import EngineSettings
 from planner.inputs.hardware import Parallelism
+from planner.step_time.build import build_table, graph_size, prompt_grid, prompt_launch_s, relative_error
 from planner.step_time.model import explain_step, step_time_table
-from tests.step_time.cases import LLAMA, ONE, VLLM, prefill
+from tests.step_time.cases import LLAMA, ONE, VLLM, prefill, share
 
 
 def test_decode_batches_are_padded_to_captured_graphs():
@@ -37,3 +41,38 @@ def test_prompt_layers_of_latent_attention_launch_more_kernels():
     # 61 layers against 94 at catalog/serving_overheads.csv's 2.5 and 0.7 ms a layer
     assert sum(latent.values()) > 61 * 2.5
     assert sum(plain.values()) < 61 * 2.5
+
+
+# Batch sizes that vLLM captures: 1, 2, 4, 8, then steps of 8 to 256 and of 16 to 512.
+@pytest.mark.parametrize(
+    ("batch", "graph"),
+    [(1, 1), (3, 4), (5, 8), (9, 16), (17, 24), (256, 256), (257, 272), (511, 512), (513, 513)],
+)
+def test_batches_are_padded_to_the_next_graph(batch, graph):
+    assert graph_size(np.array([float(batch)]), VLLM)[0] == graph
+    assert graph_size(np.array([float(batch)]), EngineSettings(cuda_graphs=False))[0] == batch
+
+
+@pytest.mark.parametrize("most", [1, 300, 2048, 16_384])
+def test_the_grid_of_prompts_rises_from_one_to_the_most(most):
+    grid = prompt_grid(most)
+    assert grid[0] == 1
+    assert grid[-1] >= most
+    assert np.all(np.diff(grid) > 0)
+
+
+# 32 layers at the 600 µs of catalog/serving_overheads.csv for vLLM.
+def test_launching_a_prompt_by_hand():
+    assert prompt_launch_s(share()) == pytest.approx(32 * 600e-6)
+    halves = Parallelism(pipeline_parallel_size=2)
+    assert prompt_launch_s(share(split=halves)) == pytest.approx(16 * 600e-6)
+
+
+def test_kernels_alone_have_no_host():
+    assert build_table(share(kernels_only=True), 512).host_s == 0
+    assert build_table(share(), 512).host_s > 0
+
+
+def test_a_gpu_without_measurements_is_less_sure():
+    assert relative_error(share(gpu="GH200")) == pytest.approx(relative_error(share()) + 0.06)
+    assert relative_error(share(gpu="MI300X")) > relative_error(share(gpu="GH200"))
