@@ -59,7 +59,7 @@ def parts(
     if held_fraction is None or written_fraction is None:
         found.append(("kv_used", "KV cache", pool))
     else:
-        written = min(written_fraction, held_fraction) * pool
+        written = min(written_fraction, held_fraction, 1.0) * pool
         held = min(held_fraction, 1.0) * pool
         found += [
             ("kv_used", "KV used at peak", written),
