@@ -2,8 +2,10 @@
 
 import pytest
 
-from planner.answer.planning import plan
+from planner.answer.planning import plan, size
+from planner.answer.report import memory_rows
 from planner.scenario.scenario import Scenario
+from planner.units import GIB
 
 BASE = {"num_requests": 400, "seed": 3}
 
@@ -64,3 +66,30 @@ def test_the_average_hides_the_tail():
 
 def test_reserving_engines_are_called_out():
     assert "reserved" in kinds(engine="orca")
+
+
+SMALL = Scenario(num_requests=400)
+
+
+def test_a_few_requests_are_not_a_few_thousand():
+    def told(per_day):
+        done = plan(SMALL.replace(demand="daily", requests_per_day=per_day))
+        return next(finding.text for finding in done.findings if finding.kind == "few_requests")
+
+    assert told(12.0).startswith("Self-hosting for a few requests a day: 12 requests a day cost")
+    assert told(2000.0).startswith("Self-hosting for a few thousand requests a day: 2,000 requests a day cost")
+
+
+def test_idle_replicas_are_told():
+    found = plan(SMALL.replace(arrivals="closed", concurrent_users=1, num_replicas=3)).findings
+    text = next(finding.text for finding in found if finding.kind == "idle_replicas")
+    assert text == "2 of 3 replicas stay idle: there is 1 user to deal to them."
+
+
+def test_an_engine_that_is_short_of_memory_under_load_is_told():
+    done = size(SMALL.replace(engine="tgi", model="meta-llama/Llama-3.1-70B-Instruct", gpu="H200 SXM"))
+    assert done.fits
+    text = next(finding.text for finding in done.findings if finding.kind == "runs_short")
+    assert f"{-done.memory.free_bytes / GIB:.2f} GiB more than the GPU has" in text
+    assert dict(memory_rows(done))["Short of a full step"] == f"{-done.memory.free_bytes / GIB:.2f} GiB"
+    assert "runs_short" not in {finding.kind for finding in size(SMALL).findings}

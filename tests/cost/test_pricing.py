@@ -4,8 +4,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from planner import plan
 from planner.cost.pricing import DEFAULT_PRICE_USD_PER_HOUR, Served, gpu_price, price_plan, served
+from planner.dashboard.results import use_of_fleet
 from planner.scenario.scenario import Scenario
+from planner.service.metrics import ServingMetrics
 
 # 4 req/s at the peak, 2 on average.
 STEADY = Scenario(demand="rate", rate_rps=4.0, peak_factor=2.0)
@@ -85,3 +88,51 @@ def test_an_api_price_by_hand_stands_before_the_table():
     half = price_plan(STEADY.replace(api_usd_per_mtok_output=10.0), "openai/gpt-oss-120b", 1, WORK)
     known = price_plan(STEADY, "openai/gpt-oss-120b", 1, WORK)
     assert half.api_usd_per_mtok_input == known.api_usd_per_mtok_input > 0
+
+
+SMALL = Scenario(num_requests=400)
+
+
+RATE = SMALL.replace(demand="rate")
+
+
+def own_price(done) -> float:
+    """USD per million tokens of a fleet that always makes the tokens per second of its own metrics."""
+    metrics: ServingMetrics = done.metrics
+    return done.cost.usd_per_hour / 3600 / metrics.total_tokens_per_s * 1e6
+
+
+def test_an_overloaded_fleet_is_priced_by_what_it_finishes():
+    done = plan(RATE.replace(rate_rps=2000.0, num_replicas=4))
+    assert done.cost.usd_per_million_tokens == pytest.approx(own_price(done), rel=1e-9)
+    assert done.cost.usd_per_million_tokens_at_peak == pytest.approx(own_price(done), rel=1e-9)
+    # 730 hours at the rate that is finished, of those asked for: 2,000 req/s at the peak, half of it on average.
+    assert done.cost.requests_per_month == pytest.approx(done.metrics.requests_per_s * 730 * 3600)
+    assert done.cost.offered_requests_per_month == pytest.approx(1000 * 730 * 3600)
+    assert "unserved" in {finding.kind for finding in done.findings}
+    used = use_of_fleet(done)
+    assert used.capacity_tokens_per_s * used.mean_fraction == pytest.approx(done.metrics.total_tokens_per_s)
+
+
+def test_a_peak_beyond_the_fleet_leaves_the_month_alone_when_the_mean_is_not():
+    # Full throughput lies between the mean and the peak: the month is served, the peak is not.
+    top = plan(RATE.replace(rate_rps=5.0)).curve.capacity_rps
+    done = plan(RATE.replace(rate_rps=2.0 * top, peak_factor=8.0, num_replicas=1))
+    assert done.cost.requests_per_month == pytest.approx(2.0 * top / 8 * 730 * 3600, rel=0.01)
+    assert done.cost.usd_per_million_tokens_at_peak == pytest.approx(own_price(done), rel=1e-9)
+
+
+def test_a_stable_plan_is_priced_by_the_rate_that_is_asked_for():
+    done = plan(SMALL)
+    tokens = SMALL.mean_rate_rps * 730 * 3600 * (done.mean_prompt_tokens + done.mean_output_tokens)
+    assert done.cost.usd_per_million_tokens == pytest.approx(done.cost.usd_per_month / tokens * 1e6, rel=0.01)
+    assert "unserved" not in {finding.kind for finding in done.findings}
+
+
+def test_clients_that_leave_are_not_paid_for():
+    done = plan(SMALL.replace(timeout_s=1.0, num_requests=4000))
+    share = done.metrics.num_finished / done.metrics.num_requests
+    peak_rps = share * SMALL.peak_rate_rps
+    assert done.cost.usd_per_million_tokens_at_peak == pytest.approx(own_price(done), rel=0.05)
+    assert done.cost.requests_per_month <= peak_rps * 730 * 3600
+    assert done.cost.tokens_per_request < done.mean_prompt_tokens + done.mean_output_tokens  # the short ones

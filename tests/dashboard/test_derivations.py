@@ -5,7 +5,6 @@ import dataclasses
 import pytest
 
 from planner.answer.planning import plan, size
-from planner.dashboard import frames
 from planner.dashboard.derivations import band_sentence, group_parameters, memory_formulas, pool_identity, weights_table
 from planner.scenario.scenario import Scenario
 
@@ -80,10 +79,3 @@ def test_the_band_is_in_the_figures_own_units():
     said = band_sentence(memory)
     for word in ("GiB", "tokens", "sequences"):
         assert word in said
-
-
-def test_published_ratios_stand_above_the_rows_without_one():
-    published = frames.paper_results()["published"].tolist()
-    known = [ratio for ratio in published if ratio != "—"]
-    assert len(known) >= 5  # Anyscale's three and PagedAttention's two at the least
-    assert published[: len(known)] == known
