@@ -1,11 +1,15 @@
 """The sentences of a plan agree with its figures, and name the right culprit."""
 
+import dataclasses
 import math
 
 import pytest
 
 from planner import plan
-from tests.answer.cases import SMALL
+from planner.answer.planning import size
+from planner.answer.wording import clients_in_words, headline, reasons, refusal_in_short
+from planner.memory import verdict
+from tests.answer.cases import SMALL, planned
 
 NOTHING_FITS = SMALL.replace(lengths="constant", prompt_mean_tokens=9000.0)
 
@@ -54,3 +58,51 @@ def test_a_slow_model_is_named_when_a_target_fails():
 )
 def test_one_is_not_many(changes, said):
     assert said in plan(SMALL.replace(**changes)).headline
+
+
+REFUSED = {"model": "meta-llama/Llama-3.3-70B-Instruct"}
+OUTCOMES = [
+    value for name, value in vars(verdict).items() if name.isupper() and name.startswith(("REFUSED", "OOM", "PARTLY"))
+]
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES)
+def test_every_outcome_has_a_short_reason(outcome):
+    memory = dataclasses.replace(planned(**REFUSED).memory, outcome=outcome)
+    said = refusal_in_short(memory)
+    assert said
+    assert not said.endswith(".")  # it stands inside a sentence
+    assert len({refusal_in_short(dataclasses.replace(memory, outcome=other)) for other in OUTCOMES}) == len(OUTCOMES)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"users": 1200}, "1,200 users"),
+        ({"arrivals": "closed", "concurrent_users": 40}, "40 concurrent users"),
+        ({"arrivals": "once"}, "400 requests"),
+        ({"demand": "rate", "rate_rps": 2.5}, "2.5 req/s"),
+    ],
+)
+def test_who_is_served(changes, said):
+    assert said in clients_in_words(size(SMALL.replace(**changes)))
+
+
+def test_the_headline_names_gpus_and_remedies():
+    done = planned(**REFUSED)
+    assert headline(done) == done.headline
+    assert "Llama-3.3-70B-Instruct" in done.headline and "H100" in done.headline
+    assert done.memory.remedies[0] in done.headline
+    served = planned()
+    assert headline(served).startswith(f"{served.num_gpus} × ")
+    assert reasons(served) == served.reasons
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"users": 3000, "num_replicas": 1}, {"tpot_target_s": 0.001}, {"timeout_s": 1.0}]
+)
+def test_no_sentence_holds_a_number_that_is_none(changes):
+    done = planned(**changes)
+    for text in (done.headline, *done.reasons):
+        assert "nan" not in text
+        assert "inf" not in text

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import time
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from planner.errors import InvalidInput
-from planner.workload.drawing import read_trace
+from planner.workload.traces import MAX_TOKENS, MOONCAKE_BLOCK_TOKENS, read_trace
 
 AZURE = """TIMESTAMP,ContextTokens,GeneratedTokens
 2023-11-16 18:15:46.6805900,374,44
@@ -105,3 +108,36 @@ MOONCAKE = '{"timestamp": 0, "input_length": 1500, "output_length": 5, "hash_ids
 def test_mistakes_name_their_line(text, message):
     with pytest.raises(InvalidInput, match=message):
         read_trace(text)
+
+
+def test_every_block_of_a_prompt_is_512_tokens():
+    # Mooncake's traces (FAST 2025): hash_ids name blocks of 512 tokens; the last one of a prompt may be shorter.
+    chain = '{"timestamp": %d, "input_length": %d, "output_length": 1, "hash_ids": %s}\n'
+    read = read_trace(chain % (0, 1100, [1, 2, 3]) + chain % (1, 1100, [1, 2, 3]) + chain % (2, 700, [9, 2]))
+    assert MOONCAKE_BLOCK_TOKENS == 512
+    assert read.prefix_tokens.tolist() == [0, 1100, 0]  # never more than the prompt; a chain shares its beginning only
+    assert read.prefix_group.tolist()[:2] == [0, 0]
+
+
+@pytest.mark.parametrize("fmt", ["azure", "vidur", "burstgpt", "mooncake"])
+def test_a_form_that_is_named_is_kept_to(fmt):
+    with pytest.raises(InvalidInput, match="line 1"):
+        read_trace("a,b,c\n1,2,3\n", fmt)
+    with pytest.raises(InvalidInput) as caught:
+        read_trace("a,b,c\n1,2,3\n", "pcap")
+    assert caught.value.field == "fmt"
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(0, 1e6), st.integers(0, MAX_TOKENS), st.integers(1, MAX_TOKENS)), min_size=1, max_size=20
+    )
+)
+def test_what_was_recorded_is_replayed(rows):
+    text = "arrived_at,num_prefill_tokens,num_decode_tokens\n" + "".join(f"{t!r},{p},{o}\n" for t, p, o in rows)
+    read = read_trace(text)
+    first = min(t for t, _, _ in rows)
+    assert read.arrival_s.tolist() == [t - first for t in sorted(t for t, _, _ in rows)]
+    assert sorted(read.prompt_tokens.tolist()) == sorted(max(1, p) for _, p, _ in rows)
+    assert sorted(read.output_tokens.tolist()) == sorted(o for _, _, o in rows)
+    assert np.array_equal(read.output_limit_tokens, read.output_tokens)
