@@ -128,3 +128,11 @@ def test_where_arrivals_have_no_rate_none_is_refused() -> None:
     crowd = Scenario(arrivals="closed", users=100_000_000, requests_per_user_hour=1000.0)
     assert crowd.peak_rate_rps > MOST_RPS
     assert crowd.traffic.arrivals.rate_rps == MOST_RPS
+
+
+NAME = "Qwen/Qwen3.8-Flash-Next"
+
+
+@pytest.mark.parametrize(("choice", "expected"), [("auto", None), ("gpu", True), ("host", False)])
+def test_the_scenario_says_where_tables_stand(choice: str, expected: bool | None) -> None:
+    assert Scenario(model=NAME, ngram_tables=choice).engine_settings.ngram_on_gpu is expected
