@@ -34,3 +34,29 @@ def test_numbers_must_be_finite_and_in_range(value):
 def test_choices_are_listed():
     with pytest.raises(InvalidInput, match="one of a, b"):
         require_choice("x", "c", ("a", "b"))
+
+
+@pytest.mark.parametrize(
+    ("bounds", "valid"),
+    [
+        ({}, "a finite number"),
+        ({"above": 0}, "a finite number above 0"),
+        ({"at_least": 1, "at_most": 5}, "a finite number of at least 1 and at most 5"),
+    ],
+)
+def test_bounds_are_told(bounds, valid):
+    with pytest.raises(InvalidInput) as caught:
+        require_number("x", math.inf, **bounds)
+    assert caught.value.valid == valid
+
+
+def test_bounds_themselves_are_within_or_beyond():
+    require_number("x", 5, at_least=5, at_most=5)
+    require_number("x", 10**400)  # too long for a float, yet finite
+    for bounds in ({"above": 5}, {"at_least": 5.1}, {"at_most": 4.9}):
+        with pytest.raises(InvalidInput):
+            require_number("x", 5, **bounds)
+    require_int("n", 3, at_least=3, at_most=3)
+    with pytest.raises(InvalidInput, match="from 1 to 2"):
+        require_int("n", 3, at_most=2)
+    require_choice("x", "a", ("a", "b"))

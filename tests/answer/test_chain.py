@@ -78,6 +78,21 @@ def test_throughput_is_rate_over_what_one_replica_finishes():
     assert by_reason["Weights alone"].gpus == 1
 
 
+def test_reasons_count_gpus_not_replicas():
+    done = planned(demand="rate", rate_rps=60.0, tensor_parallel_size=2)
+    by_reason = {item.reason: item.gpus for item in chain(done)}
+    assert by_reason["Weights alone"] == 2
+    assert by_reason["Throughput"] == 2 * math.ceil(60.0 / done.curve.capacity_rps)
+    assert by_reason["Latency target"] == 2 * done.replicas_for_slo
+
+
+# 500 req/s on one replica: what was simulated does not hold, so that the means are not cut to what there is.
+def test_what_an_overloaded_fleet_lacks_is_not_cut_to_what_it_has():
+    done = planned(demand="rate", rate_rps=500.0, num_replicas=1)
+    by_reason = {item.reason: item.gpus for item in chain(done)}
+    assert by_reason["Throughput"] == math.ceil(500.0 / done.curve.capacity_rps) > 1
+
+
 def test_the_reserve_counts_all_replicas():
     done = planned(spare_replicas=2)
     last = chain(done)[-1]

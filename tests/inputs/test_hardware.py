@@ -41,6 +41,7 @@ def test_a_gpu_that_cannot_be_names_its_field(field, value):
 def test_what_the_hardware_lacks_may_stay_open_and_a_price_may_be_nothing():
     assert L4.fp8_tflops is None
     assert dataclasses.replace(L4, usd_per_hour_low=0).usd_per_hour_low == 0
+    assert dataclasses.replace(L4, fp8_tflops=0.1, tdp_w=0.5).fp8_tflops == 0.1
 
 
 @given(st.integers(1, 32), st.integers(1, 16), st.integers(1, 8), st.booleans())

@@ -3,7 +3,7 @@
 import pytest
 
 from planner.inputs.engine import EngineSettings
-from planner.memory.edition import NEWEST, edition_of
+from planner.memory.edition import GRAPHS_IN_BUDGET, LEAN_SAMPLER, NEWEST, SYMMETRIC_MEMORY, UTILIZATION_092, edition_of
 
 
 @pytest.mark.parametrize(
@@ -51,3 +51,14 @@ def test_without_a_version_it_is_the_newest() -> None:
 )
 def test_who_caches_the_latent(settings: dict[str, str], caches: bool) -> None:
     assert edition_of(EngineSettings(**settings)).caches_latent is caches  # type: ignore[arg-type]
+
+
+# First versions with a behaviour, by the pull request or log that the module names: before and from then on.
+@pytest.mark.parametrize(
+    ("version", "first"),
+    [("0.16.0", LEAN_SAMPLER), ("0.17.0", SYMMETRIC_MEMORY), ("0.20.2", GRAPHS_IN_BUDGET), ("0.21.1", UTILIZATION_092)],
+)
+def test_a_behaviour_begins_with_its_release(version: str, first: tuple[int, int]) -> None:
+    assert not edition_of(EngineSettings(version=version)).since(first)
+    assert edition_of(EngineSettings(version=f"{first[0]}.{first[1]}.0")).since(first)
+    assert first <= NEWEST

@@ -57,3 +57,8 @@ def test_impossible_figures_name_their_field() -> None:
     with pytest.raises(InvalidInput) as caught:
         custom_shape(**(FIGURES | {"num_kv_heads": 5}))
     assert caught.value.field == "num_kv_heads"
+
+
+def test_experts_per_token_are_those_entered() -> None:
+    model = custom_shape(**(FIGURES | {"num_experts": 64, "experts_per_token": 6}))
+    assert {layer.experts.experts_per_token for layer in model.layer_kinds if layer.experts is not None} == {6}

@@ -31,3 +31,11 @@ def test_only_the_reference_is_offered_as_a_share_of_the_capacity():
 def test_another_name_is_refused_with_those_that_there_are():
     with pytest.raises(InvalidInput, match="small-team"):
         preset("enormous")
+
+
+# The benchmark workload: prompts and answers lognormal with means 512 and 128 and a spread of their mean.
+def test_the_reference_is_the_workload_that_the_readme_times():
+    drawn = preset("reference").traffic
+    assert (drawn.prompt_tokens.mean, drawn.output_tokens.mean) == (512.0, 128.0)
+    assert drawn.prompt_tokens.spread == drawn.output_tokens.spread == 1.0
+    assert drawn.prompt_tokens.kind == "lognormal"

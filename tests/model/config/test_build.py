@@ -289,3 +289,32 @@ def test_further_families(name: str, total: int, expected: dict[MixerKind, int])
 )
 def test_totals_of_more_families(name: str, total: int) -> None:
     assert get_model(name).num_parameters == total
+
+
+# Cosines and sines that vLLM computes ahead: one row of the rotary width for each position it may meet.
+@pytest.mark.parametrize(
+    ("changes", "elements"),
+    [
+        ({}, 131_072 * 128),
+        ({"partial_rotary_factor": 0.5}, 131_072 * 64),
+        ({"head_dim": 64}, 131_072 * 64),
+        (
+            {
+                "max_position_embeddings": 32_768,
+                "rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32_768},
+            },
+            4 * 32_768 * 128,
+        ),
+        ({"max_position_embeddings": 32_768, "rope_scaling": {"type": "linear", "factor": 4.0}}, 4 * 32_768 * 128),
+        ({"max_position_embeddings": 32_768, "rope_scaling": {"type": "dynamic", "factor": 2.0}}, 2 * 32_768 * 128),
+        ({"mla_use_nope": True}, 0),
+    ],
+)
+def test_rotary_tables_by_hand(changes: dict[str, object], elements: int) -> None:
+    assert model_from_config(LLAMA | changes).rope_cache_elements == elements
+
+
+def test_learned_positions_have_no_rotary_table() -> None:
+    model = get_model("openai-community/gpt2")
+    assert model.rope_cache_elements == 0
+    assert model.extra_embedding_parameters == 1024 * 768

@@ -87,3 +87,11 @@ def test_lists_have_one_entry_per_layer(make, changes, field) -> None:
     with pytest.raises(InvalidInput) as caught:
         make(Fields(config))
     assert caught.value.field == field
+
+
+# The first LFM2 configs number the layers with attention; without numbers or names every layer attends.
+def test_lfm2_by_numbers_of_layers() -> None:
+    numbered = states.lfm2_layers(Fields(BASE | {"num_hidden_layers": 3, "full_attn_idxs": [1]}))
+    assert [layer.mixer.kind for layer in numbered] == [MixerKind.STATE, MixerKind.FULL, MixerKind.STATE]
+    plain = states.lfm2_layers(Fields(BASE | {"num_hidden_layers": 3}))
+    assert {layer.mixer.kind for layer in plain} == {MixerKind.FULL}
