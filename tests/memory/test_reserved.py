@@ -110,3 +110,12 @@ def test_blocks_hold_exactly_the_slots(length: int, slots: int, block: int) -> N
     made = reserved_layout(plain, pool, length, slots, block)
     assert made.fitting_blocks(pool) == slots * made.blocks_at_peak(length, 512)
     assert made.bytes_per_token == plain.bytes_per_token
+
+
+# 48 of 64 layers hold 48 × 128 × 128 and three columns of 10,240 in fp32, for each slot and each drafted token.
+@pytest.mark.parametrize(("slots", "drafted", "tp"), [(1, 0, 1), (3, 0, 1), (3, 2, 1), (3, 2, 2)])
+def test_states_of_slots_by_hand(slots: int, drafted: int, tp: int) -> None:
+    state = 48 * 4 * (48 * 128 * 128 + 3 * 10_240)
+    token = 16 * 2 * 4 * 256 * 2
+    made = reserved("Qwen/Qwen3.8-27B", 1000, slots, num_speculative_tokens=drafted, tensor_parallel_size=tp)
+    assert made == pytest.approx((slots * 1000 * token + slots * (1 + drafted) * state) / tp)

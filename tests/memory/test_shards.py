@@ -70,19 +70,6 @@ def test_weights_of_multimodal_positions(model: str, tp: int, gib: float) -> Non
     assert made.weights_bytes / GIB == pytest.approx(gib, rel=0.007)
 
 
-# DeepSeek-R1 on eight H200: 83.88 GiB per GPU in vLLM 0.7 with absorbed products; 105.59 in SGLang 0.4.6, DP attention.
-@pytest.mark.parametrize(
-    ("family", "version", "tp", "dp", "gib"), [("vllm", "0.7.3", 8, 1, 83.88), ("sglang", "0.4.6", 1, 8, 105.59)]
-)
-def test_latent_attention_weighs_what_the_log_says(family: str, version: str, tp: int, dp: int, gib: float) -> None:
-    parallelism = Parallelism(tensor_parallel_size=tp, attention_data_parallel_size=dp)
-    engine = EngineSettings(family=family, version=version)
-    made = plan_memory(
-        get_model("deepseek-ai/DeepSeek-R1"), get_gpu("H200 SXM"), engine, parallelism, max_model_len=8192
-    )
-    assert made.weights_bytes / GIB == pytest.approx(gib, rel=0.006)
-
-
 # Twelve tables of 78 × 131,072 + 1, 3, 5 … 23 rows and 256 columns; each rank holds its rows (vLLM NgramEmbedding).
 def test_ngram_tables_of_longcat_flash_lite_are_divided() -> None:
     model = get_model("meituan-longcat/LongCat-Flash-Lite")

@@ -84,3 +84,9 @@ def test_attention_ranks_share_the_sequences():
     for name in ("attention_per_kv_token_s", "attention_per_sequence_s", "prefill_pair_s", "prefill_token_s"):
         assert two[name] == pytest.approx(one[name] / 2)
     assert two["attention_base_s"] == one["attention_base_s"]
+
+
+def test_half_the_layers_take_half_the_fixed_time():
+    whole, half = attention_fields(share()), attention_fields(share(split=Parallelism(pipeline_parallel_size=2)))
+    for name in ("fixed", "attention_base_s", "attention_floor_s", "attention_per_sequence_s"):
+        assert half[name] == pytest.approx(whole[name] / 2)

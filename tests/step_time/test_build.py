@@ -9,6 +9,7 @@ from planner.inputs.engine import EngineSettings
 from planner.inputs.hardware import Parallelism
 from planner.step_time.build import build_table, graph_size, prompt_grid, prompt_launch_s, relative_error
 from planner.step_time.model import explain_step, step_time_table
+from planner.step_time.overheads import overhead
 from tests.step_time.cases import LLAMA, ONE, VLLM, prefill, share
 
 
@@ -76,3 +77,14 @@ def test_kernels_alone_have_no_host():
 def test_a_gpu_without_measurements_is_less_sure():
     assert relative_error(share(gpu="GH200")) == pytest.approx(relative_error(share()) + 0.06)
     assert relative_error(share(gpu="MI300X")) > relative_error(share(gpu="GH200"))
+
+
+# Each overhead of catalog/serving_overheads.csv in the unit that its name says.
+def test_overheads_of_a_table_are_in_seconds():
+    table, version = build_table(share(version="0.19.0"), 512), ("vllm", "0.19.0")
+    assert table.host_s == pytest.approx(overhead(*version, "host_us") / 1e6)
+    assert table.host_per_sequence_s == pytest.approx(overhead(*version, "host_us_per_sequence") / 1e6)
+    assert table.request_overhead_s == pytest.approx(overhead(*version, "request_overhead_ms") / 1e3)
+    assert table.server_per_request_s == pytest.approx(overhead(*version, "api_ms_per_request") / 1e3)
+    assert table.server_per_token_s == pytest.approx(overhead(*version, "api_us_per_token") / 1e6)
+    assert table.pipeline_stages == 1

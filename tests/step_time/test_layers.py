@@ -13,6 +13,7 @@ from planner.step_time.layers import (
     expert_parts,
     head_s,
     linear_parts,
+    norm_exchange_s,
     state_s,
     token_terms_s,
 )
@@ -88,3 +89,21 @@ def test_only_pipelines_hop():
     assert token_terms_s(halves, TOKENS, prompt=False)["weights_read"] == pytest.approx(
         token_terms_s(share(), TOKENS, prompt=False)["weights_read"] / 2
     )
+
+
+# MiniMax-M2 norms queries and keys over all heads; vLLM fuses that on Hopper from 0.18 on. Two ranks exchange twice.
+def test_norm_over_all_heads():
+    model = "MiniMaxAI/MiniMax-M2"
+
+    def exchange(**settings):
+        replica = share(model, **settings)
+        return norm_exchange_s(replica, replica.layers[0][0])
+
+    alone, two = exchange(version="0.17.0"), exchange(version="0.17.0", tp=2)
+    assert alone > 0
+    smallest = share(model, tp=2, version="0.17.0").profile.all_reduce(2)[1][0]
+    assert two - alone == pytest.approx(2 * smallest)
+    assert exchange(version="0.18.0") == 0
+    assert exchange(version="0.18.0", gpu="B200") > 0
+    plain = share()
+    assert norm_exchange_s(plain, plain.layers[0][0]) == 0

@@ -46,3 +46,7 @@ def test_no_request_at_all_is_a_workload():
     empty = {item.name: getattr(THREE, item.name)[:0] for item in dataclasses.fields(Requests)
              if isinstance(getattr(THREE, item.name), np.ndarray)}  # fmt: skip
     assert len(dataclasses.replace(THREE, **empty)) == 0
+
+
+def test_adapters_are_numbered_from_the_base_model_on():
+    assert dataclasses.replace(THREE, adapter=np.array([-1, 0, 5])).adapter.tolist() == [-1, 0, 5]
