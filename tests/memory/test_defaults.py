@@ -7,9 +7,8 @@ from planner.inputs.engine import EngineSettings
 from planner.inputs.hardware import Parallelism
 from planner.memory.defaults import ollama_context_tokens
 from planner.memory.sizing import plan_memory
-from planner.model.config.build import model_from_config
-from planner.model.shape import ModelShape
 from tests.memory.cases import LLAMA, plan
+from tests.model.config.cases import calibrated
 
 
 @pytest.mark.parametrize(("version", "expected"), [("0.19.0", 0.9), ("0.21.0", 0.9), ("0.22.0", 0.92), ("", 0.92)])
@@ -45,15 +44,6 @@ def test_batch_by_device_and_version(gpu: str, version: str, expected: int) -> N
 @pytest.mark.parametrize(("gpu", "expected"), [("H100 SXM", 16_384), ("A100 SXM 80GB", 8192), ("L40S", 8192)])
 def test_batch_without_a_server(gpu: str, expected: int) -> None:
     assert plan(LLAMA, get_gpu(gpu), version="0.19.0", offline=True).max_num_batched_tokens == expected
-
-
-def calibrated(section: dict[str, object]) -> ModelShape:
-    """Make a dense model of four layers whose config has this quantization_config."""
-    return model_from_config(
-        {"model_type": "llama", "hidden_size": 2048, "num_hidden_layers": 4, "num_attention_heads": 16,
-         "num_key_value_heads": 4, "intermediate_size": 4096, "vocab_size": 1000, "max_position_embeddings": 4096,
-         "quantization_config": section}
-    )  # fmt: skip
 
 
 # 4 layers × 2 × 4 heads × 128 × 1 or 2 bytes; TensorRT-LLM is told, llama.cpp has types of its own.

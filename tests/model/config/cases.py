@@ -7,6 +7,7 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 import planner.catalog
+from planner.model.config.build import model_from_config
 from planner.model.shape import Linear, MixerKind, ModelShape
 
 LLAMA = {
@@ -50,3 +51,12 @@ def published_config(name: str) -> dict[str, object]:
     """Read the config.json that the catalog keeps of a model."""
     entries = json.loads((Path(planner.catalog.__file__).parent / "models.json").read_text(encoding="utf-8"))["models"]
     return next(entry["config"] for entry in entries if entry["id"] == name)
+
+
+def calibrated(section: dict[str, object]) -> ModelShape:
+    """Make a dense model of four layers whose config has this quantization_config."""
+    return model_from_config(
+        {"model_type": "llama", "hidden_size": 2048, "num_hidden_layers": 4, "num_attention_heads": 16,
+         "num_key_value_heads": 4, "intermediate_size": 4096, "vocab_size": 1000, "max_position_embeddings": 4096,
+         "quantization_config": section}
+    )  # fmt: skip

@@ -7,17 +7,8 @@ from planner.model.config.build import model_from_config
 from planner.model.config.checkpoint import read_kv_cache, read_quantization
 from planner.model.config.fields import Fields
 from planner.model.quantization import weight_bits
-from planner.model.shape import ModelShape, TensorGroup
-
-
-def calibrated(section: dict[str, object]) -> ModelShape:
-    """Make a dense model of four layers whose config has this quantization_config."""
-    return model_from_config(
-        {"model_type": "llama", "hidden_size": 2048, "num_hidden_layers": 4, "num_attention_heads": 16,
-         "num_key_value_heads": 4, "intermediate_size": 4096, "vocab_size": 1000, "max_position_embeddings": 4096,
-         "quantization_config": section}
-    )  # fmt: skip
-
+from planner.model.shape import TensorGroup
+from tests.model.config.cases import calibrated
 
 FP8_CACHE = {"num_bits": 8, "type": "float", "dynamic": False}
 
