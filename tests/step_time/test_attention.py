@@ -8,6 +8,7 @@ from planner.inputs.engine import EngineSettings
 from planner.inputs.hardware import Parallelism
 from planner.step_time.attention import ATTENTION_FIELDS, attention_fields
 from planner.step_time.model import step_time_table
+from planner.step_time.profile import device_of
 from tests.step_time.cases import LLAMA, ONE, VLLM, share
 
 
@@ -90,3 +91,30 @@ def test_half_the_layers_take_half_the_fixed_time():
     whole, half = attention_fields(share()), attention_fields(share(split=Parallelism(pipeline_parallel_size=2)))
     for name in ("fixed", "attention_base_s", "attention_floor_s", "attention_per_sequence_s"):
         assert half[name] == pytest.approx(whole[name] / 2)
+
+
+# 61 latents of 512 + 64 elements in 16 bits, read once for all heads; 2 × (2 × 512 + 64) FLOP a head and token.
+@pytest.mark.parametrize("tp", [1, 8])
+def test_latents_are_bound_by_bytes_or_by_heads(tp):
+    replica = share("deepseek-ai/DeepSeek-V3", "H200 SXM", tp=tp)
+    reached, _ = replica.profile.parameters("latent_decode", "bf16")
+    device = device_of(replica.gpu)
+    read = 576 * 2 / (reached.bandwidth * device.bandwidth)
+    multiply = 128 / tp * 2 * 1088 / (reached.compute * device.peak)
+    found = attention_fields(replica)
+    assert found["attention_per_kv_token_s"] == pytest.approx(61 * max(read, multiply))
+    assert found["window_per_kv_token_s"] == 0
+
+
+# DeepSeek-V3.2: an fp8 key of 128 of every token, the latents of the 2,048 that it chooses for at least 64 heads
+# (FlashMLA's README: 410 TFLOP/s of 989.5 on H800).
+def test_sparse_latents_read_the_index_of_all_and_the_latents_of_few():
+    replica = share("deepseek-ai/DeepSeek-V3.2", "H200 SXM", tp=8)
+    reached, _ = replica.profile.parameters("latent_decode", "bf16")
+    device = device_of(replica.gpu)
+    found = attention_fields(replica)
+    assert found["window_tokens"] == 2048
+    assert found["attention_per_kv_token_s"] == pytest.approx(61 * 128 / (reached.bandwidth * device.bandwidth))
+    read = 576 * 2 / (reached.bandwidth * device.bandwidth)
+    multiply = 64 * 2 * 1088 / (0.41 * device.peak)
+    assert found["window_per_kv_token_s"] == pytest.approx(61 * max(read, multiply), rel=0.02)

@@ -7,7 +7,7 @@ from planner.catalog.gpus import get_gpu, gpu_names
 from planner.catalog.models import get_model
 from planner.inputs.engine import EngineSettings
 from planner.inputs.hardware import Parallelism
-from planner.step_time.build import build_table, graph_size, prompt_grid, prompt_launch_s, relative_error
+from planner.step_time.build import MAX_DECODES, build_table, graph_size, prompt_grid, prompt_launch_s, relative_error
 from planner.step_time.model import explain_step, step_time_table
 from planner.step_time.overheads import overhead
 from tests.step_time.cases import LLAMA, ONE, VLLM, prefill, share
@@ -88,3 +88,11 @@ def test_overheads_of_a_table_are_in_seconds():
     assert table.server_per_request_s == pytest.approx(overhead(*version, "api_ms_per_request") / 1e3)
     assert table.server_per_token_s == pytest.approx(overhead(*version, "api_us_per_token") / 1e6)
     assert table.pipeline_stages == 1
+
+
+@pytest.mark.parametrize("most", [64, 600, 5000])
+def test_a_table_goes_as_far_as_a_step_may(most):
+    table = build_table(share(kernels_only=True), most)
+    assert len(table.mixed_s) == most + 1
+    assert len(table.decode_s) == len(table.head_s) == min(most, MAX_DECODES) + 1
+    assert table.decode_s[0] == table.mixed_s[0] == table.head_s[0] == 0
