@@ -7,7 +7,7 @@ import pytest
 
 from planner.answer.report import figures, memory_rows, plan_html, plan_text, policy_rows
 from planner.scenario.link import from_query
-from planner.units import GIB
+from planner.units import GIB, format_number
 from tests.answer.cases import planned
 
 REFUSED = {"model": "meta-llama/Llama-3.3-70B-Instruct"}
@@ -78,3 +78,17 @@ def test_the_page_needs_nothing_else_and_escapes_what_users_wrote(changes):
     assert (done.scenario.title or "Capacity plan") in said
     assert done.headline in said
     assert not re.search(r"\bnan\b", said)
+
+
+def test_the_rate_that_holds_is_that_of_all_replicas_or_a_dash():
+    def told(done):
+        return next(value for name, value, _ in figures(done) if name == "Holds the targets up to")
+
+    two = planned(num_replicas=2)
+    assert told(two) == f"{format_number(2 * two.curve.slo_rate_rps)} req/s"
+    assert told(planned(tpot_target_s=0.0005)) == "—"
+
+
+def test_only_the_first_row_of_the_policies_is_a_header():
+    page = plan_html(planned())
+    assert page.count("<th>") == len(policy_rows(planned())[0])

@@ -3,6 +3,7 @@
 import math
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from planner import charts
@@ -72,3 +73,22 @@ def test_running_sequences_and_the_shortest_wait():
     assert waits(TWO).title.startswith("Paged KV")
     assert "4 s" in waits(TWO).title
     assert timeline(TWO, "running", "t", "sequences") is None  # nothing was sampled
+
+
+def sampled(name, end_s):
+    made = outcome(name, name, 1.0, 1.0)
+    time_s = np.linspace(0.0, end_s, 11)
+    made.result.timeline = SimpleNamespace(time_s=time_s, running=np.arange(11))
+    return made
+
+
+# The last policy is done after 2 s; another goes on to 10 s, and is cut at 1.3 times that.
+def test_a_timeline_ends_a_while_after_the_last_policy():
+    chart = timeline((sampled("slow", 10.0), sampled("paged", 2.0)), "running", "t", "sequences")
+    assert chart.figure["layout"]["xaxis"]["range"] == [0, pytest.approx(2.6)]
+    slow, paged = chart.figure["data"]
+    assert max(slow["x"]) <= 2.6 and max(paged["x"]) == 2.0
+    assert "10 s" in chart.subtitle
+    alike = timeline((sampled("slow", 2.5), sampled("paged", 2.0)), "running", "t", "sequences")
+    assert alike.figure["layout"]["xaxis"]["range"] == [0, 2.5]
+    assert "2.5 s" not in alike.subtitle
