@@ -48,8 +48,11 @@ def test_four_replicas_bear_four_times_the_capacity_of_one(rate_rps, overloaded)
 
 
 def test_one_replica_gets_its_share():
-    open_loop = share_of_replica(STEADY, draw(STEADY), fleet(serving=4))
-    assert len(open_loop) / open_loop.arrival_s[-1] == pytest.approx(1.6 / 4, rel=0.01)
+    drawn = draw(STEADY)
+    assert drawn.rate_rps == 1.6
+    open_loop = share_of_replica(STEADY, drawn, fleet(serving=4))
+    assert open_loop.rate_rps == 0.4
+    assert open_loop.arrival_s == pytest.approx(4 * drawn.arrival_s)
     assert share_of_replica(CLOSED, draw(CLOSED), fleet(serving=4)).closed_loop_users == 3  # 10 users on 4 replicas
     burst = CLOSED.replace(arrivals="once")
     assert len(share_of_replica(burst, draw(burst), fleet(serving=3))) == 134  # of 400

@@ -1,7 +1,6 @@
 """Fleets at the peak: rates of identical replicas add up, Little's law, runs that are long enough."""
 
 import dataclasses
-import math
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,7 +18,10 @@ CLOSED_EQUAL = Scenario(arrivals="closed", **EQUAL)
 BURST = Scenario(arrivals="once", **EQUAL)
 CLOSED = Scenario(arrivals="closed", prompt_mean_tokens=100, output_mean_tokens=200)
 #: the toy replica answers its first token after one step and each further one after another
-UNHURRIED = Scenario(demand="rate", rate_rps=0.1, ttft_target_s=50.0, tpot_target_s=2.0, num_requests=500)
+UNHURRIED = Scenario(
+    demand="rate", rate_rps=0.1, ttft_target_s=50.0, tpot_target_s=2.0, lengths="constant", prompt_mean_tokens=10,
+    output_mean_tokens=10, num_requests=500,
+)  # fmt: skip
 
 
 def rate(users: int, replicas: int = 1) -> float:
@@ -147,10 +149,11 @@ def test_no_number_helps_a_request_that_is_too_slow_alone():
     assert fewest_sharing(burst, toy(), requests_of([10] * 20)) is None
 
 
-@pytest.mark.parametrize(("target_s", "fewest"), [(20.5, 1), (10.5, 2), (5.5, 4), (1.5, 20)])
+@pytest.mark.parametrize(("target_s", "fewest"), [(20.5, 1), (10.5, 2), (5.5, 4), (1.5, 19)])
 def test_a_burst_of_one_token_answers_waits_its_turn(target_s, fewest):
-    # One slot, one step of a second each: of n requests on r replicas the last answer comes after ⌈n ÷ r⌉ seconds.
+    # One slot, one step of a second each: the last of n requests on r replicas is answered after ⌈n ÷ r⌉ seconds.
+    # On 19 replicas one of the 20 waits: the 95 % that are asked for are in time.
     burst = BURST.replace(ttft_target_s=target_s, tpot_target_s=2.0, num_requests=20)
     requests = dataclasses.replace(requests_of([1] * 20), arrival_s=np.zeros(20))
-    assert math.ceil(20 / fewest) < target_s
+    assert burst.target_quantile == 0.95
     assert fewest_sharing(burst, toy(slots=1), requests) == fewest

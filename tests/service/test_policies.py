@@ -41,9 +41,9 @@ def test_a_static_batch_lasts_as_long_as_its_longest_answer():
 
 
 def test_what_is_turned_away_brings_no_tokens():
-    prompts = np.tile([1, 5000], 200)  # the context holds 4,096
-    (item,) = compared([10] * 400, names=("paged",), prompt_tokens=prompts).values()
-    assert item.metrics.num_rejected == 200
+    prompts = np.tile([1, 5000], 2000)  # the context holds 4,096
+    (item,) = compared([10] * 4000, names=("paged",), prompt_tokens=prompts).values()
+    assert item.metrics.num_rejected == 2000
     assert item.capacity_rps == pytest.approx(2 * SLOTS / 10, rel=0.02)
     assert item.capacity_tokens_per_s == pytest.approx(SLOTS / 10 * 11, rel=0.02)
 
