@@ -1,13 +1,26 @@
-"""The house: `pyproject.toml` holds the order of the stages; here, that each is entered by its door."""
+"""The house: `pyproject.toml` holds the order of the stages; here, its doors, and that tests mirror the modules."""
 
 import ast
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 PLANNER = ROOT / "planner"
 STAGES = {path.parent.name for path in PLANNER.glob("*/__init__.py")}
+#: tested as a whole stage so far, not module by module
+BY_STAGE = ("accuracy", "simulation")
+MODULES = sorted(
+    path.relative_to(PLANNER)
+    for path in PLANNER.rglob("*.py")
+    if path.name != "__init__.py" and path.relative_to(PLANNER).parts[0] not in BY_STAGE
+)
+#: where a test file of the module's own name would say less
+TESTED_BY = {Path("__main__.py"): "test_cli.py"} | {
+    module: "dashboard/test_pages.py" for module in MODULES if module.parts[:2] == ("dashboard", "pages")
+}
 
 
 def imported(path: Path) -> list[str]:
@@ -53,3 +66,22 @@ def test_top_level_is_fixed():
     listed = subprocess.run(["git", "ls-files"], capture_output=True, text=True, cwd=ROOT, check=False).stdout.split()
     tops = {path.split("/")[0] for path in listed}
     assert {top for top in tops if not top.startswith(".")} <= allowed
+
+
+def names_imported(path: Path) -> set[str]:
+    """Modules, and the names taken out of them as if they were modules too."""
+    nodes = list(ast.walk(ast.parse(path.read_text())))
+    taken = {f"{x.module}.{alias.name}" for x in nodes if isinstance(x, ast.ImportFrom) for alias in x.names}
+    return taken | set(imported(path))
+
+
+@pytest.mark.parametrize("module", MODULES, ids=str)
+def test_every_module_has_a_test_file_in_the_same_place(module):
+    own = ROOT / "tests" / TESTED_BY.get(module, module.with_name(f"test_{module.name}"))
+    assert own.exists(), f"{own.relative_to(ROOT)} is missing"
+    if module.parts[:2] == ("dashboard", "pages"):  # scripts, run by name
+        listed = names_imported(own.with_name("test_shell.py"))
+        assert "planner.dashboard.shell.TITLES" in listed
+        return
+    dotted = ".".join(("planner", *module.with_suffix("").parts))
+    assert dotted in names_imported(own), f"{own.relative_to(ROOT)} does not import {dotted}"

@@ -35,6 +35,7 @@ def test_numbers_must_be_finite_and_in_range(value):
     ("bounds", "said"),
     [
         ({"at_least": 0, "at_most": 10}, "a number from 0 to 10"),
+        ({"at_least": 1, "at_most": 5}, "a number from 1 to 5"),
         ({"above": 0}, "a number above 0"),
         ({"above": 0, "at_most": 1}, "a number above 0 and of at most 1"),
         ({}, "a finite number"),
@@ -48,3 +49,15 @@ def test_bounds_are_said_in_words(bounds, said):
 def test_choices_are_listed():
     with pytest.raises(InvalidInput, match="one of a, b"):
         require_choice("x", "c", ("a", "b"))
+
+
+def test_bounds_themselves_are_within_or_beyond():
+    require_number("x", 5, at_least=5, at_most=5)
+    require_number("x", 10**400)  # too long for a float, yet finite
+    for bounds in ({"above": 5}, {"at_least": 5.1}, {"at_most": 4.9}):
+        with pytest.raises(InvalidInput):
+            require_number("x", 5, **bounds)
+    require_int("n", 3, at_least=3, at_most=3)
+    with pytest.raises(InvalidInput, match="from 1 to 2"):
+        require_int("n", 3, at_most=2)
+    require_choice("x", "a", ("a", "b"))

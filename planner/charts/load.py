@@ -34,7 +34,7 @@ TERM_TITLES = {
 }
 TERM_COLOUR = {
     "linear": COLOUR["weights"],
-    "head": "#9db0f0",
+    "head": COLOUR["own"],
     "decode_attention": COLOUR["kv_used"],
     "prefill_attention": COLOUR["activations"],
     "host": COLOUR["runtime"],

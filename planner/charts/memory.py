@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from planner.charts.style import COLOUR, HATCH, Chart, bars, figure, label, layout, legend_below, line_at
+from planner.charts.style import COLOUR, HATCH, Chart, bars, figure, fill, label, layout, legend_below, line_at
 from planner.inputs import KvReservation
 from planner.memory import (
     OOM_CAPTURE,
@@ -59,7 +59,7 @@ def parts(
     if held_fraction is None or written_fraction is None:
         found.append(("kv_used", "KV cache", pool))
     else:
-        written = min(written_fraction, held_fraction) * pool
+        written = min(written_fraction, held_fraction, 1.0) * pool
         held = min(held_fraction, 1.0) * pool
         found += [
             ("kv_used", "KV used at peak", written),
@@ -134,9 +134,7 @@ def memory_bar(
     traces: list[dict[str, Any]] = []
     for kind, title, size in rows:
         gib = size / GIB
-        marker: dict[str, Any] = {"color": COLOUR[kind]}
-        if kind == "kv_reserved":
-            marker["pattern"] = HATCH
+        marker = fill(kind, pattern=HATCH) if kind == "kv_reserved" else fill(kind)
         traces.append(
             {
                 "type": "bar",
@@ -267,7 +265,7 @@ def concurrency(
                     values,
                     [format_number(value) for value in values],
                     "%{x:.1f}",
-                    marker={"color": [COLOUR[colour] for _, _, colour, _ in rows]},
+                    marker=fill(*(colour for _, _, colour, _ in rows)),
                 )
             ],
             layout(

@@ -14,29 +14,30 @@ from planner.units import format_duration
 
 Figure = dict[str, Any]
 
-# Distinguishable on white, on near-black and, by lightness, with colour-vision deficiencies.
+# At least 3:1 on white, on the light sidebar and on near-black (WCAG 2.1, 1.4.11); paler fills are OUTLINED.
 COLOUR = {
     "weights": "#5b6fd8",
     "kv_used": "#2e9e6b",
     "kv_reserved": "#a3d9ba",
     "kv_unused": "#cfe8da",
     "states": "#1f7a8c",
-    "activations": "#d99a1c",
-    "cuda_graphs": "#a0714f",
-    "runtime": "#8b7fa8",
+    "activations": "#b98500",
+    "cuda_graphs": "#8a5a3c",
+    "runtime": "#8a76b5",
     "occupied": "#5d6470",
-    "free": "#aab2bd",
-    "p50": "#2ba3c9",
+    "free": "#87908c",
+    "p50": "#1d8fc2",
     "p95": "#c2488f",
     "p99": "#8e4ec6",
     "target": "#e5484d",
-    "here": "#f76b15",
-    "own": "#2ba3c9",
-    "peer": "#8b95a5",
+    "here": "#e05a0c",
+    "own": "#1d8fc2",
+    "peer": "#868f9c",
     "neutral": "#7d8796",
 }
+OUTLINED = ("kv_reserved", "kv_unused")
 DASH = {"p50": "dot", "p95": "solid", "p99": "dash"}
-POLICY_COLOUR = {"one-at-a-time": "#8b95a5", "static": "#b4637a", "reserve-max": "#c98a1b", "paged": "#2e9e6b"}
+POLICY_COLOUR = {"one-at-a-time": "#868f9c", "static": "#b4637a", "reserve-max": "#b98500", "paged": "#2e9e6b"}
 HATCH = {"shape": "/", "bgcolor": "#a3d9ba", "fgcolor": "#2e9e6b", "size": 7, "solidity": 0.2}
 GRID = "rgba(128,136,150,0.22)"
 SHADE = "rgba(229,72,77,0.10)"
@@ -114,6 +115,14 @@ def bars(names: list[str], values: list[float], texts: list[str], hover: str, **
         "hovertemplate": "%{y}: " + hover + "<extra></extra>",
         **more,
     }
+
+
+def fill(*kinds: str, **more: Any) -> dict[str, Any]:
+    """The marker of a trace of bars by their meaning; pale fills get an outline that stands out from the page."""
+    colours, widths = [COLOUR[kind] for kind in kinds], [int(kind in OUTLINED) for kind in kinds]
+    one = len(kinds) == 1  # the legend takes the colour of a trace, not of its first bar
+    outline = {"color": COLOUR["kv_used"], "width": widths[0] if one else widths}
+    return {"color": colours[0] if one else colours, "line": outline, **more}
 
 
 def line_at(axis: str, value: float, colour: str, dash: str = "dash") -> dict[str, Any]:

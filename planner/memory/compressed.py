@@ -2,7 +2,7 @@
 
 Sources: vLLM models/deepseek_v4 (compressor.py, sparse_swa.py) and v1/core/kv_cache_utils.py
 (group_and_unify_kv_cache_specs, _get_kv_cache_groups_uniform_groups); SGLang pool_configurator.py
-(DSV4PoolConfigurator). Start-up logs are reproduced to the printed digit (tests/memory/test_vectors.py).
+(DSV4PoolConfigurator). Start-up logs are reproduced to the printed digit (tests/memory/test_compressed.py).
 """
 
 from __future__ import annotations

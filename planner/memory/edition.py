@@ -45,7 +45,7 @@ class Edition:
     """Family and version of an engine; `is_v0` marks vLLM's first engine.
 
     `caches_latent` is False where MLA caches the keys and values of every head: vLLM before v0.7, Ollama (0.14 still
-    did), llama.cpp when told so ("no MLA" in the version).
+    did), and any engine whose settings turn `latent_cache` off.
     """
 
     family: str

@@ -3,7 +3,7 @@
 For windows and states, vLLM puts every kind of layer into groups of its own. All groups have the same number of
 layers (padded with unused ones) and draw blocks from one pool; a block is one page of every layer of a group.
 Source: vLLM kv_cache_interface.py and kv_cache_utils.py; published logs are reproduced to the printed digit
-(tests/memory/test_sizing.py).
+(tests/memory/test_kv_layout.py).
 """
 
 from __future__ import annotations

@@ -1,9 +1,17 @@
 """Each common mistake of the seed article is a warning exactly when the scenario makes it."""
 
+import math
+from types import SimpleNamespace
+
 import pytest
 
-from planner.answer.planning import plan
+from planner.answer import advice
+from planner.answer.planning import plan, size
+from planner.answer.report import memory_rows
+from planner.scenario.fields import fields_by_name
 from planner.scenario.scenario import Scenario
+from planner.units import GIB
+from tests.answer.cases import planned
 
 BASE = {"num_requests": 400, "seed": 3}
 
@@ -64,3 +72,95 @@ def test_the_average_hides_the_tail():
 
 def test_reserving_engines_are_called_out():
     assert "reserved" in kinds(engine="orca")
+
+
+SMALL = Scenario(num_requests=400)
+
+
+def test_a_few_requests_are_not_a_few_thousand():
+    def told(per_day):
+        done = plan(SMALL.replace(demand="daily", requests_per_day=per_day))
+        return next(finding.text for finding in done.findings if finding.kind == "few_requests")
+
+    assert told(12.0).startswith("Self-hosting for a few requests a day: 12 requests a day cost")
+    assert told(2000.0).startswith("Self-hosting for a few thousand requests a day: 2,000 requests a day cost")
+
+
+def test_idle_replicas_are_told():
+    found = plan(SMALL.replace(arrivals="closed", concurrent_users=1, num_replicas=3)).findings
+    text = next(finding.text for finding in found if finding.kind == "idle_replicas")
+    assert text == "2 of 3 replicas stay idle: there is only 1 user."
+
+
+def test_an_engine_that_is_short_of_memory_under_load_is_told():
+    done = size(SMALL.replace(engine="tgi", model="meta-llama/Llama-3.1-70B-Instruct", gpu="H200 SXM"))
+    assert done.fits
+    text = next(finding.text for finding in done.findings if finding.kind == "runs_short")
+    assert f"{-done.memory.free_bytes / GIB:.2f} GiB more than the GPU has" in text
+    assert dict(memory_rows(done))["Short of a full step"] == f"{-done.memory.free_bytes / GIB:.2f} GiB"
+    assert "runs_short" not in {finding.kind for finding in size(SMALL).findings}
+
+
+def latencies(mean, p99):
+    return SimpleNamespace(ttft_s=SimpleNamespace(mean=mean, p99=p99))
+
+
+# A tail that is three times the mean, and long enough to be felt.
+@pytest.mark.parametrize(
+    ("mean", "p99", "warns"), [(0.1, 0.5, True), (0.1, 0.29, False), (0.01, 0.1, False), (math.nan, 1.0, False)]
+)
+def test_when_an_average_hides_the_tail(mean, p99, warns):
+    assert (advice.average_hides_tail(latencies(mean, p99)) is not None) == warns
+
+
+def bill(own, api, per_month):
+    return SimpleNamespace(api_is_cheaper=api < own, api_usd_per_month=api, usd_per_month=own,
+                           requests_per_month=per_month, api_source="test")  # fmt: skip
+
+
+# 730 ÷ 24 days a month: 10,000 requests a day are 304,167 a month.
+@pytest.mark.parametrize(
+    ("own", "api", "per_month", "kind"),
+    [(1000, 10, 304_000, "few_requests"), (1000, 10, 305_000, "api_cheaper"), (10, 1000, 304_000, None)],
+)
+def test_when_an_api_is_the_simpler_choice(own, api, per_month, kind):
+    found = advice.api_cheaper(bill(own, api, per_month))
+    assert (found.kind if found else None) == kind
+
+
+@pytest.mark.parametrize(
+    ("counts", "check", "kind"),
+    [
+        ({"num_rejected": 5}, advice.rejects, "rejected"),
+        ({"num_preemptions": 5}, advice.preempts, "preemption"),
+    ],
+)
+def test_shares_of_the_requests(counts, check, kind):
+    none = {"num_requests": 100, "num_rejected": 0, "num_preemptions": 0}
+    assert check(SimpleNamespace(**none)) is None
+    found = check(SimpleNamespace(**(none | counts)))
+    assert (found.kind, found.severity) == (kind, "warning")
+    assert "5" in found.text
+
+
+# Eight GPUs a node in an H100 SXM server.
+@pytest.mark.parametrize(("tp", "warns"), [(8, False), (16, True)])
+def test_a_split_over_nodes_is_told(tp, warns):
+    scenario = Scenario(tensor_parallel_size=tp)
+    assert (advice.cross_node(scenario) is not None) == warns
+
+
+def test_idle_replicas_by_hand():
+    burst = Scenario(arrivals="once", num_requests=50, num_replicas=53)
+    assert advice.idle_replicas(burst).text.startswith("3 of 53 ")
+    assert advice.idle_replicas(burst.replace(num_replicas=50)) is None
+    assert advice.idle_replicas(burst.replace(arrivals="poisson")) is None
+
+
+@pytest.mark.parametrize("changes", [{}, {"users": 3000, "num_replicas": 1}, {"engine": "orca"}, {"arrivals": "once"}])
+def test_warnings_stand_before_notes_and_speak_of_inputs_that_there_are(changes):
+    found = planned(**changes).findings
+    order = [finding.severity for finding in found]
+    assert order == sorted(order, key=lambda severity: severity != "warning")
+    assert set(order) <= {"warning", "note"}
+    assert {finding.field for finding in found} <= {"", *fields_by_name()}

@@ -1,21 +1,20 @@
+"""The plan: targets met with the fewest replicas, parts that add up, laws of its figures."""
+
 import dataclasses
 
 import pytest
 
 from planner import Scenario, plan
-from planner.answer.outcome import offered_rps, run_at_once, serving_replicas
 from planner.answer.planning import replica_of, size
 from planner.catalog.engines import get_engine
 from planner.catalog.models import get_model
-from planner.inputs.hardware import Parallelism
 from planner.memory.sizing import plan_memory
 from planner.scenario.fields import ROUTERS
 from planner.service.capacity import capacity_rps
 from planner.service.fleet import operate
 from planner.units import GIB
 from planner.workload.offered import draw
-
-SMALL = Scenario(num_requests=400)
+from tests.answer.cases import SMALL
 
 
 @pytest.fixture(scope="module")
@@ -263,48 +262,10 @@ def test_every_router_serves_the_whole_rate(router):
     assert done.metrics.requests_per_s == pytest.approx(done.scenario.peak_rate_rps, rel=0.15)
 
 
-def test_spare_replicas_serve_where_the_user_fixes_the_number():
-    done = plan(SMALL.replace(num_replicas=3, spare_replicas=2))
-    assert serving_replicas(done) == 3
-    assert "Failure reserve" not in {link.reason for link in done.chain}
-    spared = plan(SMALL.replace(spare_replicas=2))
-    assert serving_replicas(spared) == spared.num_replicas - 2 == spared.replicas_for_slo
-
-
 def test_requests_that_the_context_turns_away_are_not_averaged():
     # Whisper's decoder holds 448 tokens: no running sequence is longer, whatever the traffic sends.
     sized = size(SMALL.replace(model="openai/whisper-large-v3", max_model_len=448))
     assert sized.mean_prompt_tokens + sized.mean_output_tokens / 2 <= 448
-
-
-def test_a_closed_loop_is_explained_by_the_rate_that_it_reaches():
-    done = plan(SMALL.replace(arrivals="closed", concurrent_users=40))
-    assert offered_rps(done) == done.metrics.requests_per_s
-    assert not any("than the peak" in reason for reason in done.reasons)
-    # Little's law: 40 users that never think are 40 requests in the system.
-    kv = next(link for link in done.chain if link.reason == "KV cache")
-    assert float(kv.detail.split(" ")[0]) == pytest.approx(40, rel=0.1)
-
-
-def test_attention_ranks_share_a_replica():
-    moe = SMALL.replace(model="Qwen/Qwen3-30B-A3B", expert_parallel=True)
-    two = size(moe.replace(attention_data_parallel_size=2))
-    assert two.memory == plan_memory(
-        moe.model_shape,
-        moe.gpu_spec,
-        get_engine("vllm"),
-        Parallelism(expert_parallel=True, attention_data_parallel_size=2),
-        max_model_len=moe.max_model_len,
-        mean_sequence_tokens=two.mean_prompt_tokens + two.mean_output_tokens / 2,
-    )
-    # The scheduler deals requests to both ranks: twice the blocks and slots of one, on two GPUs.
-    limits = replica_of(two).limits
-    assert limits.num_kv_blocks == 2 * two.memory.num_kv_blocks
-    assert limits.max_num_seqs == 2 * two.memory.max_num_seqs
-    assert two.scenario.parallelism.gpus_per_replica == 2
-    assert run_at_once(two) == 2 * min(two.memory.typical_concurrency_paged, two.memory.max_num_seqs)
-    done = plan(moe.replace(attention_data_parallel_size=2))
-    assert done.num_gpus == 2 * done.num_replicas
 
 
 def test_a_fixed_fleet_beyond_its_capacity_does_not_keep_up():

@@ -1,42 +1,15 @@
-"""The advanced engine settings: what they say when closed, their link, and what is refused beside the others."""
+"""The advanced engine settings on the page: their link, and what is refused beside the others."""
 
 import pytest
 
-from planner.dashboard import urlstate
-from planner.dashboard.inputs import GROUPS, HEADINGS, relevant, summary
-from planner.scenario.fields import ROUTERS, fields_by_name
-from planner.scenario.scenario import Scenario
+from planner.scenario.fields import ROUTERS
 
 from .conftest import clean
 
 LLAMA_1B = "meta-llama/Llama-3.2-1B-Instruct"
+
+
 QUERY = {"v": "1", "nr": "300"}
-
-
-def values(**changes):
-    return {name: getattr(Scenario(), name) for name in fields_by_name()} | changes
-
-
-def test_the_group_is_closed_and_says_what_is_set(open_app):
-    assert summary("advanced", Scenario()) == "engine defaults"
-    assert summary("advanced", Scenario(block_size=32)) == "KV block size"
-    three = Scenario(block_size=32, kv_offload_gib=5.0, num_lora_adapters=3)
-    assert summary("advanced", three) == "KV block size, 2 more"
-    assert list(GROUPS).index("advanced") == list(GROUPS).index("engine") + 1
-    assert set(HEADINGS) <= set(fields_by_name())
-
-
-def test_fields_without_effect_are_not_shown():
-    assert not relevant("draft_model", values())
-    assert relevant("draft_model", values(num_speculative_tokens=2))
-    assert not relevant("max_loras", values())
-    assert relevant("max_loras", values(num_lora_adapters=2))
-    assert not relevant("num_prefix_groups", values())
-    assert relevant("num_prefix_groups", values(shared_prefix_tokens=100))
-    assert not relevant("router", values(arrivals="closed"))
-    assert not relevant("mamba_full_memory_ratio", values())
-    assert relevant("mamba_full_memory_ratio", values(engine="sglang"))
-    assert relevant("max_state_slots", values(max_state_slots=7))  # so that it can be taken back
 
 
 def test_settings_travel_in_the_link(open_app):
@@ -70,12 +43,3 @@ def test_a_contradiction_stands_under_its_field_and_the_rest_stays(open_app, fie
     told = [error.value.replace("\\", "") for error in app.error]
     assert any(field in text and said in text for text in told)
     assert dict(app.query_params) == {**QUERY, "u": "777"}
-
-
-def test_another_model_goes_before_a_draft_model_that_does_not_suit_it():
-    before = Scenario(num_speculative_tokens=3, draft_model=LLAMA_1B)
-    wanted = {name: getattr(before, name) for name in fields_by_name()} | {"model": "Qwen/Qwen3-8B"}
-    now = urlstate.settle(before, wanted)
-    assert now.scenario.model == "Qwen/Qwen3-8B"
-    assert now.scenario.draft_model == ""
-    assert "Planned without" in now.errors["draft_model"]

@@ -5,7 +5,6 @@ import dataclasses
 import pytest
 
 from planner.answer.planning import plan, size
-from planner.dashboard import frames
 from planner.dashboard.derivations import band_sentence, group_parameters, memory_formulas, pool_identity, weights_table
 from planner.scenario.scenario import Scenario
 
@@ -82,8 +81,25 @@ def test_the_band_is_in_the_figures_own_units():
         assert word in said
 
 
-def test_published_ratios_stand_above_the_rows_without_one():
-    published = frames.paper_results()["published"].tolist()
-    known = [ratio for ratio in published if ratio != "—"]
-    assert len(known) >= 5  # Anyscale's three and PagedAttention's two at the least
-    assert published[: len(known)] == known
+# Each sum is worked out anew from the values that are written under it.
+@pytest.mark.parametrize(
+    "changes", [{}, {"occupied_gib": 3.0, "shared_prefix_tokens": 512}, {"engine": "sglang"}], ids=str
+)
+def test_substituted_values_come_to_the_figure(changes):
+    done = plan(Scenario(num_requests=200, **changes))
+    memory, found = done.memory, {item.name: item for item in memory_formulas(done)}
+    assert found["total"].value == pytest.approx(memory.total_bytes / 2**30)
+    assert found["block_bytes"].value == pytest.approx(memory.block_bytes / 2**20)
+    assert found["blocks_per_sequence"].value == memory.blocks_per_sequence
+    total, *taken = (float(part.replace(",", "")) for part in found["free"].substituted.split(" − "))
+    assert total - sum(taken) == pytest.approx(found["free"].value, abs=0.05)
+    assert found["free"].value == pytest.approx(memory.free_bytes / 2**30)
+    prompt, output = (
+        float(x.replace(",", "")) for x in found["sequence_tokens"].substituted.split(" ÷ ")[0].split(" + ")
+    )
+    assert prompt + output / 2 == pytest.approx(found["sequence_tokens"].value, abs=0.1)
+    for name in ("kv_used", "kv_held"):
+        pool, share = found[name].substituted.split(" × ")
+        by_hand = float(pool.replace(",", "")) * float(share.rstrip("%")) / 100
+        assert by_hand == pytest.approx(found[name].value, abs=0.02)
+    assert 0 < found["kv_used"].value <= found["kv_held"].value * (1 + 1e-9)

@@ -4,13 +4,16 @@ import pytest
 
 from planner.errors import InvalidInput
 from planner.inputs.engine import EngineSettings
-from planner.inputs.engine_version import NEWEST, check_version, release_of
+from planner.inputs.engine_version import NEWEST, NEWEST_PATCH, check_version, release_of
 
 
 @pytest.mark.parametrize(
     ("printed", "release"),
     [
         ("0.33.0", (0, 33, 0)),
+        ("0.19.1", (0, 19, 1)),
+        ("0.6", (0, 6, NEWEST_PATCH)),
+        ("0.10.1.post1", (0, 10, 1)),
         ("v0.5.4.post2", (0, 5, 4)),
         ("1.2.0rc6.post3", (1, 2, 0)),
         ("0.19.0+cu129", (0, 19, 0)),

@@ -5,6 +5,9 @@ import re
 import pytest
 
 from planner.answer.planning import size
+from planner.memory.overheads_text import activation_text, graphs_text, non_torch_text
+from planner.memory.ranks import Demand
+from planner.memory.verdict import start_verdict
 from planner.scenario.scenario import Scenario
 from planner.units import GIB
 
@@ -38,3 +41,30 @@ def test_the_substituted_values_come_to_the_figure(changes, name):
     if "24 B" in item.substituted:  # llama.cpp's is written in bytes
         value /= GIB
     assert value == pytest.approx(item.value, abs=0.003)
+
+
+def texts(**changes):
+    scenario = Scenario(num_requests=100, **changes)
+    demand = Demand(model=scenario.model_shape, gpu=scenario.gpu_spec, engine=scenario.engine_settings,
+                    parallelism=scenario.parallelism, max_model_len=scenario.max_model_len)  # fmt: skip
+    verdict = start_verdict(demand)
+    return [make(demand, verdict) for make in (activation_text, non_torch_text, graphs_text)]
+
+
+def test_engines_without_graphs_say_so():
+    assert texts(engine="llama.cpp")[2][1] == "0"
+    assert texts()[2][1] != "0"
+
+
+def test_an_encoder_is_a_term_of_its_own():
+    with_tower, without = (texts(model=name)[0] for name in ("Qwen/Qwen2.5-VL-7B-Instruct", "Qwen/Qwen2.5-7B-Instruct"))
+    assert "encoder" in with_tower[0]
+    assert "encoder" not in without[0]
+    assert "largest image or video" in with_tower[1]
+
+
+def test_symbols_and_values_have_as_many_terms():
+    for symbols, values in texts(tensor_parallel_size=2):
+        assert symbols.count("×") <= values.count("×") + 1
+        assert symbols.count("(") == symbols.count(")")
+        assert values.count("(") == values.count(")")

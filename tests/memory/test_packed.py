@@ -1,4 +1,4 @@
-"""Cache of Qwen3.8-Flash-Next: packed blocks of vLLM against logs, other engines, and where its table stands."""
+"""Cache of Qwen3.8-Flash-Next: packed blocks of vLLM against logs, and other engines."""
 
 import dataclasses
 
@@ -16,11 +16,9 @@ from planner.memory.ranks import Demand
 from planner.memory.sizing import plan_memory
 from planner.memory.verdict import Verdict, logged_kv_tokens, start_verdict
 from planner.model.shape import MixerKind
-from planner.scenario.scenario import Scenario
 from planner.units import GIB
 
 NAME = "Qwen/Qwen3.8-Flash-Next"
-TABLE = 51_200_245_760
 
 
 def judged(
@@ -126,46 +124,6 @@ def test_cache_of_other_engines() -> None:
     states = 4 * (36 * (48 * 128 * 128 + 10_240 * 3) + 4 * 2560 * 9)
     assert slots.kv_pool_bytes == pytest.approx(4096 * 12 * (2048 + 2 * 128 * 2) + states, rel=1e-6)
     assert llamacpp.layout.has_states is False  # one reserved pool
-
-
-def planned(gpu: str, family: str = "vllm", **engine: object) -> tuple[float, str]:
-    """Bytes of the n-gram table on the GPU and the note that speaks of it."""
-    settings = EngineSettings(family=family, **engine)  # type: ignore[arg-type]
-    made = plan_memory(get_model(NAME), get_gpu(gpu), settings, Parallelism(tensor_parallel_size=2),
-                       max_model_len=4096, weight_dtype="nvfp4")  # fmt: skip
-    note = next(note for note in made.notes if "n-gram" in note)
-    return dict(made.weights_by_group).get("ngram", 0.0), note
-
-
-# vLLM's EngramConfig.cpu_offload and SGLang's ple_offload_embedding are on by default; each rank keeps its share.
-@pytest.mark.parametrize("family", ["vllm", "sglang", "llamacpp"])
-def test_the_table_stands_in_host_memory_by_default(family: str) -> None:
-    held, note = planned("H100 SXM", family)
-    assert held == 0
-    assert note.startswith("The n-gram tables take 47.7 GiB of host memory")
-
-
-def test_the_table_on_the_gpus_when_asked_or_where_memory_is_shared() -> None:
-    held, note = planned("H100 SXM", ngram_on_gpu=True)
-    assert held == TABLE / 2
-    assert "of GPU memory, divided over 2 GPUs" in note
-    shared, note = planned("GB10")
-    assert shared == TABLE / 2
-    assert "shared with the CPU" in note
-    assert planned("GB10", ngram_on_gpu=False)[0] == 0  # a mapped file
-    assert planned("GB10", "llamacpp")[0] == 0
-    assert planned("H100 SXM", "trtllm")[0] == TABLE / 2
-
-
-def test_other_tables_stay_on_the_gpus() -> None:
-    made = plan_memory(get_model("meituan-longcat/LongCat-Flash-Lite"), get_gpu("H200 SXM"), EngineSettings(),
-                       Parallelism(), max_model_len=4096)  # fmt: skip
-    assert dict(made.weights_by_group)["ngram"] == 2 * get_model("meituan-longcat/LongCat-Flash-Lite").ngram_parameters
-
-
-@pytest.mark.parametrize(("choice", "expected"), [("auto", None), ("gpu", True), ("host", False)])
-def test_the_scenario_says_where_tables_stand(choice: str, expected: bool | None) -> None:
-    assert Scenario(model=NAME, ngram_tables=choice).engine_settings.ngram_on_gpu is expected
 
 
 @pytest.mark.parametrize(

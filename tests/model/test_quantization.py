@@ -1,8 +1,10 @@
 """Bits per weight and what stays 16-bit, against published sizes and start-up logs."""
 
+import dataclasses
+
 import pytest
 
-from planner.catalog.models import get_model, model_names
+from planner.catalog.models import find_model_id, get_model, model_names
 from planner.errors import InvalidInput
 from planner.model.quantization import (
     kv_bits,
@@ -12,8 +14,12 @@ from planner.model.quantization import (
     weight_bytes_by_group,
     weight_dtype_names,
 )
-from planner.model.shape import TensorGroup
+from planner.model.shape import (
+    ModelShape,
+    TensorGroup,
+)
 from planner.units import GIB
+from tests.memory.cases import QWEN27
 
 LLAMA_8B = get_model("meta-llama/Llama-3.1-8B-Instruct")
 
@@ -111,3 +117,89 @@ def test_kv_bits() -> None:
 def test_unknown_scheme_is_refused(name: object) -> None:
     with pytest.raises(InvalidInput):
         scheme(name)  # type: ignore[arg-type]
+
+
+# Llama-3.1-70B: 70,553,706,496 parameters × 2 B = 131.4165 GiB (llm-d-benchmark PR #381); all experts of Mixtral are
+# resident, about 94 GB (llmfit #497); vramscout: Qwen3.8-27B in three schemes, draft layer and tower included.
+def test_published_weights() -> None:
+    model = get_model("meta-llama/Llama-3.1-70B-Instruct")
+    assert model.num_parameters == 70_553_706_496
+    assert sum(weight_bytes_by_group(model).values()) / GIB == pytest.approx(131.4165, abs=1e-4)
+    mixtral = sum(weight_bytes_by_group(get_model("mistralai/Mixtral-8x7B-Instruct-v0.1")).values())
+    assert mixtral / 1e9 == pytest.approx(94, rel=0.01)
+
+
+@pytest.mark.parametrize(("dtype", "gib", "draft_bytes"), [("auto", 51.700, 2), ("fp8_block", 28.560, 1)])
+def test_checkpoint_sizes_of_one_model(dtype: str, gib: float, draft_bytes: int) -> None:
+    model = get_model("Qwen/Qwen3.8-27B")
+    size = sum(weight_bytes_by_group(model, dtype).values()) + draft_bytes * model.mtp_parameters
+    assert size / GIB == pytest.approx(gib, rel=0.04)
+
+
+# NVFP4 of one model by publisher. NVIDIA (4-bit head, 8-bit attention): logs of vLLM on a DGX Spark (20.57 GiB with the
+# draft layers) and on an RTX 5090 (19.78 GiB without). Inferact (16-bit attention): 12.02 GiB on each of two GPUs,
+# draft layers included (vllm-project/recipes pull 810).
+@pytest.mark.parametrize(
+    ("publisher", "drafts", "gib"),
+    [("nvidia/Qwen3.6-27B-NVFP4", 1, 20.57), ("nvidia/Qwen3.8-27B-NVFP4", 0, 19.78),
+     ("Inferact/Qwen3.8-27B-NVFP4", 1, 24.04)],
+)  # fmt: skip
+def test_checkpoint_sizes_by_publisher(publisher: str, drafts: int, gib: float) -> None:
+    model = get_model(publisher if find_model_id(publisher) else "Qwen/Qwen3.8-27B")
+    size = sum(weight_bytes_by_group(model, "nvfp4").values()) + drafts * 2 * model.mtp_parameters
+    assert size / GIB == pytest.approx(gib, rel=0.02)
+
+
+def test_widths_of_one_checkpoint_stand_before_those_of_its_scheme() -> None:
+    model = dataclasses.replace(get_model(QWEN27), quantization="nvfp4", group_bits=(("attention", 16.0),))
+    usual = weight_bytes_by_group(get_model(QWEN27), "nvfp4")
+    wide = weight_bytes_by_group(model, "auto")
+    attention = next(group for group in wide if group.value == "attention")
+    assert wide[attention] == pytest.approx(2 * usual[attention], rel=0.01)
+    assert {k: v for k, v in wide.items() if k != attention} == {k: v for k, v in usual.items() if k != attention}
+
+
+# Its list of 712 modules names norms, routers, parts of the indexer, embedding and head: attention is in 8 bits.
+def test_lists_of_small_parts() -> None:
+    model = get_model("zai-org/GLM-5-FP8")
+    assert model.unquantized_groups == ("embedding", "lm_head")
+    assert weight_bits(model, "auto", TensorGroup.ATTENTION) < 8.1
+
+
+# The index of the 96 files: 1,560,860,324,864 bytes; convolutions and decays are fp32 there (22 MB).
+def test_kimi_k3_quantises_its_routed_experts_only() -> None:
+    sizes = weight_bytes_by_group(get_model("moonshotai/Kimi-K3"))
+    fp32 = 69 * (3 * 12_288 * 4 + 12_288 + 2 * 128) + 92 * 896
+    assert sum(sizes.values()) + 2 * fp32 == 1_560_860_324_864
+
+
+# Hub size of nvidia/Kimi-K3-NVFP4: 1,609.9 GB.
+def test_kimi_k3_in_nvfp4() -> None:
+    assert sum(weight_bytes_by_group(get_model("nvidia/Kimi-K3-NVFP4")).values()) == pytest.approx(1609.9e9, rel=5e-4)
+
+
+def quantised(model: ModelShape, bits: float) -> int:
+    """Weights that a scheme of `bits` covers, from the bytes that it saves."""
+    saved = sum(weight_bytes_by_group(model, "bf16").values()) - sum(weight_bytes_by_group(model).values())
+    return round(saved / (2 - bits / 8))
+
+
+# The MXFP8 checkpoint holds one scale more per 32 weights that it quantises: 13,239,705,600 of them.
+def test_minimax_m3_in_mxfp8_quantises_all_but_router_head_and_tower() -> None:
+    assert quantised(get_model("MiniMaxAI/MiniMax-M3-MXFP8"), 8.25) == 32 * (440_279_845_760 - 427_040_140_160)
+
+
+# The FP8 checkpoint holds 11,612,160 scales more, one per block of 128 × 128: those of the routed experts. The NVFP4
+# one has 129.2 GB on the hub.
+def test_step_quantises_its_routed_experts_only() -> None:
+    routed = 42 * 288 * 3 * 4096 * 1280
+    assert routed == (199_395_913_536 - 199_384_301_376) * 128 * 128
+    assert quantised(get_model("stepfun-ai/Step-3.5-Flash-FP8"), 8.002) == pytest.approx(routed, rel=1e-6)
+    model = get_model("stepfun-ai/Step-3.7-Flash-NVFP4")
+    assert sum(weight_bytes_by_group(model).values()) + 2 * model.mtp_parameters == pytest.approx(129.2e9, rel=1e-3)
+
+
+# The hub counts the packed bytes of the NVFP4 checkpoint, two weights each: every matrix but embedding and head.
+def test_nemotron_super_in_nvfp4_quantises_every_matrix() -> None:
+    covered = quantised(get_model("nvidia/Llama-3_3-Nemotron-Super-49B-v1_5-NVFP4"), 4.5)
+    assert 49_867_145_216 - covered + covered // 2 == 25_984_778_240

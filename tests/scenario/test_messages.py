@@ -3,7 +3,8 @@
 import pytest
 
 from planner.errors import Infeasible, InvalidInput
-from planner.scenario import fields_by_name, message
+from planner.scenario.fields import fields_by_name
+from planner.scenario.messages import message
 
 
 def test_a_setting_is_named_by_label_and_name():

@@ -5,17 +5,11 @@ import pytest
 from planner import Scenario, plan
 from planner.answer.planning import replica_of, size
 from planner.service.clients import fewest_that_hold, representatives, share_evenly, share_of_one
-from planner.service.fleet import operate
 from planner.workload.offered import draw
 
 EQUAL = {"lengths": "constant", "prompt_mean_tokens": 500.0, "output_mean_tokens": 100.0, "num_requests": 600}
 CLOSED = Scenario(arrivals="closed", **EQUAL)
 BURST = Scenario(arrivals="once", **EQUAL)
-
-
-def rate(users: int, replicas: int = 1) -> float:
-    scenario = CLOSED.replace(concurrent_users=users)
-    return operate(scenario, replica_of(size(scenario)), draw(scenario), replicas)[1].requests_per_s
 
 
 def test_users_are_dealt_as_evenly_as_whole_numbers_allow():
@@ -30,17 +24,6 @@ def test_stand_ins_stand_for_every_replica_that_has_a_user(users, replicas):
     assert len(shown) <= 16
     assert sum(weight for _, weight in shown) == pytest.approx(min(users, replicas))
     assert sum(size * weight for size, weight in shown) == pytest.approx(users)
-
-
-@pytest.mark.parametrize(("users", "replicas"), [(32, 4), (8, 2), (96, 32)])
-def test_equal_replicas_finish_as_often_as_one_of_them(users, replicas):
-    assert rate(users, replicas) == pytest.approx(replicas * rate(users // replicas), rel=1e-6)
-
-
-def test_unequal_shares_add_up():
-    # Three users on two replicas: one replica has two of them, the other one.
-    assert rate(3, 2) == pytest.approx(rate(2) + rate(1), rel=1e-6)
-    assert rate(5, 3) == pytest.approx(2 * rate(2) + rate(1), rel=1e-6)
 
 
 def test_replicas_without_a_user_cost_and_serve_nothing():
@@ -71,20 +54,6 @@ def test_a_burst_is_dealt_to_the_replicas(replicas):
     alone = replica_of(size(many)).run(share)
     assert done.duration_s == pytest.approx(alone.duration_s, rel=1e-9)
     assert done.requests_per_s == pytest.approx(610 / alone.finish_s.max(), rel=1e-3)  # API servers share their load
-
-
-def test_a_burst_on_more_replicas_than_requests():
-    few = BURST.replace(num_requests=50)
-    done, alone = plan(few.replace(num_replicas=100)).metrics, plan(few.replace(num_replicas=50)).metrics
-    assert (done.num_requests, done.requests_per_s) == (50, alone.requests_per_s)
-    assert done.busy_utilization == pytest.approx(alone.busy_utilization / 2)
-
-
-def test_a_burst_on_very_many_replicas_keeps_its_size():
-    done = plan(BURST.replace(num_requests=1200, num_replicas=600)).metrics
-    some = plan(BURST.replace(num_requests=200, num_replicas=100)).metrics  # two requests on each as well
-    assert done.num_requests == done.num_finished == 1200
-    assert done.requests_per_s == pytest.approx(6 * some.requests_per_s, rel=1e-6)
 
 
 @pytest.mark.parametrize("threshold", [1, 2, 3, 7, 8, 64, 65, 100])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -85,3 +86,23 @@ def test_pooled_gaps_have_the_warm_up_cut():
     result = simulate(make(arrival, [1] * 20, [30] + [1] * 19), get_engine("vllm"), limits(), UNIT)
     assert measure(result, ALL).itl_s.count == 29
     assert measure(result, LEVEL).itl_s.count == 19
+
+
+@pytest.mark.parametrize(
+    ("counted", "ttft", "tpot", "settled"),
+    [
+        (3000, 10.0, 1.0, True),  # 300 times the longer of the two correlations
+        (2999, 10.0, 1.0, False),
+        (2999, 1.0, 10.0, False),
+        (300, 1.0, math.nan, True),  # answers of one token have no TPOT
+    ],
+)
+def test_a_run_is_settled_at_three_hundred_correlation_lengths(counted, ttft, tpot, settled):
+    made = measure(simulate(make([0], [2], [3]), get_engine("vllm"), limits(), UNIT), ALL)
+    metrics = dataclasses.replace(
+        made,
+        num_counted=counted,
+        ttft_s=dataclasses.replace(made.ttft_s, correlation=ttft),
+        tpot_s=dataclasses.replace(made.tpot_s, correlation=tpot),
+    )
+    assert metrics.is_settled is settled

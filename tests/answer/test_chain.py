@@ -1,0 +1,108 @@
+"""The chain of reasons agrees with the verdict and with Little's law."""
+
+import math
+
+import pytest
+
+from planner import plan
+from planner.answer.chain import chain
+from planner.answer.outcome import offered_rps, serving_replicas
+from planner.charts.cost import gpu_chain
+from tests.answer.cases import SMALL, planned
+
+
+def test_a_closed_loop_is_explained_by_the_rate_that_it_reaches():
+    done = plan(SMALL.replace(arrivals="closed", concurrent_users=40))
+    assert offered_rps(done) == done.metrics.requests_per_s
+    assert not any("than the peak" in reason for reason in done.reasons)
+    # Little's law: 40 users that never think are 40 requests in the system.
+    kv = next(link for link in done.chain if link.reason == "KV cache")
+    assert float(kv.detail.split(" ")[0]) == pytest.approx(40, rel=0.1)
+
+
+def link(done, reason):
+    return next(item for item in done.chain if item.reason == reason)
+
+
+def test_the_cache_is_held_by_who_runs_not_by_who_waits():
+    # Ollama runs one request at a time here: a replica is busy for the mean time of service, 1 ÷ its throughput.
+    done = plan(SMALL.replace(engine="ollama", demand="rate", rate_rps=10.0, ttft_target_s=10.0))
+    assert done.slo_met
+    by_hand = 10.0 / done.curve.capacity_rps
+    assert link(done, "KV cache").gpus == pytest.approx(by_hand, abs=2)
+    assert link(done, "KV cache").gpus <= done.num_gpus == link(done, "Latency target").gpus
+    assert done.reasons[0].startswith("Latency target sets")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"num_replicas": 5},
+        {"arrivals": "closed", "concurrent_users": 500},
+        {"arrivals": "closed", "concurrent_users": 64, "num_replicas": 4},
+        {"arrivals": "once"},
+        {"arrivals": "once", "num_replicas": 3},
+        {"users": 3000, "num_replicas": 1},
+        {"users": 3000, "spare_replicas": 1},
+        {"demand": "rate", "rate_rps": 30.0, "arrivals": "bursty", "burst_cv": 8.0},
+        {"demand": "rate", "rate_rps": 30.0, "arrivals": "bursty", "burst_cv": 8.0, "num_replicas": 1},
+        {"engine": "ollama", "users": 20, "arrivals": "bursty", "num_replicas": 20},
+        {"engine": "ollama", "users": 20, "arrivals": "bursty", "num_replicas": 1},
+        {"ttft_target_s": 0.01},
+        {"arrivals": "closed", "ttft_target_s": 0.01},
+        {"timeout_s": 1.0},
+    ],
+)
+def test_the_chain_agrees_with_the_verdict(changes):
+    done = plan(SMALL.replace(**changes))
+    needed, have = max(item.gpus for item in done.chain), done.num_gpus
+    per_replica = done.scenario.parallelism.gpus_per_replica
+    assert done.slo_met == (link(done, "Latency target").gpus <= serving_replicas(done) * per_replica)
+    if done.slo_met:
+        assert needed <= have
+    title = gpu_chain(done.chain, have).title
+    if needed > have:
+        assert "set by" not in title
+        assert "enough" not in title
+        assert "sets the number" not in done.reasons[0]
+    assert done.slo_met == (done.replicas_for_slo is not None and done.replicas_for_slo <= serving_replicas(done))
+    told = any("Even an" in reason or "No prompt" in reason for reason in done.reasons)
+    assert told == (done.replicas_for_slo is None)
+
+
+def test_throughput_is_rate_over_what_one_replica_finishes():
+    done = planned(demand="rate", rate_rps=60.0)
+    by_reason = {item.reason: item for item in chain(done)}
+    assert by_reason["Throughput"].gpus == math.ceil(60.0 / done.curve.capacity_rps)
+    assert by_reason["Weights alone"].gpus == 1
+
+
+def test_reasons_count_gpus_not_replicas():
+    done = planned(demand="rate", rate_rps=60.0, tensor_parallel_size=2)
+    by_reason = {item.reason: item.gpus for item in chain(done)}
+    assert by_reason["Weights alone"] == 2
+    assert by_reason["Throughput"] == 2 * math.ceil(60.0 / done.curve.capacity_rps)
+    assert by_reason["Latency target"] == 2 * done.replicas_for_slo
+
+
+# 500 req/s on one replica: what was simulated does not hold, so that the means are not cut to what there is.
+def test_what_an_overloaded_fleet_lacks_is_not_cut_to_what_it_has():
+    done = planned(demand="rate", rate_rps=500.0, num_replicas=1)
+    by_reason = {item.reason: item.gpus for item in chain(done)}
+    assert by_reason["Throughput"] == math.ceil(500.0 / done.curve.capacity_rps) > 1
+
+
+def test_the_reserve_counts_all_replicas():
+    done = planned(spare_replicas=2)
+    last = chain(done)[-1]
+    assert last.gpus == done.num_gpus == done.num_replicas
+    assert len(chain(done)) == len(chain(planned())) + 1
+
+
+def test_targets_that_no_number_holds_have_no_end():
+    assert math.isinf(chain(planned(tpot_target_s=0.0005))[-1].gpus)
+
+
+def test_an_engine_that_does_not_start_has_no_chain():
+    assert chain(planned(model="meta-llama/Llama-3.3-70B-Instruct")) == ()

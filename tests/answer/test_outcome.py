@@ -1,0 +1,75 @@
+"""What follows from a plan: replicas that serve, sequences at once."""
+
+import math
+
+import pytest
+
+from planner import plan
+from planner.answer.outcome import fit_on_rank, offered_rps, run_at_once, run_on_rank, serving_replicas
+from planner.answer.planning import replica_of, size
+from planner.catalog.engines import get_engine
+from planner.inputs.hardware import Parallelism
+from planner.memory.sizing import plan_memory
+from tests.answer.cases import SMALL, planned
+
+
+def test_spare_replicas_serve_where_the_user_fixes_the_number():
+    done = plan(SMALL.replace(num_replicas=3, spare_replicas=2))
+    assert serving_replicas(done) == 3
+    assert "Failure reserve" not in {link.reason for link in done.chain}
+    spared = plan(SMALL.replace(spare_replicas=2))
+    assert serving_replicas(spared) == spared.num_replicas - 2 == spared.replicas_for_slo
+
+
+def test_attention_ranks_share_a_replica():
+    moe = SMALL.replace(model="Qwen/Qwen3-30B-A3B", expert_parallel=True)
+    two = size(moe.replace(attention_data_parallel_size=2))
+    assert two.memory == plan_memory(
+        moe.model_shape,
+        moe.gpu_spec,
+        get_engine("vllm"),
+        Parallelism(expert_parallel=True, attention_data_parallel_size=2),
+        max_model_len=moe.max_model_len,
+        mean_sequence_tokens=two.mean_prompt_tokens + two.mean_output_tokens / 2,
+    )
+    # The scheduler deals requests to both ranks: twice the blocks and slots of one, on two GPUs.
+    limits = replica_of(two).limits
+    assert limits.num_kv_blocks == 2 * two.memory.num_kv_blocks
+    assert limits.max_num_seqs == 2 * two.memory.max_num_seqs
+    assert two.scenario.parallelism.gpus_per_replica == 2
+    assert run_at_once(two) == 2 * min(two.memory.typical_concurrency_paged, two.memory.max_num_seqs)
+    done = plan(moe.replace(attention_data_parallel_size=2))
+    assert done.num_gpus == 2 * done.num_replicas
+
+
+def test_a_rate_is_offered_and_a_closed_loop_reaches_one():
+    assert offered_rps(planned()) == SMALL.peak_rate_rps
+    assert offered_rps(size(SMALL.replace(arrivals="closed"))) == SMALL.peak_rate_rps  # nothing simulated yet
+    done = planned(arrivals="closed")
+    assert offered_rps(done) == done.metrics.requests_per_s
+
+
+# TensorRT-LLM without max utilisation reserves prompt and answer limit: ⌈(1,000 + 500) ÷ 32⌉ = 47 blocks of 32.
+def test_reserving_the_answer_limit_by_hand():
+    done = size(SMALL.replace(engine="tensorrt-llm", lengths="constant", prompt_mean_tokens=1000.0,
+                              output_mean_tokens=100.0, output_limit_tokens=500))  # fmt: skip
+    block = done.memory.block_size
+    assert fit_on_rank(done) == pytest.approx(done.memory.num_kv_blocks / math.ceil(1500 / block))
+
+
+@pytest.mark.parametrize(
+    ("engine", "fits"),
+    [("vllm", "typical_concurrency_paged"), ("orca", "typical_concurrency_reserved")],
+)
+def test_sequences_at_once_by_reservation(engine, fits):
+    done = size(SMALL.replace(engine=engine))
+    assert fit_on_rank(done) == getattr(done.memory, fits)
+    assert run_on_rank(done) == min(fit_on_rank(done), done.memory.max_num_seqs)
+
+
+def test_one_at_a_time_runs_one():
+    assert run_on_rank(size(SMALL.replace(engine="one-at-a-time"))) == 1
+
+
+def test_at_least_one_replica_serves():
+    assert serving_replicas(size(SMALL.replace(spare_replicas=5))) == 1

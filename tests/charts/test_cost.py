@@ -1,0 +1,77 @@
+"""Money drawn: bills meet at the break-even, the chain ends where it ends."""
+
+import math
+
+import numpy as np
+import pytest
+
+from planner import charts
+from planner.answer.outcome import ChainLink
+from planner.charts.cost import api_comparison, cost_against_utilisation, gpu_chain
+from planner.cost.bill import cost_plan
+from tests.charts.cases import lines_at
+
+
+def test_bills_meet_at_the_break_even():
+    from planner.cost.hosted_apis import ApiPrices
+
+    api = ApiPrices(usd_per_mtok_input=1.0, usd_per_mtok_output=1.0, offers=(), source="test")
+    cost = cost_plan(
+        num_gpus=2,
+        usd_per_gpu_hour=1.0,
+        price_source="test",
+        hours_per_month=730,
+        mean_rate_rps=1.0,
+        peak_rate_rps=2.0,
+        mean_prompt_tokens=500,
+        mean_output_tokens=500,
+        api=api,
+    )
+    chart = charts.api_comparison(cost)
+    own, hosted = chart.figure["data"]
+    # 1,460 USD a month ÷ 0.001 USD per request = 1.46 million requests
+    even = np.interp(1_460_000, hosted["x"], hosted["y"])
+    assert even == pytest.approx(own["y"][0])
+
+
+def test_chain_without_an_end_is_drawn():
+    links = (ChainLink(reason="Weights", gpus=2.0, detail=""), ChainLink(reason="Targets", gpus=math.inf, detail=""))
+    assert charts.gpu_chain(links, 2).figure["data"][0]["text"] == ["2", "∞"]
+
+
+def test_the_price_falls_with_use():
+    # 36 USD an hour ÷ 1,000 tokens/s = 10 USD per million tokens at full use, 20 at half.
+    chart = cost_against_utilisation(36.0, 1000.0, 0.5, 15.0)
+    line = chart.figure["data"][0]
+    assert np.interp(0.5, line["x"], line["y"]) == pytest.approx(20.0, rel=0.01)
+    assert line["y"][-1] == pytest.approx(10.0)
+    assert all(np.diff(line["y"]) < 0)
+    assert lines_at(chart, "x") == [0.5]
+    assert lines_at(chart, "y") == [15.0]
+    assert "2×" in chart.title
+    assert lines_at(cost_against_utilisation(36.0, 1000.0, 0.5, None), "y") == []
+
+
+def test_without_an_api_price_nothing_is_compared():
+    cost = cost_plan(num_gpus=1, usd_per_gpu_hour=1.0, price_source="test", hours_per_month=730, mean_rate_rps=1.0,
+                     peak_rate_rps=1.0, mean_prompt_tokens=100, mean_output_tokens=100)  # fmt: skip
+    assert api_comparison(cost) is None
+
+
+@pytest.mark.parametrize(
+    ("gpus", "have", "said"),
+    [
+        ((1.0, 3.0), 3, "set by R1"),
+        ((2.0, 2.0), 2, "every count"),
+        ((1.0, math.inf), 2, "no number"),
+        ((1.0, 5.0), 2, "5"),
+    ],
+)
+def test_the_chain_says_what_decides(gpus, have, said):
+    links = tuple(ChainLink(reason=f"R{i}", gpus=number, detail="") for i, number in enumerate(gpus))
+    chart = gpu_chain(links, have)
+    assert said in chart.title
+    assert lines_at(chart, "x") == [have]
+    drawn = chart.figure["data"][0]["x"]
+    assert all(math.isfinite(value) for value in drawn)
+    assert len(drawn) == 2

@@ -1,0 +1,139 @@
+"""What a service gets done and what that costs, by hand."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from planner import plan
+from planner.cost.pricing import DEFAULT_PRICE_USD_PER_HOUR, Served, gpu_price, price_plan, served
+from planner.dashboard.results import use_of_fleet
+from planner.scenario.scenario import Scenario
+from planner.service.metrics import ServingMetrics
+
+# 4 req/s at the peak, 2 on average.
+STEADY = Scenario(demand="rate", rate_rps=4.0, peak_factor=2.0)
+
+
+def fleet(*, reached=4.0, lost=0.0, idle_lost=0.0, verdict="stable", capacity=10.0, replicas=1, tokens=(1200.0, 200.0)):
+    metrics = SimpleNamespace(
+        requests_per_s=reached,
+        lost_fraction=lost,
+        verdict=verdict,
+        total_tokens_per_s=reached * tokens[0],
+        output_tokens_per_s=reached * tokens[1],
+    )
+    idle = SimpleNamespace(metrics=SimpleNamespace(lost_fraction=idle_lost))
+    curve = SimpleNamespace(capacity_rps=capacity, points=(idle,))
+    return SimpleNamespace(metrics=metrics, curve=curve, num_serving=replicas)
+
+
+def test_a_price_by_hand_stands_before_the_catalogs():
+    assert gpu_price(STEADY.replace(usd_per_gpu_hour=1.25)) == (1.25, "entered by hand")
+    assert gpu_price(STEADY.replace(usd_per_gpu_hour=0.0))[0] == 0.0
+    price, source = gpu_price(STEADY)
+    assert price == STEADY.gpu_spec.usd_per_hour_typical
+    assert source == STEADY.gpu_spec.price_source != ""
+
+
+def test_without_any_price_the_assumption_is_said():
+    price, source = gpu_price(STEADY.replace(gpu="custom"))
+    assert price == DEFAULT_PRICE_USD_PER_HOUR
+    assert "assumed" in source
+
+
+def test_a_stable_fleet_finishes_what_is_asked_for():
+    assert served(STEADY, fleet(), 1000.0, 200.0) == Served(
+        mean_rps=2.0, peak_rps=4.0, mean_prompt_tokens=1000.0, mean_output_tokens=200.0
+    )
+
+
+def test_a_saturated_fleet_finishes_what_it_reaches():
+    # 3 of 4 req/s are finished at the peak; the mean of 2 is below that.
+    done = served(STEADY, fleet(reached=3.0, verdict="saturated", capacity=3.0), 1000.0, 200.0)
+    assert (done.mean_rps, done.peak_rps) == (2.0, 3.0)
+    less = served(STEADY, fleet(reached=1.5, verdict="saturated", capacity=1.5), 1000.0, 200.0)
+    assert (less.mean_rps, less.peak_rps) == (1.5, 1.5)
+
+
+def test_clients_that_leave_at_the_peak_come_back_in_quiet_hours():
+    # Half are lost at the peak, a tenth even on an idle replica; the finished ones are shorter.
+    done = served(STEADY, fleet(reached=2.0, lost=0.5, idle_lost=0.1, tokens=(500.0, 100.0)), 1000.0, 200.0)
+    assert done.peak_rps == pytest.approx(2.0)
+    assert done.mean_rps == pytest.approx(2 * 0.9)
+    assert (done.mean_prompt_tokens, done.mean_output_tokens) == (400.0, 100.0)
+
+
+def test_a_closed_loop_is_taken_at_the_rate_that_it_reaches():
+    done = served(STEADY.replace(arrivals="closed"), fleet(reached=7.0), 1000.0, 200.0)
+    assert (done.mean_rps, done.peak_rps) == (7.0, 7.0)
+
+
+WORK = Served(mean_rps=2.0, peak_rps=4.0, mean_prompt_tokens=1000.0, mean_output_tokens=200.0)
+
+
+def test_the_bill_of_a_scenario_by_hand():
+    scenario = STEADY.replace(usd_per_gpu_hour=2.0, hours_per_month=100.0)
+    cost = price_plan(scenario, "nobody/no-such-model", 3, WORK)
+    assert cost.usd_per_month == 3 * 2 * 100
+    assert cost.requests_per_month == 2 * 100 * 3600
+    assert cost.offered_requests_per_month == 2 * 100 * 3600
+    assert cost.api_usd_per_month is None
+
+
+def test_an_api_price_by_hand_stands_before_the_table():
+    scenario = STEADY.replace(api_usd_per_mtok_input=1.0, api_usd_per_mtok_output=10.0)
+    cost = price_plan(scenario, "openai/gpt-oss-120b", 1, WORK)
+    # 1,000 × 1 + 200 × 10 USD per million requests' tokens
+    assert cost.api_usd_per_month == pytest.approx(cost.requests_per_month * 3000 / 1e6)
+    assert cost.api_source == "entered by hand"
+    half = price_plan(STEADY.replace(api_usd_per_mtok_output=10.0), "openai/gpt-oss-120b", 1, WORK)
+    known = price_plan(STEADY, "openai/gpt-oss-120b", 1, WORK)
+    assert half.api_usd_per_mtok_input == known.api_usd_per_mtok_input > 0
+
+
+SMALL = Scenario(num_requests=400)
+
+
+RATE = SMALL.replace(demand="rate")
+
+
+def own_price(done) -> float:
+    """USD per million tokens of a fleet that always makes the tokens per second of its own metrics."""
+    metrics: ServingMetrics = done.metrics
+    return done.cost.usd_per_hour / 3600 / metrics.total_tokens_per_s * 1e6
+
+
+def test_an_overloaded_fleet_is_priced_by_what_it_finishes():
+    done = plan(RATE.replace(rate_rps=2000.0, num_replicas=4))
+    assert done.cost.usd_per_million_tokens == pytest.approx(own_price(done), rel=1e-9)
+    assert done.cost.usd_per_million_tokens_at_peak == pytest.approx(own_price(done), rel=1e-9)
+    # 730 hours at the rate that is finished, of those asked for: 2,000 req/s at the peak, half of it on average.
+    assert done.cost.requests_per_month == pytest.approx(done.metrics.requests_per_s * 730 * 3600)
+    assert done.cost.offered_requests_per_month == pytest.approx(1000 * 730 * 3600)
+    assert "unserved" in {finding.kind for finding in done.findings}
+    used = use_of_fleet(done)
+    assert used.capacity_tokens_per_s * used.mean_fraction == pytest.approx(done.metrics.total_tokens_per_s)
+
+
+def test_a_peak_beyond_the_fleet_leaves_the_month_alone_when_the_mean_is_not():
+    # Full throughput lies between the mean and the peak: the month is served, the peak is not.
+    top = plan(RATE.replace(rate_rps=5.0)).curve.capacity_rps
+    done = plan(RATE.replace(rate_rps=2.0 * top, peak_factor=8.0, num_replicas=1))
+    assert done.cost.requests_per_month == pytest.approx(2.0 * top / 8 * 730 * 3600, rel=0.01)
+    assert done.cost.usd_per_million_tokens_at_peak == pytest.approx(own_price(done), rel=1e-9)
+
+
+def test_a_stable_plan_is_priced_by_the_rate_that_is_asked_for():
+    done = plan(SMALL)
+    tokens = SMALL.mean_rate_rps * 730 * 3600 * (done.mean_prompt_tokens + done.mean_output_tokens)
+    assert done.cost.usd_per_million_tokens == pytest.approx(done.cost.usd_per_month / tokens * 1e6, rel=0.01)
+    assert "unserved" not in {finding.kind for finding in done.findings}
+
+
+def test_clients_that_leave_are_not_paid_for():
+    done = plan(SMALL.replace(timeout_s=1.0, num_requests=4000))
+    share = done.metrics.num_finished / done.metrics.num_requests
+    peak_rps = share * SMALL.peak_rate_rps
+    assert done.cost.usd_per_million_tokens_at_peak == pytest.approx(own_price(done), rel=0.05)
+    assert done.cost.requests_per_month <= peak_rps * 730 * 3600
+    assert done.cost.tokens_per_request < done.mean_prompt_tokens + done.mean_output_tokens  # the short ones

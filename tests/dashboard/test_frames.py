@@ -1,0 +1,34 @@
+"""Tables of the pages that need pandas."""
+
+import pytest
+
+from planner.answer.search import recommend
+from planner.dashboard import frames
+from planner.scenario.scenario import Scenario
+
+
+def test_published_ratios_stand_above_the_rows_without_one():
+    published = frames.paper_results()["published"].tolist()
+    known = [ratio for ratio in published if ratio != "—"]
+    assert len(known) >= 5  # Anyscale's three and PagedAttention's two at the least
+    assert published[: len(known)] == known
+
+
+# GPT-2 small: 2 × 12 × 768 × 2 bytes a token; the article's larger model 2 × 32 × 4,096 × 2.
+def test_cache_sizes_of_the_seed_article_by_hand():
+    found = frames.seed_cache_rows()
+    for index, (layers, width, tokens, unit) in enumerate(((12, 768, 8 * 1024, 2**20), (32, 4096, 8 * 4096, 2**30))):
+        per_token = 2 * layers * width * 2
+        assert found["per token"][index] == f"{per_token / 1024:.0f} KiB"
+        assert found["together"][index].split()[0] == f"{per_token * tokens / unit:.0f}"
+
+
+def test_candidates_as_a_table():
+    scenario = Scenario(num_requests=100, users=50)
+    found = recommend(scenario, gpus=("L4",), weight_dtypes=("auto", "fp8"))
+    frame = frames.search_frame(found)
+    assert len(frame) == len(found.candidates)
+    assert set(frames.SEARCH_COLUMNS) <= set(frame.columns)
+    first = found.candidates[0]
+    assert frame["USD a month"][0] == first.usd_per_month
+    assert first.tpot_s is None or frame["TPOT ms"][0] == pytest.approx(1000 * first.tpot_s)

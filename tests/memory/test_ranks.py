@@ -1,0 +1,130 @@
+"""Budget and pool of each rank by engine, and which rank decides."""
+
+import pytest
+
+from planner.catalog.gpus import get_gpu
+from planner.catalog.models import get_model
+from planner.inputs.engine import EngineSettings
+from planner.inputs.hardware import Parallelism
+from planner.memory.ranks import Demand, all_ranks
+from planner.memory.runtime import encoder_bytes
+from planner.memory.sizing import plan_memory
+from planner.units import GIB
+from tests.memory.cases import LLAMA, plan
+
+
+# vLLM 0.19.0, PP 4: the last rank holds head and sampler and decides: 141,079 blocks = 2,257,264 tokens.
+def test_pipeline_capacity_is_the_worst_rank() -> None:
+    made = plan(LLAMA, pp=4, gpu_memory_utilization=0.95)
+    assert made.kv_tokens == pytest.approx(2_257_264, rel=0.005)
+
+
+def test_graphs_leave_the_pool_since_v021() -> None:
+    before, after = plan(LLAMA, version="0.20"), plan(LLAMA, version="0.21")
+    assert not before.cuda_graphs_in_budget
+    assert after.cuda_graphs_in_budget
+    assert before.kv_pool_bytes - after.kv_pool_bytes == pytest.approx(after.cuda_graph_bytes)
+
+
+# TensorRT-LLM takes 0.9 of what is free after loading, less 1.5 % (useful-runtime-flags).
+def test_tensorrt_llm_shares_what_is_free() -> None:
+    made = plan(LLAMA, family="trtllm", version="1.2", block_size=32)
+    free = made.total_bytes - made.weights_bytes - made.activation_bytes - made.non_torch_bytes
+    assert made.kv_pool_bytes == pytest.approx(0.9 * 0.985 * free)
+    opened = next(formula for formula in made.formulas if formula.name == "kv_pool")
+    assert "share ×" in opened.expression
+
+
+@pytest.mark.parametrize("family", ["vllm", "sglang", "trtllm", "tgi", "llamacpp"])
+def test_a_gpu_that_others_fill_has_no_negative_budget(family: str) -> None:
+    made = plan_memory(
+        get_model(LLAMA),
+        get_gpu("L4"),
+        EngineSettings(family=family, version="0.19.0"),
+        Parallelism(),
+        max_model_len=8192,
+        occupied_bytes=22.4 * GIB,  # the driver shows 22.1 of 22.5 GiB
+    )
+    assert made.budget_bytes >= 0
+    assert not made.starts
+
+
+def test_before_v09_memory_of_others_counted_as_its_own() -> None:
+    alone, shared = (plan(LLAMA, version="0.8.5", occupied_gib=size) for size in (0, 8))
+    assert alone.kv_pool_bytes - shared.kv_pool_bytes == pytest.approx(8 * GIB)
+
+
+# DeepSeek-V4-Flash on eight B200: 20.43 sequences of a million tokens with TP 8, 156.9 with DP 8 (vllm recipe thread).
+def test_data_parallel_attention_multiplies_the_pool() -> None:
+    settings = {"length": 1_000_000, "version": "0.25.0", "max_num_seqs": 256, "max_num_batched_tokens": 8192,
+                "gpu_memory_utilization": 0.95, "block_size": 256, "kv": "fp8", "ep": True}  # fmt: skip
+    one = plan("deepseek-ai/DeepSeek-V4-Flash", get_gpu("B200"), tp=8, **settings)  # type: ignore[arg-type]
+    eight = plan("deepseek-ai/DeepSeek-V4-Flash", get_gpu("B200"), dp=8, **settings)  # type: ignore[arg-type]
+    assert one.max_concurrency == pytest.approx(20.43, rel=0.05)
+    assert 8 * eight.max_concurrency == pytest.approx(156.9, rel=0.06)
+
+
+# The tower stands on the first stage of a pipeline; the others profile no image.
+def test_encoder_of_a_pipeline() -> None:
+    model = get_model("Qwen/Qwen3-VL-235B-A22B-Instruct")
+    demand = Demand(model=model, gpu=get_gpu("H200 SXM"), engine=EngineSettings(version="0.24.0"), max_model_len=8192,
+                    parallelism=Parallelism(tensor_parallel_size=2, pipeline_parallel_size=4))  # fmt: skip
+    first, *middle, _ = all_ranks(demand)  # the last one samples
+    assert middle
+    assert model.vision_tower is not None
+    assert first.activation_bytes >= encoder_bytes(model.vision_tower, 2)
+    assert all(rank.activation_bytes < encoder_bytes(model.vision_tower, 2) for rank in middle)
+
+
+NAME = "Qwen/Qwen3.8-Flash-Next"
+
+
+def planned(gpu: str, family: str = "vllm", **engine: object) -> tuple[float, str]:
+    """Bytes of the n-gram table on the GPU and the note that speaks of it."""
+    settings = EngineSettings(family=family, **engine)  # type: ignore[arg-type]
+    made = plan_memory(get_model(NAME), get_gpu(gpu), settings, Parallelism(tensor_parallel_size=2),
+                       max_model_len=4096, weight_dtype="nvfp4")  # fmt: skip
+    note = next(note for note in made.notes if "n-gram" in note)
+    return dict(made.weights_by_group).get("ngram", 0.0), note
+
+
+# vLLM's EngramConfig.cpu_offload and SGLang's ple_offload_embedding are on by default; each rank keeps its share.
+@pytest.mark.parametrize("family", ["vllm", "sglang", "llamacpp"])
+def test_the_table_stands_in_host_memory_by_default(family: str) -> None:
+    held, note = planned("H100 SXM", family)
+    assert held == 0
+    assert note.startswith("The n-gram tables take 47.7 GiB of host memory")
+
+
+TABLE = 51_200_245_760
+
+
+def test_the_table_on_the_gpus_when_asked_or_where_memory_is_shared() -> None:
+    held, note = planned("H100 SXM", ngram_on_gpu=True)
+    assert held == TABLE / 2
+    assert "of GPU memory, divided over 2 GPUs" in note
+    shared, note = planned("GB10")
+    assert shared == TABLE / 2
+    assert "shared with the CPU" in note
+    assert planned("GB10", ngram_on_gpu=False)[0] == 0  # a mapped file
+    assert planned("GB10", "llamacpp")[0] == 0
+    assert planned("H100 SXM", "trtllm")[0] == TABLE / 2
+
+
+def test_other_tables_stay_on_the_gpus() -> None:
+    made = plan_memory(get_model("meituan-longcat/LongCat-Flash-Lite"), get_gpu("H200 SXM"), EngineSettings(),
+                       Parallelism(), max_model_len=4096)  # fmt: skip
+    assert dict(made.weights_by_group)["ngram"] == 2 * get_model("meituan-longcat/LongCat-Flash-Lite").ngram_parameters
+
+
+# DeepSeek-R1 on eight H200: 83.88 GiB per GPU in vLLM 0.7 with absorbed products; 105.59 in SGLang 0.4.6, DP attention.
+@pytest.mark.parametrize(
+    ("family", "version", "tp", "dp", "gib"), [("vllm", "0.7.3", 8, 1, 83.88), ("sglang", "0.4.6", 1, 8, 105.59)]
+)
+def test_latent_attention_weighs_what_the_log_says(family: str, version: str, tp: int, dp: int, gib: float) -> None:
+    parallelism = Parallelism(tensor_parallel_size=tp, attention_data_parallel_size=dp)
+    engine = EngineSettings(family=family, version=version)
+    made = plan_memory(
+        get_model("deepseek-ai/DeepSeek-R1"), get_gpu("H200 SXM"), engine, parallelism, max_model_len=8192
+    )
+    assert made.weights_bytes / GIB == pytest.approx(gib, rel=0.006)

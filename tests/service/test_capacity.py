@@ -1,0 +1,69 @@
+"""Capacity in closed form where every step takes one second."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from planner import Scenario
+from planner.answer.planning import replica_of, size
+from planner.service.capacity import at_once, capacity_rps, repeated
+from planner.workload.offered import draw
+from tests.service.cases import SLOTS, requests_of, toy
+
+
+def test_capacity_is_slots_over_the_steps_of_a_request():
+    # Each slot makes a token a second, prompts ride along: 8 slots / 10 tokens = 0.8 requests a second.
+    outputs = np.random.default_rng(1).integers(5, 16, 300)
+    expected = SLOTS / outputs.mean()
+    assert capacity_rps(toy(), requests_of(outputs)) == pytest.approx(expected, rel=0.02)
+
+
+@pytest.mark.parametrize("count", [SLOTS // 2, SLOTS, 40])
+def test_few_requests_show_the_capacity_that_many_would(count):
+    # Fewer requests than slots are one batch, whose prompts and drain hide the rate: they are repeated.
+    outputs = np.resize([6, 10, 14], count)
+    assert capacity_rps(toy(), requests_of(outputs)) == pytest.approx(SLOTS / outputs.mean(), rel=0.05)
+
+
+def test_capacity_does_not_depend_on_how_many_requests_are_drawn():
+    found = []
+    for count in (600, 20_000):
+        scenario = Scenario(num_requests=count, lengths="constant", prompt_mean_tokens=800, output_mean_tokens=200)
+        found.append(capacity_rps(replica_of(size(scenario)), draw(scenario)))
+    assert found[0] == pytest.approx(found[1], rel=0.02)
+
+
+def test_repeated_requests_keep_lengths_and_gaps():
+    once = requests_of([3, 5, 7])
+    many = repeated(once, 7)
+    assert many.output_tokens.tolist() == [3, 5, 7] * 3
+    assert np.diff(many.arrival_s) == pytest.approx(np.ones(8))
+    assert repeated(once, 3) is once
+
+
+def test_all_wait_from_the_start():
+    queued = at_once(requests_of([3, 5, 7]))
+    assert queued.arrival_s.tolist() == [0, 0, 0]
+    assert queued.output_tokens.tolist() == [3, 5, 7]
+    assert queued.closed_loop_users == 0
+
+
+def test_the_slower_of_engine_and_api_server_sets_the_rate():
+    outputs = np.full(300, 10)
+    engine = SLOTS / 10
+    for per_request, per_token in ((5.0, 0.0), (0.0, 0.5), (2.0, 0.3), (0.01, 0.0)):
+        table = dataclasses.replace(toy().step_time, server_per_request_s=per_request, server_per_token_s=per_token)
+        found = capacity_rps(dataclasses.replace(toy(), step_time=table), requests_of(outputs))
+        assert found == pytest.approx(min(engine, 1 / (per_request + per_token * 10)), rel=0.02)
+
+
+def test_requests_that_are_turned_away_count_as_offered():
+    # Every third prompt is longer than the context of 4,096 tokens: 0.8 finished are two thirds of what is offered.
+    prompts = np.tile([1, 1, 5000], 200)
+    requests = dataclasses.replace(requests_of(np.full(600, 10)), prompt_tokens=prompts)
+    assert capacity_rps(toy(), requests) == pytest.approx(SLOTS / 10 * 3 / 2, rel=0.02)
+
+
+def test_nothing_is_served_where_nothing_fits():
+    assert capacity_rps(toy(), requests_of(np.full(20, 10), prompt=5000)) == 0

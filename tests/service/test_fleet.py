@@ -1,0 +1,159 @@
+"""Fleets at the peak: rates of identical replicas add up, Little's law, runs that are long enough."""
+
+import dataclasses
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from planner import Scenario, plan
+from planner.answer.planning import replica_of, size
+from planner.service import fleet
+from planner.service.fleet import fewest_sharing, fleet_size, operate
+from planner.workload.offered import draw
+from tests.service.cases import requests_of, toy
+
+EQUAL = {"lengths": "constant", "prompt_mean_tokens": 500.0, "output_mean_tokens": 100.0, "num_requests": 600}
+CLOSED_EQUAL = Scenario(arrivals="closed", **EQUAL)
+BURST = Scenario(arrivals="once", **EQUAL)
+CLOSED = Scenario(arrivals="closed", prompt_mean_tokens=100, output_mean_tokens=200)
+#: the toy replica answers its first token after one step and each further one after another
+UNHURRIED = Scenario(
+    demand="rate", rate_rps=0.1, ttft_target_s=50.0, tpot_target_s=2.0, lengths="constant", prompt_mean_tokens=10,
+    output_mean_tokens=10, num_requests=500,
+)  # fmt: skip
+
+
+def rate(users: int, replicas: int = 1) -> float:
+    scenario = CLOSED_EQUAL.replace(concurrent_users=users)
+    return operate(scenario, replica_of(size(scenario)), draw(scenario), replicas)[1].requests_per_s
+
+
+@pytest.mark.parametrize(("users", "replicas"), [(32, 4), (8, 2), (96, 32)])
+def test_equal_replicas_finish_as_often_as_one_of_them(users, replicas):
+    assert rate(users, replicas) == pytest.approx(replicas * rate(users // replicas), rel=1e-6)
+
+
+def test_unequal_shares_add_up():
+    # Three users on two replicas: one replica has two of them, the other one.
+    assert rate(3, 2) == pytest.approx(rate(2) + rate(1), rel=1e-6)
+    assert rate(5, 3) == pytest.approx(2 * rate(2) + rate(1), rel=1e-6)
+
+
+def test_a_burst_on_more_replicas_than_requests():
+    few = BURST.replace(num_requests=50)
+    done, alone = plan(few.replace(num_replicas=100)).metrics, plan(few.replace(num_replicas=50)).metrics
+    assert (done.num_requests, done.requests_per_s) == (50, alone.requests_per_s)
+    assert done.busy_utilization == pytest.approx(alone.busy_utilization / 2)
+
+
+def test_a_burst_on_very_many_replicas_keeps_its_size():
+    done = plan(BURST.replace(num_requests=1200, num_replicas=600)).metrics
+    some = plan(BURST.replace(num_requests=200, num_replicas=100)).metrics  # two requests on each as well
+    assert done.num_requests == done.num_finished == 1200
+    assert done.requests_per_s == pytest.approx(6 * some.requests_per_s, rel=1e-6)
+
+
+@pytest.mark.parametrize("lengths", ["constant", "lognormal"])
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "tensorrt-llm"])
+@pytest.mark.parametrize(("users", "think_s", "replicas"), [(8, 0.0, 1), (128, 2.0, 1), (512, 0.0, 1), (512, 4.0, 3)])
+def test_a_closed_loop_obeys_littles_law_and_its_ceilings(engine, lengths, users, think_s, replicas):
+    # 512 users with short prompts on one H100: vLLM's API server is the slower station.
+    scenario = CLOSED.replace(
+        engine=engine,
+        lengths=lengths,
+        concurrent_users=users,
+        think_time_s=think_s,
+        num_replicas=replicas,
+        num_requests=max(2000, 12 * users),
+    )
+    done = plan(scenario)
+    rate, e2e = done.metrics.requests_per_s, done.metrics.e2e_s
+    assert rate * (e2e.mean + think_s) == pytest.approx(users, rel=0.03)
+    replica = replica_of(size(scenario))
+    mean = float(draw(scenario).output_tokens.mean())
+    per_request, per_token = replica.step_time.server_per_request_s, replica.step_time.server_per_token_s
+    assert rate <= 1.03 * replicas / (per_request + per_token * mean)
+    assert rate <= 1.03 * replicas * done.curve.capacity_rps
+
+
+def test_a_server_as_slow_as_the_users_are_many_is_named():
+    done = plan(CLOSED.replace(lengths="constant", concurrent_users=512, num_requests=6000))
+    # 4 ms a request and 60 µs for each of 200 tokens: 62.5 a second.
+    assert done.curve.capacity_rps == pytest.approx(62.5)
+    assert done.metrics.requests_per_s == pytest.approx(62.5, rel=0.01)
+    assert done.metrics.binding == "api server"
+
+
+def test_a_stable_fleet_finishes_what_is_offered_however_many_stand_for_it():
+    # 20 and 40 replicas are shown by 16 of them, whose rates are scaled up.
+    scenario = Scenario(demand="rate", rate_rps=40.0, **EQUAL)
+    replica, requests = replica_of(size(scenario)), draw(scenario)
+    for replicas in (10, 20, 40):
+        result, metrics = operate(scenario, replica, requests, replicas)
+        assert metrics.requests_per_s == pytest.approx(40.0, rel=0.05)
+        assert int(result.replica.max()) + 1 == min(replicas, fleet.MAX_SIMULATED_REPLICAS)
+
+
+def test_a_run_in_which_all_requests_count_is_as_long_as_was_asked_for():
+    scenario = UNHURRIED.replace(measured_requests="all")
+    result, metrics = operate(scenario, toy(), draw(scenario), 2)
+    assert len(result.arrival_s) == metrics.num_requests == 500
+
+
+def test_a_run_grows_until_it_is_enough_or_the_most():
+    asked = []
+
+    def enough(metrics, _scenario):
+        asked.append(metrics.num_requests)
+        return len(asked) == 3
+
+    operate(UNHURRIED, toy(), draw(UNHURRIED), 1, enough=enough)
+    assert asked == [500, 2000, 8000]
+    result, _ = operate(UNHURRIED, toy(), draw(UNHURRIED), 1, most_requests=3000, enough=lambda *_: False)
+    assert len(result.arrival_s) == 2000  # four times as many would be more than 3,000
+
+
+@pytest.mark.parametrize(
+    ("attainment", "half_width", "settled", "counted", "long_enough", "plain"),
+    [
+        (0.97, 0.01, True, 500, True, True),  # the target of 0.95 lies outside the interval
+        (0.955, 0.01, True, 500, False, False),
+        (0.951, 0.001, True, 500, True, True),  # known within 0.2 %
+        (0.97, 0.01, False, 500, False, False),
+        (0.5, 0.1, False, 10_000, False, True),  # 0.45 off, more than four half-widths
+        (0.5, 0.1, False, 9_999, False, False),
+        (0.6, 0.1, False, 10_000, False, False),
+    ],
+)
+def test_which_runs_decide(attainment, half_width, settled, counted, long_enough, plain):
+    metrics = SimpleNamespace(
+        slo_attainment=attainment, slo_attainment_half_width=half_width, is_settled=settled, num_counted=counted
+    )
+    assert Scenario().target_quantile == 0.95
+    assert fleet._settled(metrics, Scenario()) is long_enough
+    assert fleet._plain(metrics, Scenario()) is plain
+
+
+def test_the_fewest_are_those_that_carry_the_rate_when_every_number_holds():
+    requests = draw(UNHURRIED)
+    assert fleet_size(UNHURRIED, toy(slots=256), requests, guess=5, at_least=3) == 3
+    assert fleet_size(UNHURRIED, toy(slots=256), requests, guess=1) == 1
+
+
+def test_no_number_helps_a_request_that_is_too_slow_alone():
+    # Even alone the first token takes one step of a second.
+    hasty = UNHURRIED.replace(ttft_target_s=0.5)
+    assert fleet_size(hasty, toy(), draw(hasty), guess=1) is None
+    burst = BURST.replace(ttft_target_s=0.5, tpot_target_s=2.0, num_requests=20)
+    assert fewest_sharing(burst, toy(), requests_of([10] * 20)) is None
+
+
+@pytest.mark.parametrize(("target_s", "fewest"), [(20.5, 1), (10.5, 2), (5.5, 4), (1.5, 19)])
+def test_a_burst_of_one_token_answers_waits_its_turn(target_s, fewest):
+    # One slot, one step of a second each: the last of n requests on r replicas is answered after ⌈n ÷ r⌉ seconds.
+    # On 19 replicas one of the 20 waits: the 95 % that are asked for are in time.
+    burst = BURST.replace(ttft_target_s=target_s, tpot_target_s=2.0, num_requests=20)
+    requests = dataclasses.replace(requests_of([1] * 20), arrival_s=np.zeros(20))
+    assert burst.target_quantile == 0.95
+    assert fewest_sharing(burst, toy(slots=1), requests) == fewest

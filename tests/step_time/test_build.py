@@ -1,0 +1,117 @@
+"""Tables as they are put together: padding to graphs, launches, how sure they are."""
+
+import numpy as np
+import pytest
+
+from planner.catalog.gpus import get_gpu, gpu_names
+from planner.catalog.models import get_model
+from planner.inputs.engine import EngineSettings
+from planner.inputs.hardware import Parallelism
+from planner.memory.cuda_graphs import captured_sizes
+from planner.step_time.build import MAX_DECODES, build_table, graph_size, prompt_grid, prompt_launch_s, relative_error
+from planner.step_time.model import explain_step, step_time_table
+from planner.step_time.overheads import overhead
+from tests.step_time.cases import LLAMA, ONE, VLLM, prefill, replica, share
+
+
+def test_decode_batches_are_padded_to_captured_graphs():
+    table = step_time_table(replica(get_model(LLAMA), get_gpu("H100 SXM"), VLLM, ONE))
+    assert table.decode_s[17] == table.decode_s[24] > table.decode_s[16]
+    eager = step_time_table(replica(get_model(LLAMA), get_gpu("H100 SXM"), EngineSettings(cuda_graphs=False), ONE))
+    assert eager.decode_s[17] <= eager.decode_s[24]
+
+
+# vLLM #49390: on data-centre Blackwell graphs up to 1,024 from v0.28 on, in steps of 16; before, none above 512.
+def test_large_decode_batches_are_padded_where_larger_graphs_are_captured():
+    model, gpu = get_model(LLAMA), get_gpu("B200")
+    before, after = (
+        step_time_table(replica(model, gpu, EngineSettings(version=name), ONE)) for name in ("0.27", "0.28")
+    )
+    assert before.decode_s[770] < before.decode_s[784]
+    assert after.decode_s[769] == after.decode_s[770] == after.decode_s[784] < after.decode_s[785]
+    assert after.decode_s[1025] < after.decode_s[1040]
+
+
+def test_every_accelerator_has_step_times_and_says_how_sure_they_are():
+    model = get_model(LLAMA)
+    measured = step_time_table(replica(model, get_gpu("H100 SXM"), VLLM, ONE))
+    for name in gpu_names():
+        table = step_time_table(replica(model, get_gpu(name), VLLM, ONE))
+        assert 0 < table.decode_s[1] < 1
+        assert 0 < table.relative_error < 0.5
+        if name not in table.notes[0].split("measured on ")[-1]:
+            assert "no kernel measurement" in table.notes[0]
+    inherited = step_time_table(replica(model, get_gpu("GH200"), VLLM, ONE))
+    assert inherited.relative_error > measured.relative_error
+
+
+def test_prompt_layers_of_latent_attention_launch_more_kernels():
+    gpu = get_gpu("H200 SXM")
+    engine = EngineSettings(family="sglang", version="0.5.9")
+    short = prefill(1)
+    latent = explain_step(
+        replica(get_model("deepseek-ai/DeepSeek-V3"), gpu, engine, Parallelism(tensor_parallel_size=8)), short
+    )
+    plain = explain_step(
+        replica(get_model("Qwen/Qwen3-235B-A22B"), gpu, engine, Parallelism(tensor_parallel_size=8)), short
+    )
+    # 61 layers against 94 at catalog/serving_overheads.csv's 2.5 and 0.7 ms a layer
+    assert sum(latent.values()) > 61 * 2.5
+    assert sum(plain.values()) < 61 * 2.5
+
+
+# Batch sizes that vLLM captures: 1, 2, 4, 8, then steps of 8 to 256 and of 16 to 512.
+@pytest.mark.parametrize(
+    ("batch", "graph"),
+    [(1, 1), (3, 4), (5, 8), (9, 16), (17, 24), (256, 256), (257, 272), (511, 512), (513, 513)],
+)
+def test_batches_are_padded_to_the_next_graph(batch, graph):
+    captured, none = (
+        captured_sizes(engine, get_gpu("H100 SXM"), ONE) for engine in (VLLM, EngineSettings(cuda_graphs=False))
+    )
+    assert graph_size(np.array([float(batch)]), captured)[0] == graph
+    assert graph_size(np.array([float(batch)]), none)[0] == batch
+
+
+@pytest.mark.parametrize("most", [1, 300, 2048, 16_384])
+def test_the_grid_of_prompts_rises_from_one_to_the_most(most):
+    grid = prompt_grid(most)
+    assert grid[0] == 1
+    assert grid[-1] >= most
+    assert np.all(np.diff(grid) > 0)
+
+
+# 32 layers at the 600 µs of catalog/serving_overheads.csv for vLLM.
+def test_launching_a_prompt_by_hand():
+    assert prompt_launch_s(share()) == pytest.approx(32 * 600e-6)
+    halves = Parallelism(pipeline_parallel_size=2)
+    assert prompt_launch_s(share(split=halves)) == pytest.approx(16 * 600e-6)
+
+
+def test_kernels_alone_have_no_host():
+    assert build_table(share(kernels_only=True), 512).host_s == 0
+    assert build_table(share(), 512).host_s > 0
+
+
+def test_a_gpu_without_measurements_is_less_sure():
+    assert relative_error(share(gpu="GH200")) == pytest.approx(relative_error(share()) + 0.06)
+    assert relative_error(share(gpu="MI300X")) > relative_error(share(gpu="GH200"))
+
+
+# Each overhead of catalog/serving_overheads.csv in the unit that its name says.
+def test_overheads_of_a_table_are_in_seconds():
+    table, version = build_table(share(version="0.19.0"), 512), ("vllm", "0.19.0")
+    assert table.host_s == pytest.approx(overhead(*version, "host_us") / 1e6)
+    assert table.host_per_sequence_s == pytest.approx(overhead(*version, "host_us_per_sequence") / 1e6)
+    assert table.request_overhead_s == pytest.approx(overhead(*version, "request_overhead_ms") / 1e3)
+    assert table.server_per_request_s == pytest.approx(overhead(*version, "api_ms_per_request") / 1e3)
+    assert table.server_per_token_s == pytest.approx(overhead(*version, "api_us_per_token") / 1e6)
+    assert table.pipeline_stages == 1
+
+
+@pytest.mark.parametrize("most", [64, 600, 5000])
+def test_a_table_goes_as_far_as_a_step_may(most):
+    table = build_table(share(kernels_only=True), most)
+    assert len(table.mixed_s) == most + 1
+    assert len(table.decode_s) == len(table.head_s) == min(most, MAX_DECODES) + 1
+    assert table.decode_s[0] == table.mixed_s[0] == table.head_s[0] == 0

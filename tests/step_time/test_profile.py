@@ -1,0 +1,104 @@
+"""Which measurements hold on a GPU, and what they are worth there."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from planner.catalog.gpus import get_gpu, gpu_names
+from planner.step_time import kernels
+from planner.step_time.profile import (
+    ALL_REDUCE_BYTES,
+    MOST_BANDWIDTH,
+    device_of,
+    efficiency_profile,
+    measured_gpu,
+    peak_flops,
+    stored_profile,
+)
+
+
+# NVIDIA data sheets, dense: H100 SXM 989 bf16 and 1,979 fp8; A100 312 bf16 and no fp8.
+@pytest.mark.parametrize(
+    ("gpu", "dtype", "tflops", "kernel"),
+    [
+        ("H100 SXM", "bf16", 989, "bf16"),
+        ("H100 SXM", "fp8", 1979, "fp8"),
+        ("A100 SXM 80GB", "fp8", 312, "int4"),  # widened on the fly, multiplied in 16 bits
+        ("A100 SXM 80GB", "mxfp4", 312, "mxfp4"),
+        ("H100 SXM", "nvfp4", 989, "int4"),
+    ],
+)
+def test_rate_at_which_weights_are_multiplied(gpu, dtype, tflops, kernel):
+    rate, name = peak_flops(get_gpu(gpu), dtype)
+    assert rate == pytest.approx(tflops * 1e12, rel=0.001)
+    assert name == kernel
+
+
+# SMs of the data sheets: H100 SXM 132, A100 108; GH200 is an H100 with other memory.
+@pytest.mark.parametrize(("gpu", "sms"), [("H100 SXM", 132), ("A100 SXM 80GB", 108), ("GH200 96GB", 132)])
+def test_device_of_a_gpu(gpu, sms):
+    device = device_of(get_gpu(gpu))
+    assert device.num_sms == pytest.approx(sms, abs=1)
+    assert device.bandwidth == get_gpu(gpu).memory_bandwidth_gb_s * 1e9
+
+
+@pytest.mark.parametrize(
+    ("gpu", "stands_for"),
+    [
+        ("H100 SXM", "H100 SXM"),
+        ("GH200 96GB", "H100 SXM"),
+        ("RTX 4090", "L40S"),
+        ("A100 SXM 40GB", "A100 SXM 80GB"),
+        ("T4", "A100 SXM 80GB"),
+        ("MI300X", "H100 SXM"),
+    ],
+)
+def test_gpus_without_measurements_take_those_of_their_architecture(gpu, stands_for):
+    name, error = measured_gpu(get_gpu(gpu))
+    assert name == stands_for
+    assert (error == 0) == (gpu == stands_for)
+
+
+def test_another_architecture_adds_more_error_than_another_gpu():
+    errors = [measured_gpu(get_gpu(name))[1] for name in ("H100 SXM", "GH200 96GB", "MI300X")]
+    assert errors[0] == 0 < errors[1] < errors[2]
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm", "llamacpp"])
+@pytest.mark.parametrize("gpu", gpu_names())
+def test_every_gpu_has_parameters_for_every_kernel(gpu, engine):
+    profile = efficiency_profile(get_gpu(gpu), engine)
+    for kind, made in kernels.PARAMETERS.items():
+        for dtype in ("bf16", "fp8") if "attention" in kind or "latent" in kind else ("bf16", "fp8", "int4", "mxfp4"):
+            parameters, residual = profile.parameters(kind, dtype)
+            assert isinstance(parameters, made)
+            assert 0 <= residual < 1
+    decode, _ = profile.parameters("decode_attention", "bf16")
+    assert max(decode.bandwidth, decode.bandwidth_single) <= MOST_BANDWIDTH  # no cache is read faster than memory
+
+
+def test_what_nobody_measured_is_an_error():
+    with pytest.raises(LookupError, match="telepathy"):
+        efficiency_profile(get_gpu("H100 SXM"), "vllm").parameters("telepathy", "bf16")
+    profile = dataclasses.replace(efficiency_profile(get_gpu("H100 SXM"), "vllm"), measured="L40S")
+    assert profile.source.startswith(stored_profile(get_gpu("L40S"), "vllm")["source"])
+
+
+@pytest.mark.parametrize("gpu", ["H100 SXM", "L40S", "B200", "A100 SXM 40GB"])
+@pytest.mark.parametrize("ranks", [2, 4, 8, 16])
+def test_larger_messages_never_take_less(gpu, ranks):
+    sizes, seconds = efficiency_profile(get_gpu(gpu), "vllm").all_reduce(ranks)
+    assert np.array_equal(sizes, ALL_REDUCE_BYTES)
+    assert np.all(seconds > 0)
+    assert seconds[-1] > 10 * seconds[0]
+    # A ring moves 2 × (n − 1) ÷ n of the message over a link whose one way is half of the published rate.
+    if ranks <= get_gpu(gpu).gpus_per_node:
+        assert seconds[-1] > sizes[-1] * 2 * (ranks - 1) / ranks / (get_gpu(gpu).link_gb_s * 1e9) / 2
+
+
+def test_ranks_beyond_a_node_cross_the_network():
+    profile = efficiency_profile(get_gpu("H100 SXM"), "vllm")
+    within, beyond = (profile.all_reduce(ranks)[1] for ranks in (8, 16))
+    # 2 × 1 GiB at 50 GB/s on top
+    assert beyond[-1] - within[-1] == pytest.approx(20e-6 + 2 * 2**30 / 50e9, rel=0.25)

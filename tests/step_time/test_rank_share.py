@@ -1,0 +1,69 @@
+"""One rank's share: layers of the slowest stage, types, kernels, the drafter."""
+
+import pytest
+
+from planner.catalog.models import get_model
+from planner.inputs.hardware import Parallelism
+from planner.step_time.rank_share import weight_kernel
+from tests.step_time.cases import LLAMA, share
+
+
+# 32 layers in 3 stages: the slowest holds 11.
+@pytest.mark.parametrize(("stages", "layers"), [(1, 32), (2, 16), (3, 11), (4, 8)])
+def test_layers_of_the_slowest_stage(stages, layers):
+    made = share(split=Parallelism(pipeline_parallel_size=stages))
+    assert sum(count for _, count in made.layers) == pytest.approx(layers)
+
+
+@pytest.mark.parametrize(
+    ("cache", "size", "kernel"), [("auto", 2, "bf16"), ("fp8", 1, "fp8"), ("nvfp4", 0.5625, "fp8")]
+)
+def test_type_of_the_cache(cache, size, kernel):
+    made = share(cache=cache)
+    assert made.kv_bytes == size  # 4 bits and an 8-bit scale per 16 elements
+    assert made.kv_kernel == kernel
+
+
+def test_rates_and_widths_of_the_deployment():
+    made = share(tp=4)
+    assert (made.tp, made.attention_ranks) == (4, 1)
+    assert made.bandwidth == 3350e9  # H100 SXM data sheet
+
+
+# SGLang's automatic choice on Blackwell is for DeepSeek-V3 and its descendants, not for small latent models.
+@pytest.mark.parametrize(
+    ("model", "family", "setting", "backend"),
+    [
+        ("deepseek-ai/DeepSeek-V3", "sglang", "auto", "flashinfer_trtllm"),
+        ("deepseek-ai/DeepSeek-V2-Lite", "sglang", "auto", ""),
+        ("deepseek-ai/DeepSeek-V3", "vllm", "auto", ""),
+        ("Qwen/Qwen3-30B-A3B", "sglang", "triton", "triton"),
+    ],
+)
+def test_kernels_of_the_experts(model, family, setting, backend):
+    assert share(model, "B200", family=family, moe_runner_backend=setting).moe_backend == backend
+
+
+def test_a_draft_model_is_divided_as_the_model_and_drafts_nothing_itself():
+    made = share(tp=4, draft="meta-llama/Llama-3.2-1B-Instruct", num_speculative_tokens=3)
+    assert made.drafter is not None
+    assert made.drafter.model.name == "meta-llama/Llama-3.2-1B-Instruct"
+    assert (made.drafter.tp, made.drafter.engine.num_speculative_tokens, made.drafter.drafter) == (4, 0, None)
+    assert share().drafter is None
+
+
+@pytest.mark.parametrize(
+    ("dtype", "bits", "kernel"),
+    [
+        ("bf16", 16, "bf16"),
+        ("fp8", 8, "fp8"),
+        ("fp8_block", 8, "fp8_block"),
+        ("awq_int4", 4.25, "int4"),
+        ("gguf_q4_k_m", 4.8, "int4"),
+        ("nvfp4", 4.5, "nvfp4"),
+        ("nvfp4", 8, "fp8"),  # what an NVFP4 checkpoint keeps in 8 bits
+        ("fp8", 16, "bf16"),
+    ],
+)
+def test_kernel_family_of_a_scheme(dtype, bits, kernel):
+    assert weight_kernel(get_model(LLAMA), dtype, bits) == kernel
