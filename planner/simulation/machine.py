@@ -43,6 +43,10 @@ class Machine(NamedTuple):
     def run(self, until: float = math.inf) -> None:
         """Advance to a time."""
         kernel.advance(*self, until)
+        self.raise_fault()
+
+    def raise_fault(self) -> None:
+        """Raise when the loop had to stop because of a defect of its own."""
         if self.state["stopped"][0] == kernel.STOPPED_BY_FAULT:
             raise RuntimeError("the step loop found nothing to do with requests waiting")
 
@@ -144,6 +148,71 @@ def make_machine(
         times=times,
         state=counters,
         feed=feed if feed is not None else np.arange(len(requests), dtype=np.int64),
+    )
+
+
+class Replicas(NamedTuple):
+    """Equal replicas: `Machine`, with a row for each replica in the arrays that are its own."""
+
+    jobs: Records
+    slots: Records
+    groups: Records
+    runs: Records
+    calendar: Records
+    tallies: Floats
+    tables: Floats
+    rules: Records
+    times: Records
+    states: Records
+    feeds: Ints
+
+    def machines(self) -> list[Machine]:
+        """The replicas one by one, on the same memory."""
+        return [
+            Machine(
+                jobs=self.jobs,
+                slots=self.slots[k],
+                groups=self.groups[k],
+                runs=self.runs[k],
+                calendar=self.calendar[k],
+                tallies=self.tallies[k],
+                tables=self.tables,
+                rules=self.rules,
+                times=self.times,
+                state=self.states[k],
+                feed=self.feeds[k],
+            )
+            for k in range(len(self.states))
+        ]
+
+    def dispatch(self, options: Ints) -> Ints:
+        """Give each request to the least loaded of its options when it arrives; returns the replica of each."""
+        routes = np.zeros(len(self.jobs), dtype=np.int64)
+        kernel.dispatch(*self, options, routes)
+        return routes
+
+
+def replicate(machine: Machine, count: int, *, room: int) -> Replicas:
+    """Replicas like one that has not begun; they share its jobs, and each may be given `room` requests."""
+
+    def rows(array: Records) -> Records:
+        return np.repeat(array[np.newaxis], count, axis=0)
+
+    def blank(array: Records) -> Records:  # what holds zeros at the start takes no memory until it is used
+        return np.zeros((count, *array.shape), dtype=array.dtype)
+
+    return Replicas(
+        jobs=machine.jobs,
+        slots=rows(machine.slots),
+        groups=rows(machine.groups),
+        runs=blank(machine.runs),
+        calendar=rows(machine.calendar),
+        tallies=blank(machine.tallies),
+        tables=machine.tables,
+        rules=machine.rules,
+        times=machine.times,
+        states=rows(machine.state),
+        feeds=np.zeros((count, room), dtype=np.int64),
     )
 
 

@@ -1,0 +1,42 @@
+"""Replicas behind a router that looks at their load."""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, untyped-decorator"
+
+from __future__ import annotations
+
+from planner.simulation.kernel.compiling import compiled, compiled_entry
+from planner.simulation.kernel.loop import advance
+
+
+@compiled
+def would_stand_still(st, until):
+    """Whether `advance` up to a time would change nothing: a step goes on until later, or there is nothing to do."""
+    if st.step_open:
+        return st.clock > until
+    return st.running == 0 and st.waiting == 0 and st.next == st.fed
+
+
+@compiled_entry
+def dispatch(jobs, slots, groups, runs, calendar, tallies, tables, rules, times, states, feeds, options, routes):
+    """Give each request to the replica with the fewest unfinished ones when it arrives, the first of them on ties.
+
+    Arguments are those of `advance`; of arrays that belong to one replica, a row for each. `options` holds the
+    replicas that a request may go to, in the order in which they are looked at: one row for all, or a row each.
+    """
+    for job in range(len(jobs)):
+        arrival = jobs[job].arrival
+        row = job if len(options) > 1 else 0
+        best, fewest = 0, 0
+        for place in range(options.shape[1]):
+            k = options[row, place]
+            if not would_stand_still(states[k, 0], arrival):
+                advance(
+                    *(jobs, slots[k], groups[k], runs[k], calendar[k], tallies[k]),
+                    *(tables, rules, times, states[k], feeds[k], arrival),
+                )
+            outstanding = states[k, 0].fed - states[k, 0].done
+            if place == 0 or outstanding < fewest:
+                best, fewest = k, outstanding
+        routes[job] = best
+        feeds[best, states[best, 0].fed] = job
+        states[best, 0].fed += 1
