@@ -23,6 +23,7 @@ def unlink_running(jobs, slots, groups, rules, st, slot):
         groups[adapter].adapter_users -= 1
         if groups[adapter].adapter_users == 0:
             st.adapters -= 1
+            st.passed_over = -1
             st.fitting -= groups[adapter].adapter_waiting
     before, after = slots[slot].run_before, slots[slot].run_after
     if before == NO_SLOT:
