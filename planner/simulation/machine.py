@@ -55,9 +55,9 @@ class Machine(NamedTuple):
         return int(self.state[name][0])
 
     def outstanding(self, now_s: float) -> int:
-        """Advance to a time and count who is unfinished then."""
+        """Advance to a time and count whose last token has not been sent then."""
         self.run(now_s)
-        return self.count("fed") - self.count("done")
+        return int(kernel.count_outstanding(self.jobs, self.state, now_s))
 
     def give(self, index: int) -> None:
         """Hand over one more request."""

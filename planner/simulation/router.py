@@ -39,9 +39,9 @@ def simulate_fleet(
     num_replicas : int
         How many.
     router : str
-        round_robin; random; least_outstanding (fewest unfinished requests, lowest number on ties);
-        power_of_two (the lesser of two random replicas); prefix_affinity (a prefix group stays on
-        one replica, requests without a group go round).
+        round_robin; random; least_outstanding (fewest requests whose last token has not been sent, lowest
+        number on ties); power_of_two (the lesser of two random replicas); prefix_affinity (a prefix group
+        stays on one replica, requests without a group go round).
     seed : int
         Seed of the routers that draw.
     timeline : bool

@@ -12,6 +12,7 @@ from planner.errors import InvalidInput
 from planner.inputs.traffic import Arrivals, Lengths, ServiceLevel, Traffic
 from planner.service.metrics import measure
 from planner.simulation.machine import make_machine, simulate
+from planner.simulation.records import ABANDONED, REJECTED
 from planner.simulation.router import ROUTERS, simulate_fleet
 from planner.simulation.state import make_jobs
 from planner.step_time.step_table import StepTimeTable
@@ -70,16 +71,30 @@ def test_least_outstanding_by_hand():
     assert fleet.finish_s.tolist() == [10, 1.5, 3]
 
 
+def test_an_answer_is_outstanding_until_its_last_token_is_sent():
+    # Reading takes nothing, a token 1.5 s: the engine is done with A at 1, its client has it at 2.5. B comes before and
+    # goes to the second replica; C comes when A has gone and B, sent at 4, has not.
+    table = dataclasses.replace(TABLE, server_per_token_s=1.5)
+    requests = make([0, 1.5, 2.75], [1, 1, 1], [1, 1, 1])
+    fleet = simulate_fleet(requests, get_engine("vllm"), CAPACITY, table, num_replicas=2, router="least_outstanding")
+    assert fleet.replica.tolist() == [0, 1, 0]
+    assert fleet.finish_s.tolist() == [2.5, 4, 5.25]
+
+
 def _routes_by_stopping_everyone(requests, engine, table, num_replicas, options):
     """Every replica that may be chosen is stopped at each arrival and asked, even one whose step goes on."""
     jobs = make_jobs(requests, CAPACITY.max_model_len)
     room = np.zeros((num_replicas, len(requests)), dtype=np.int64)
     machines = [make_machine(requests, engine, CAPACITY, table, jobs=jobs, feed=feed, closed=False) for feed in room]
-    routes = []
+    routes: list[int] = []
     for index, arrival in enumerate(requests.arrival_s):
-        best = min(options[index], key=lambda k: machines[k].outstanding(float(arrival)))
+        for k in set(options[index]):
+            machines[k].run(float(arrival))
+        gone = (jobs["finish"] <= arrival) | np.isin(jobs["status"], (REJECTED, ABANDONED))
+        here = np.bincount(np.array(routes, dtype=int)[~gone[:index]], minlength=num_replicas)
+        best = int(min(options[index], key=lambda k: here[k]))
         machines[best].give(index)
-        routes.append(int(best))
+        routes.append(best)
     for machine in machines:
         machine.state["closed"] = 1
         machine.run()

@@ -16,9 +16,24 @@ def would_stand_still(st, until):
     return st.running == 0 and st.waiting == 0 and st.next == st.fed
 
 
+@compiled
+def outstanding(jobs, st, now):
+    """Requests whose clients wait: not rejected, not abandoned, and the API server has not sent the last token."""
+    while st.unsent and jobs[st.unsent_first].finish <= now:
+        st.unsent_first = jobs[st.unsent_first].after
+        st.unsent -= 1
+    return st.fed - st.done + st.unsent
+
+
+@compiled_entry
+def count_outstanding(jobs, counters, now):
+    """`outstanding` of a replica that has been advanced to a time."""
+    return outstanding(jobs, counters[0], now)
+
+
 @compiled_entry
 def dispatch(jobs, slots, groups, runs, calendar, tallies, tables, rules, times, states, feeds, options, routes):
-    """Give each request to the replica with the fewest unfinished ones when it arrives, the first of them on ties.
+    """Give each request to the replica with the fewest outstanding ones when it arrives, the first of them on ties.
 
     Arguments are those of `advance`; of arrays that belong to one replica, a row for each. `options` holds the
     replicas that a request may go to, in the order in which they are looked at: one row for all, or a row each.
@@ -34,9 +49,9 @@ def dispatch(jobs, slots, groups, runs, calendar, tallies, tables, rules, times,
                     *(jobs, slots[k], groups[k], runs[k], calendar[k], tallies[k]),
                     *(tables, rules, times, states[k], feeds[k], arrival),
                 )
-            outstanding = states[k, 0].fed - states[k, 0].done
-            if place == 0 or outstanding < fewest:
-                best, fewest = k, outstanding
+            count = outstanding(jobs, states[k, 0], arrival)
+            if place == 0 or count < fewest:
+                best, fewest = k, count
         routes[job] = best
         feeds[best, states[best, 0].fed] = job
         states[best, 0].fed += 1
