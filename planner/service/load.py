@@ -83,9 +83,13 @@ def load_curve(replica: Replica, requests: Requests, level: ServiceLevel) -> Loa
         idle = IDLE_FRACTION * top
         if _holds(replica, requests, idle, level):
             low = idle
-    if 0 < low < high:
-        low = _highest(replica, requests, level, low, high)
-    return LoadCurve(points=tuple(points), capacity_rps=top, slo_rate_rps=low, binding=binding)
+    if low == 0 or low >= high:
+        slo_rate = low
+    elif high == most and _holds(replica, requests, most, level):  # else bisection creeps up to it run by run
+        slo_rate = most
+    else:
+        slo_rate = _highest(replica, requests, level, low, high)
+    return LoadCurve(points=tuple(points), capacity_rps=top, slo_rate_rps=slo_rate, binding=binding)
 
 
 def highest_rate(replica: Replica, requests: Requests, level: ServiceLevel, capacity: float) -> float:
