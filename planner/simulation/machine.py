@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,11 @@ log = logging.getLogger(__name__)
 STOP_QUEUE_REQUESTS = 20_000  # a queue beyond this, and beyond 30 % of all arrivals, ends an overloaded run
 BINDING = ("none", "max_num_seqs", "kv cache", "token budget", "lora slots")
 _RESULT_FIELDS = ("arrival", "first_token", "finish", "admitted", "max_gap", "status", "preemptions")
+_STATE_FIELDS = (
+    *("clock", "server_free", "peak_running", "read", "steps", "busy_s", "running_area", "waiting_area", "used_area"),
+    *("written_area", "prefill_tokens", "hit_tokens", "decode_tokens", "linear_s", "head_s", "decode_attention_s"),
+    *("prefill_attention_s", "host_s"),
+)
 _TERMS = ("linear", "head", "decode_attention", "prefill_attention", "host")
 
 
@@ -220,8 +226,8 @@ def collect(requests: Requests, machines: list[Machine], step_time: StepTimeTabl
     """Turn the records of one or more replicas into the result."""
     jobs = state.take_columns(machines[0].jobs, _RESULT_FIELDS)
     blocks, block_size, slots = (int(machines[0].rules[name][0]) for name in ("blocks", "block_size", "slots"))
-    states = np.concatenate([m.state for m in machines])
-    total = {name: states[name].sum().item() for name in state.STATE.names or ()}
+    states = {name: np.array([m.state[name][0] for m in machines]) for name in _STATE_FIELDS}
+    total = {name: column.sum().item() for name, column in states.items()}
     duration = float(max(states["clock"].max(), states["server_free"].max()) - jobs["arrival"][0])
     span = max(duration, 1e-300)
     pool = max(1, blocks) * len(machines)
@@ -270,10 +276,13 @@ def collect(requests: Requests, machines: list[Machine], step_time: StepTimeTabl
     )
 
 
+@lru_cache(maxsize=1)
 def bin_middles() -> Floats:
     """The middle of each bin of the histogram of gaps. [s]"""
     octave, part = np.divmod(np.arange(state.NUM_BINS), state.BINS_PER_OCTAVE)
-    return 2.0 ** (octave + state.FIRST_OCTAVE) * (1 + (part + 0.5) / state.BINS_PER_OCTAVE)
+    middles: Floats = 2.0 ** (octave + state.FIRST_OCTAVE) * (1 + (part + 0.5) / state.BINS_PER_OCTAVE)
+    middles.setflags(write=False)  # all results share it
+    return middles
 
 
 def stability(requests: Requests, jobs: dict[str, Floats], machines: list[Machine]) -> tuple[str, float, str]:
