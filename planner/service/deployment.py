@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from planner.scenario import Scenario
 from planner.service.clients import share_of_one
-from planner.service.fleet import MOST_REQUESTS, fewest_sharing, fleet_size, operate
+from planner.service.fleet import MOST_REQUESTS, fewest_sharing, find_fleet, fleet_size, run_fleet
 from planner.service.load import STEADY_SHARE, LoadCurve, load_curve, meets, replicas_needed
 from planner.service.metrics import ServingMetrics
 from planner.service.replica import Replica
@@ -74,16 +74,16 @@ def deploy(
     least = replicas_needed(scenario.peak_rate_rps, STEADY_SHARE * curve.capacity_rps) or 1
     spare = 0 if scenario.num_replicas is not None else scenario.spare_replicas
     serving = guess = scenario.num_replicas or needed or least
-    searched = open_loop and scenario.num_replicas is None
+    searched, found = open_loop and scenario.num_replicas is None, None
     if searched:
-        needed = fleet_size(scenario, replica, requests, guess, trace, least, most_requests)
+        needed, found = find_fleet(scenario, replica, requests, guess, trace, least, most_requests)
         serving = needed or guess
-    result, metrics = operate(scenario, replica, requests, serving, trace, most_requests)
+    run = run_fleet(scenario, replica, requests, serving, trace, most_requests, begun=found)
     if searched and needed is not None:
-        while not meets(metrics, level) and serving < 2 * guess + 8:  # the longer run has the last word
+        while not meets(run.metrics, level) and serving < 2 * guess + 8:  # the longer run has the last word
             serving += max(1, serving // 20)
-            result, metrics = operate(scenario, replica, requests, serving, trace, most_requests)
-        needed = serving if meets(metrics, level) else None
+            run = run_fleet(scenario, replica, requests, serving, trace, most_requests)
+        needed = serving if meets(run.metrics, level) else None
     if searched and needed is not None:
         curve = _as_in_the_fleet(curve, scenario.peak_rate_rps, needed)
     return Fleet(
@@ -91,8 +91,8 @@ def deploy(
         replicas_for_slo=needed,
         num_replicas=serving + spare,
         num_serving=serving,
-        result=result,
-        metrics=metrics,
+        result=run.result,
+        metrics=run.metrics,
     )
 
 
@@ -137,7 +137,9 @@ def replicas_for_targets(
     """
     needed, serving = fleet.replicas_for_slo, fleet.num_serving
     if not scenario.is_open_loop:
-        return 1 if met and serving == 1 else fewest_sharing(scenario, replica, requests, most_requests)
+        if met and serving == 1:
+            return 1
+        return fewest_sharing(scenario, replica, requests, (serving, met), most_requests)
     if met:
         return min(needed or serving, serving)
     if scenario.num_replicas is not None and (needed is None or needed <= serving):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,7 +21,7 @@ from planner.service.clients import (
     with_idle,
 )
 from planner.service.load import meets
-from planner.service.metrics import ServingMetrics, measure
+from planner.service.metrics import ServingMetrics, measure, slo_attainment
 from planner.service.replica import Replica, with_windows
 from planner.simulation import SimulationResult, simulate_fleet
 from planner.workload import Requests, draw, with_rate
@@ -36,6 +38,18 @@ PLAIN_REQUESTS, PLAIN_ERRORS = (
     4,
 )  # counted, and half-widths from the target: a decision that needs no longer run
 CERTAIN = 0.002  # an attainment this well known needs no longer run, however close it is to the quantile asked for
+
+
+class Run(NamedTuple):
+    """A simulated fleet. `drawn` requests for each replica; 0: they were served as given."""
+
+    drawn: int
+    result: SimulationResult
+    metrics: ServingMetrics
+
+
+#: the search simulates one fleet after another on the same requests
+_drawn = lru_cache(maxsize=2)(draw)
 
 
 def operate(
@@ -55,17 +69,34 @@ def operate(
     differ only by chance. The users of a closed loop and the requests of a burst are those of the whole service, dealt
     to its replicas.
     """
+    run = run_fleet(scenario, replica, requests, num_replicas, trace, most_requests, enough)
+    return run.result, run.metrics
+
+
+def run_fleet(
+    scenario: Scenario,
+    replica: Replica,
+    requests: Requests,
+    num_replicas: int,
+    trace: Requests | None = None,
+    most_requests: int = MOST_REQUESTS,
+    enough: Callable[[ServingMetrics, Scenario], bool] | None = None,
+    begun: Run | None = None,
+) -> Run:
+    """`operate`, continued from where a run of the same fleet that was content with less left off."""
     if trace is not None or scenario.arrivals == "once" or scenario.measured_requests == "all":
-        return _serve(scenario, replica, requests, num_replicas, trace)
+        return begun or Run(0, *_serve(scenario, replica, requests, num_replicas, trace))
     enough = enough or _settled
     count = max(len(requests), ROUNDS * math.ceil(requests.closed_loop_users / num_replicas))
+    run = begun
     while True:
-        longer = requests if count == len(requests) else draw(scenario.replace(num_requests=count))
-        result, metrics = _serve(scenario, replica, longer, num_replicas)
-        simulated = len(result.arrival_s)
-        if metrics.verdict == "overloaded" or GROWTH * simulated > most_requests or enough(metrics, scenario):
-            return result, metrics
-        count *= GROWTH
+        if run is None:
+            longer = requests if count == len(requests) else _drawn(scenario.replace(num_requests=count))
+            run = Run(count, *_serve(scenario, replica, longer, num_replicas))
+        simulated = len(run.result.arrival_s)
+        if run.metrics.verdict == "overloaded" or GROWTH * simulated > most_requests or enough(run.metrics, scenario):
+            return run
+        count, run = GROWTH * run.drawn, None
 
 
 def _settled(metrics: ServingMetrics, scenario: Scenario) -> bool:
@@ -89,7 +120,7 @@ def _serve(
     whole = scenario.measured_requests == "all"  # the requests are those of the whole service
     if requests.closed_loop_users and num_replicas > 1:
         shown = min(shown, requests.closed_loop_users)
-        total = requests if whole else draw(scenario.replace(num_requests=len(requests) * shown))
+        total = requests if whole else _drawn(scenario.replace(num_requests=len(requests) * shown))
         return serve_users(replica, total, num_replicas, level, most_simulated=shown)
     if scenario.arrivals == "once" and trace is None and num_replicas > 1:
         return _serve_burst(scenario, replica, requests, num_replicas)
@@ -105,7 +136,7 @@ def _serve(
         busy = min(num_replicas, scenario.num_prefix_groups)
         shown = min(shown, busy)
         scenario = scenario.replace(num_prefix_groups=max(1, round(scenario.num_prefix_groups * shown / busy)))
-    total = requests if whole else draw(scenario.replace(num_requests=len(requests) * shown))
+    total = requests if whole else _drawn(scenario.replace(num_requests=len(requests) * shown))
     total = with_rate(total, scenario.peak_rate_rps * shown / busy)
     result, metrics = _measured(scenario, _routed(scenario, replica, total, shown), shown, busy)
     return result, with_idle(metrics, busy, num_replicas)
@@ -153,17 +184,26 @@ def _serve_burst(
 
 
 def fewest_sharing(
-    scenario: Scenario, replica: Replica, requests: Requests, most_requests: int = MOST_REQUESTS
+    scenario: Scenario,
+    replica: Replica,
+    requests: Requests,
+    known: tuple[int, bool] | None = None,
+    most_requests: int = MOST_REQUESTS,
 ) -> int | None:
     """Find the fewest replicas with which a closed loop or a burst meets the targets; None when no number does.
 
-    More than one replica for each user or request cannot help.
+    More than one replica for each user or request cannot help. `known` is a number that need not be simulated, and
+    whether it meets them.
     """
     level = scenario.service_level
     most = requests.closed_loop_users or len(requests)
-    return fewest_that_hold(
-        lambda count: meets(operate(scenario, replica, requests, count, None, most_requests, _plain)[1], level), most
-    )
+
+    def holds(count: int) -> bool:
+        if known is not None and known[0] == count:
+            return known[1]
+        return meets(operate(scenario, replica, requests, count, None, most_requests, _plain)[1], level)
+
+    return fewest_that_hold(holds, most)
 
 
 def _scaled(metrics: ServingMetrics, factor: float) -> ServingMetrics:
@@ -209,19 +249,39 @@ def fleet_size(
         None when a request that has a replica to itself already misses the targets, or no fleet of up
         to 64 times where the search begins holds them.
     """
+    return find_fleet(scenario, replica, requests, guess, trace, at_least, most_requests)[0]
+
+
+def find_fleet(
+    scenario: Scenario,
+    replica: Replica,
+    requests: Requests,
+    guess: int,
+    trace: Requests | None,
+    at_least: int,
+    most_requests: int,
+) -> tuple[int | None, Run | None]:
+    """`fleet_size`, and the run that it found to hold."""
     level = scenario.service_level
     apart = dataclasses.replace(
         requests, arrival_s=np.arange(len(requests), dtype=np.float64) * ALONE_S, closed_loop_users=0
     )
-    if not meets(measure(replica.run(first_requests(apart, ALONE_REQUESTS)), level), level):
-        return None
+    if slo_attainment(replica.run(first_requests(apart, ALONE_REQUESTS)), level) < level.quantile:
+        return None, None
+    held: Run | None = None
 
     def holds(count: int) -> bool:
-        return meets(operate(scenario, replica, requests, count, trace, most_requests, _plain)[1], level)
+        nonlocal held
+        run = run_fleet(scenario, replica, requests, count, trace, most_requests, _plain)
+        if not meets(run.metrics, level):
+            return False
+        held = run
+        return True
 
     low, high = at_least - 1, max(1, guess, at_least)
     while not holds(high):
         low, high = high, max(high + 1, math.ceil(high * 1.5))
         if high > 64 * max(1, guess, at_least):
-            return None
-    return smallest_that_holds(holds, low, high)
+            return None, None
+    fewest = smallest_that_holds(holds, low, high)
+    return fewest, held  # of the numbers that hold, bisection tries the fewest last

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from planner.inputs import ServiceLevel
 from planner.service.capacity import capacity_rps
-from planner.service.metrics import ServingMetrics, measure
+from planner.service.metrics import ServingMetrics, measure, slo_attainment
 from planner.service.replica import Replica, _threads, in_parallel
 from planner.workload import Requests, with_rate
 
@@ -80,20 +80,24 @@ def load_curve(replica: Replica, requests: Requests, level: ServiceLevel) -> Loa
     binding = next((p.metrics.binding for p in points if p.rate_rps >= high and p.metrics.binding), "")
     if not good:
         # Missed at the lowest point of the sweep: a replica that is all but idle tells whether load is to blame.
-        idle = _point(replica, requests, IDLE_FRACTION * top, level)
-        if meets(idle.metrics, level):
-            good, low = [idle], idle.rate_rps
-    if good and low < high:
-        low = _highest(replica, requests, level, low, high)
-    return LoadCurve(points=tuple(points), capacity_rps=top, slo_rate_rps=low, binding=binding)
+        idle = IDLE_FRACTION * top
+        if _holds(replica, requests, idle, level):
+            low = idle
+    if low == 0 or low >= high:
+        slo_rate = low
+    elif high == most and _holds(replica, requests, most, level):  # else bisection creeps up to it run by run
+        slo_rate = most
+    else:
+        slo_rate = _highest(replica, requests, level, low, high)
+    return LoadCurve(points=tuple(points), capacity_rps=top, slo_rate_rps=slo_rate, binding=binding)
 
 
 def highest_rate(replica: Replica, requests: Requests, level: ServiceLevel, capacity: float) -> float:
     """Highest rate at which the targets hold, up to 97 % of the capacity; 0 when they fail at 2 % of it. [req/s]"""
     low, high = LEAST_SHARE * capacity, STEADY_SHARE * capacity
-    if not meets(_point(replica, requests, low, level).metrics, level):
+    if not _holds(replica, requests, low, level):
         return 0.0
-    if meets(_point(replica, requests, high, level).metrics, level):
+    if _holds(replica, requests, high, level):
         return high
     return _highest(replica, requests, level, low, high)
 
@@ -102,11 +106,15 @@ def _highest(replica: Replica, requests: Requests, level: ServiceLevel, low: flo
     """Bisection between a rate that holds the targets and one that does not."""
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
-        if meets(_point(replica, requests, middle, level).metrics, level):
+        if _holds(replica, requests, middle, level):
             low = middle
         else:
             high = middle
     return low
+
+
+def _holds(replica: Replica, requests: Requests, rate_rps: float, level: ServiceLevel) -> bool:
+    return slo_attainment(replica.run(with_rate(requests, rate_rps)), level) >= level.quantile
 
 
 def _point(replica: Replica, requests: Requests, rate_rps: float, level: ServiceLevel) -> LoadPoint:

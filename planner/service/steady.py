@@ -136,7 +136,16 @@ def mean_error(values: Floats) -> Error:
     return Error(half_width, max(1.0, correlation))
 
 
-def quantile_error(values: Floats, quantile: float, *, at_least: float = 0.0) -> Error:
+def values_at(ordered: Floats, quantiles: Floats | float) -> Floats:
+    """Quantiles of sorted observations by linear interpolation, as np.quantile has them, at a fraction of its time."""
+    place = np.asarray(quantiles) * (len(ordered) - 1)
+    below = np.minimum(place.astype(np.int64), max(0, len(ordered) - 2))
+    low, high = ordered[below], ordered[np.minimum(below + 1, len(ordered) - 1)]
+    found: Floats = np.where(place == below, low, (high - low) * (place - below) + low)
+    return np.where(place == len(ordered) - 1, ordered[-1], found)
+
+
+def quantile_error(values: Floats, quantile: float, ordered: Floats | None = None, *, at_least: float = 0.0) -> Error:
     """How far a quantile of correlated observations may be off.
 
     Parameters
@@ -145,6 +154,8 @@ def quantile_error(values: Floats, quantile: float, *, at_least: float = 0.0) ->
         Observations in their order.
     quantile : float
         0 to 1.
+    ordered : array, optional
+        The observations sorted, where the caller has them.
     at_least : float
         Lower bound of the density's bandwidth, as a share of the observations.
 
@@ -156,8 +167,8 @@ def quantile_error(values: Floats, quantile: float, *, at_least: float = 0.0) ->
     n = len(values)
     if n < LEAST_OBSERVATIONS:
         return Error(math.nan, math.nan)
-    ordered = np.sort(values)
-    share = mean_error((values <= np.interp(quantile * (n - 1), np.arange(n), ordered)).astype(np.float64))
+    ordered = np.sort(values) if ordered is None else ordered
+    share = mean_error((values <= values_at(ordered, quantile)).astype(np.float64))
     reach = max(share.half_width, at_least, 1 / n)
-    low, high = np.interp(np.clip([quantile - reach, quantile + reach], 0, 1) * (n - 1), np.arange(n), ordered)
+    low, high = values_at(ordered, np.clip([quantile - reach, quantile + reach], 0, 1))
     return Error(float(high - low) / 2 * share.half_width / reach, share.correlation)

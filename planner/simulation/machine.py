@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,11 @@ log = logging.getLogger(__name__)
 STOP_QUEUE_REQUESTS = 20_000  # a queue beyond this, and beyond 30 % of all arrivals, ends an overloaded run
 BINDING = ("none", "max_num_seqs", "kv cache", "token budget", "lora slots")
 _RESULT_FIELDS = ("arrival", "first_token", "finish", "admitted", "max_gap", "status", "preemptions")
+_STATE_FIELDS = (
+    *("clock", "server_free", "peak_running", "read", "steps", "busy_s", "running_area", "waiting_area", "used_area"),
+    *("written_area", "prefill_tokens", "hit_tokens", "decode_tokens", "linear_s", "head_s", "decode_attention_s"),
+    *("prefill_attention_s", "host_s"),
+)
 _TERMS = ("linear", "head", "decode_attention", "prefill_attention", "host")
 
 
@@ -43,6 +49,10 @@ class Machine(NamedTuple):
     def run(self, until: float = math.inf) -> None:
         """Advance to a time."""
         kernel.advance(*self, until)
+        self.raise_fault()
+
+    def raise_fault(self) -> None:
+        """Raise when the loop had to stop because of a defect of its own."""
         if self.state["stopped"][0] == kernel.STOPPED_BY_FAULT:
             raise RuntimeError("the step loop found nothing to do with requests waiting")
 
@@ -51,9 +61,9 @@ class Machine(NamedTuple):
         return int(self.state[name][0])
 
     def outstanding(self, now_s: float) -> int:
-        """Advance to a time and count who is unfinished then."""
+        """Advance to a time and count whose last token has not been sent then."""
         self.run(now_s)
-        return self.count("fed") - self.count("done")
+        return int(kernel.count_outstanding(self.jobs, self.state, now_s))
 
     def give(self, index: int) -> None:
         """Hand over one more request."""
@@ -147,12 +157,77 @@ def make_machine(
     )
 
 
+class Replicas(NamedTuple):
+    """Equal replicas: `Machine`, with a row for each replica in the arrays that are its own."""
+
+    jobs: Records
+    slots: Records
+    groups: Records
+    runs: Records
+    calendar: Records
+    tallies: Floats
+    tables: Floats
+    rules: Records
+    times: Records
+    states: Records
+    feeds: Ints
+
+    def machines(self) -> list[Machine]:
+        """The replicas one by one, on the same memory."""
+        return [
+            Machine(
+                jobs=self.jobs,
+                slots=self.slots[k],
+                groups=self.groups[k],
+                runs=self.runs[k],
+                calendar=self.calendar[k],
+                tallies=self.tallies[k],
+                tables=self.tables,
+                rules=self.rules,
+                times=self.times,
+                state=self.states[k],
+                feed=self.feeds[k],
+            )
+            for k in range(len(self.states))
+        ]
+
+    def dispatch(self, options: Ints) -> Ints:
+        """Give each request to the least loaded of its options when it arrives; returns the replica of each."""
+        routes = np.zeros(len(self.jobs), dtype=np.int64)
+        kernel.dispatch(*self, options, routes)
+        return routes
+
+
+def replicate(machine: Machine, count: int, *, room: int) -> Replicas:
+    """Replicas like one that has not begun; they share its jobs, and each may be given `room` requests."""
+
+    def rows(array: Records) -> Records:
+        return np.repeat(array[np.newaxis], count, axis=0)
+
+    def blank(array: Records) -> Records:  # what holds zeros at the start takes no memory until it is used
+        return np.zeros((count, *array.shape), dtype=array.dtype)
+
+    return Replicas(
+        jobs=machine.jobs,
+        slots=rows(machine.slots),
+        groups=rows(machine.groups),
+        runs=blank(machine.runs),
+        calendar=rows(machine.calendar),
+        tallies=blank(machine.tallies),
+        tables=machine.tables,
+        rules=machine.rules,
+        times=machine.times,
+        states=rows(machine.state),
+        feeds=np.zeros((count, room), dtype=np.int64),
+    )
+
+
 def collect(requests: Requests, machines: list[Machine], step_time: StepTimeTable, replica: Ints) -> SimulationResult:
     """Turn the records of one or more replicas into the result."""
     jobs = state.take_columns(machines[0].jobs, _RESULT_FIELDS)
     blocks, block_size, slots = (int(machines[0].rules[name][0]) for name in ("blocks", "block_size", "slots"))
-    states = np.concatenate([m.state for m in machines])
-    total = {name: states[name].sum().item() for name in state.STATE.names or ()}
+    states = {name: np.array([m.state[name][0] for m in machines]) for name in _STATE_FIELDS}
+    total = {name: column.sum().item() for name, column in states.items()}
     duration = float(max(states["clock"].max(), states["server_free"].max()) - jobs["arrival"][0])
     span = max(duration, 1e-300)
     pool = max(1, blocks) * len(machines)
@@ -201,10 +276,13 @@ def collect(requests: Requests, machines: list[Machine], step_time: StepTimeTabl
     )
 
 
+@lru_cache(maxsize=1)
 def bin_middles() -> Floats:
     """The middle of each bin of the histogram of gaps. [s]"""
     octave, part = np.divmod(np.arange(state.NUM_BINS), state.BINS_PER_OCTAVE)
-    return 2.0 ** (octave + state.FIRST_OCTAVE) * (1 + (part + 0.5) / state.BINS_PER_OCTAVE)
+    middles: Floats = 2.0 ** (octave + state.FIRST_OCTAVE) * (1 + (part + 0.5) / state.BINS_PER_OCTAVE)
+    middles.setflags(write=False)  # all results share it
+    return middles
 
 
 def stability(requests: Requests, jobs: dict[str, Floats], machines: list[Machine]) -> tuple[str, float, str]:

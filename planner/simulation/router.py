@@ -8,7 +8,7 @@ from planner.arrays import Ints
 from planner.errors import InvalidInput, require_choice, require_int
 from planner.inputs import EngineSettings, Limits
 from planner.simulation import state
-from planner.simulation.machine import collect, make_machine
+from planner.simulation.machine import collect, make_machine, replicate
 from planner.simulation.records import SimulationResult
 from planner.step_time import StepTimeTable
 from planner.workload import Requests
@@ -39,9 +39,9 @@ def simulate_fleet(
     num_replicas : int
         How many.
     router : str
-        round_robin; random; least_outstanding (fewest unfinished requests, lowest number on ties);
-        power_of_two (the lesser of two random replicas); prefix_affinity (a prefix group stays on
-        one replica, requests without a group go round).
+        round_robin; random; least_outstanding (fewest requests whose last token has not been sent, lowest
+        number on ties); power_of_two (the lesser of two random replicas); prefix_affinity (a prefix group
+        stays on one replica, requests without a group go round).
     seed : int
         Seed of the routers that draw.
     timeline : bool
@@ -61,41 +61,34 @@ def simulate_fleet(
         raise InvalidInput("requests", 0, "at least one request")
     if requests.closed_loop_users:
         raise InvalidInput("arrivals", "closed", "an open loop; give each replica its share of users")
-    jobs = state.make_jobs(requests, limits.max_model_len)
     rng = np.random.default_rng(np.random.SeedSequence([seed, 2]))
     chosen = _fixed_routes(requests, num_replicas, router, rng)
-    feeds = [np.flatnonzero(chosen == k) for k in range(num_replicas)] if chosen is not None else None
-    machines = [
-        make_machine(
-            requests,
-            engine,
-            limits,
-            step_time,
-            timeline=timeline and num_replicas == 1,
-            stop_on_overload=stop_on_overload,
-            jobs=jobs,
-            feed=feeds[k] if feeds is not None else np.zeros(len(requests), dtype=np.int64),
-            closed=feeds is not None,
-        )
-        for k in range(num_replicas)
-    ]
-    if feeds is not None and chosen is not None:
-        for machine, feed in zip(machines, feeds, strict=True):
+    one = make_machine(
+        requests,
+        engine,
+        limits,
+        step_time,
+        timeline=timeline and num_replicas == 1,
+        stop_on_overload=stop_on_overload,
+        jobs=state.make_jobs(requests, limits.max_model_len),
+        closed=chosen is not None,
+    )
+    if chosen is not None:
+        machines = []
+        for k, machine in enumerate(replicate(one, num_replicas, room=0).machines()):
+            feed = np.flatnonzero(chosen == k)
             machine.state["fed"] = len(feed)
-            machine.run()
+            machines.append(machine._replace(feed=feed))
+            machines[-1].run()
         return collect(requests, machines, step_time, chosen)
-    routes = np.zeros(len(requests), dtype=np.int64)
-    candidates = rng.integers(0, num_replicas, (len(requests), 2)) if router == "power_of_two" else None
-    for index, arrival in enumerate(requests.arrival_s):
-        options = range(num_replicas) if candidates is None else candidates[index]
-        best, fewest = 0, np.inf
-        for k in options:
-            outstanding = machines[k].outstanding(float(arrival))
-            if outstanding < fewest:
-                best, fewest = int(k), outstanding
-        routes[index] = best
-        machines[best].give(index)
+    replicas = replicate(one, num_replicas, room=len(requests))
+    options = np.arange(num_replicas, dtype=np.int64)[np.newaxis]
+    if router == "power_of_two":
+        options = rng.integers(0, num_replicas, (len(requests), 2))
+    routes = replicas.dispatch(options)
+    machines = replicas.machines()
     for machine in machines:
+        machine.raise_fault()
         machine.state["closed"] = 1
         machine.run()
     return collect(requests, machines, step_time, routes)

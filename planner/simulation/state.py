@@ -45,10 +45,11 @@ def _dtype(ints: str = "", floats: str = "") -> np.dtype[Any]:
 
 
 # One per request: what was asked, the tokens whose KV comes with it (`given`), what became of it, its
-# place in the queue (`after`), since when it waits for the scheduler (`waits_since`: read by the API server,
-# or preempted), the tokens it had made when it was last preempted (`made`), the time of its last token
-# before, the run of free blocks that it left then (`own`), its slot + 1 while it runs (`place`). `ready` has
-# nothing to do with the request: the first entries are the ring of idle closed-loop users.
+# place in the queue and later among those that are finished (`after`), since when it waits for the scheduler
+# (`waits_since`: read by the API server, or preempted), the tokens it had made when it was last preempted
+# (`made`), the time of its last token before, the run of free blocks that it left then (`own`), its slot + 1
+# while it runs (`place`). `ready` has nothing to do with the request: the first entries are the ring of idle
+# closed-loop users.
 JOB = _dtype(
     floats="arrival waits_since first_token finish admitted max_gap last_token ready",
     ints="prompt output limit group prefix given priority adapter status preemptions after made own place",
@@ -89,6 +90,8 @@ TIMES = _dtype(
     "window_per_kv window_floor pair token window_pair host host_per_sequence",
     ints="decode_last mixed_last head_last window overlaps stages",
 )
+# One per replica. `passed_over`: the queue up to this request waits for adapters that have no slot; -1: look again.
+# `unsent` finished requests, from first to last, had not been sent to their clients when a router last looked.
 STATE = _dtype(
     floats="clock busy_s running_area waiting_area used_area written_area linear_s head_s decode_attention_s "
     "prefill_attention_s host_s last_emission ratio reserved_tokens server_free sending",
@@ -97,7 +100,8 @@ STATE = _dtype(
     "prefill_tokens hit_tokens decode_tokens preemptions run_first run_last free_slots blocked reason stack_from "
     "stack_to batch batch_kv batch_pad steps_since_prefill allocated shared_twice newcomers chunks sample_stride "
     "samples next_sample ready_from ready ahead retracting stopped adapters fitting turns oldest_run newest_run "
-    "last_run spare_run settled queued silent_from open_from gaps_from step_open made prompts",
+    "last_run spare_run settled queued silent_from open_from gaps_from step_open made prompts passed_over "
+    "unsent unsent_first unsent_last",
 )
 ROWS_AT_ONCE = 4096
 UNBOUNDED = int(np.iinfo(np.int64).max // 16)
@@ -318,6 +322,7 @@ def make_state(rules: Records, *, fed: int, closed: bool, timeline: bool) -> tup
         "free_blocks": int(rules["blocks"][0]),
         "free_slots": int(rules["slots"][0]),
         "queue_head": -1,
+        "passed_over": -1,
         "run_first": NO_SLOT,
         "run_last": NO_SLOT,
         "fed": fed,

@@ -91,6 +91,7 @@ def leave_queue(jobs, groups, runs, slots, st, job):
     while at != job:
         before, at = at, jobs[at].after
     take_from_queue(jobs, slots, st, before, job)
+    st.passed_over = -1
     if jobs[job].own:
         settle(jobs, groups, runs, st)
         forget_own(jobs, groups, runs, st, job)

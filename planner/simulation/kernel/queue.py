@@ -42,6 +42,8 @@ def insert_after(jobs, st, before, job):
     else:
         jobs[job].after = jobs[before].after
         jobs[before].after = job
+    if jobs[job].after >= 0:
+        st.passed_over = -1
     st.waiting += 1
 
 

@@ -89,8 +89,11 @@ def admit_first(jobs, slots, groups, runs, rules, st, budget):
     if rules.lora:
         if st.fitting == 0 and st.adapters >= rules.max_loras:
             job = -1
+        elif st.passed_over >= 0:
+            before, job = st.passed_over, jobs[st.passed_over].after
         while job >= 0 and not adapter_fits(jobs, groups, rules, st, job):
             before, job = job, jobs[job].after
+            st.passed_over = before
         if job < 0:
             st.reason, st.blocked = BY_LORA, 1
             return 0
@@ -163,6 +166,7 @@ def take_slot(jobs, slots, groups, rules, st, job, known, start, shared, first):
     if rules.lora and adapter >= 0:
         if groups[adapter].adapter_users == 0:
             st.adapters += 1
+            st.passed_over = -1
             st.fitting += groups[adapter].adapter_waiting
         groups[adapter].adapter_users += 1
     st.free_slots -= 1

@@ -23,6 +23,7 @@ def unlink_running(jobs, slots, groups, rules, st, slot):
         groups[adapter].adapter_users -= 1
         if groups[adapter].adapter_users == 0:
             st.adapters -= 1
+            st.passed_over = -1
             st.fitting -= groups[adapter].adapter_waiting
     before, after = slots[slot].run_before, slots[slot].run_after
     if before == NO_SLOT:
@@ -95,6 +96,18 @@ def start_decoding(jobs, slots, calendar, rules, times, st, slot, made):
 
 
 @compiled
+def file_answer(jobs, st, job):
+    """File a finished request behind those whose last token is sent no later."""
+    jobs[job].after = -1
+    if st.unsent == 0:
+        st.unsent_first = job
+    else:
+        jobs[st.unsent_last].after = job
+    st.unsent_last = job
+    st.unsent += 1
+
+
+@compiled
 def finish_sequence(jobs, slots, groups, runs, rules, st, slot):
     """End a sequence: its blocks are freed, and its client has the answer unless it left before the end was sent."""
     job = slots[slot].job
@@ -106,6 +119,7 @@ def finish_sequence(jobs, slots, groups, runs, rules, st, slot):
         else:
             jobs[job].finish = st.server_free
             jobs[job].status = FINISHED
+            file_answer(jobs, st, job)
         st.done += 1
         ask_again(jobs, rules, st)
 
