@@ -57,6 +57,8 @@ def graphs_text(demand: Demand, verdict: Verdict) -> tuple[str, str]:
     terms = graph_terms(demand.model, layers, demand.gpu, demand.engine, demand.parallelism, resolved)
     if terms is None:
         return "no CUDA graphs", "0"
+    if terms.transient and terms.total == terms.transient:
+        return "prefill workspace of a recurrent layer, which this release counts as graphs", _gib(terms.transient)
     return "base + (pool + per layer × layers + experts) × captured sizes ÷ sizes up to 512", (
         f"{_gib(terms.base)} + ({_gib(terms.common)} + {terms.per_layer / GIB:.5f} × {terms.num_layers} + "
         f"{_gib(terms.experts)}) × {terms.sizes} ÷ {terms.sizes_to_512}"

@@ -11,12 +11,12 @@ from planner.memory.cuda_graphs import graph_terms
 from planner.memory.defaults import Resolved, resolve
 from planner.memory.edition import (
     FREE_MEMORY_CHECK,
-    GRAPHS_IN_BUDGET,
     GROUPED_OUTPUT_DIVIDES_EXPERTS_ONLY,
     NGRAMS_OF_LAYERS_ON_HOST,
     STATE_PREFIXES,
     V1_DEFAULT,
     edition_of,
+    reserves_graphs,
 )
 from planner.memory.expert_padding import expert_padding
 from planner.memory.kv_groups import KvLayout
@@ -348,7 +348,8 @@ def _rank(
     other = non_torch_bytes(resolved, demand.parallelism, demand.gpu)
     budget, in_budget, taken, states = share * total, False, demand.occupied_bytes, None
     if family == "vllm":
-        in_budget = not resolved.edition.is_v0 and resolved.edition.since(GRAPHS_IN_BUDGET)
+        quantized = not resolve_scheme(demand.model, demand.weight_dtype).is_native
+        in_budget = reserves_graphs(resolved.edition, demand.model, demand.gpu, quantized=quantized)
         other += 0.0 if resolved.edition.since(FREE_MEMORY_CHECK) else taken
         pool = budget - weights - activation - other - (graphs if in_budget else 0.0)
     elif family == "sglang":  # the static fraction holds weights and pool, everything else the rest

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from planner.inputs import EngineSettings
 from planner.memory.checks import division_error
 from planner.memory.defaults import V0_CHUNKED_PREFILL_FROM_TOKENS, Resolved
-from planner.memory.edition import FREE_MEMORY_CHECK, PIPELINE_CHECK_OF_WHOLE_MODEL, SIZE_IN_LOG
+from planner.memory.edition import FREE_MEMORY_CHECK, PIPELINE_CHECK_OF_WHOLE_MODEL, SIZE_IN_LOG, WHOLE_IMAGES
 from planner.memory.ranks import Demand, Rank, all_ranks, binding_rank, limits_of, reserved_contexts, reserved_pool
 from planner.memory.runtime import visible_memory_bytes
 from planner.units import GIB
@@ -113,7 +113,7 @@ def _before_loading(demand: Demand, resolved: Resolved, rank: Rank, total: float
     if error:
         return REFUSED_DIVISION, error
     image, tokens = demand.model.image_tokens, resolved.max_num_batched_tokens
-    if edition.family == "vllm" and not edition.is_v0 and image > tokens:
+    if edition.family == "vllm" and edition.since(WHOLE_IMAGES) and not edition.is_v0 and image > tokens:
         return REFUSED_STEP, (
             f"Chunked MM input disabled but max_tokens_per_mm_item ({image}) is larger than max_num_batched_tokens "
             f"({tokens}). Please increase max_num_batched_tokens."
