@@ -21,7 +21,7 @@ from planner.memory.edition import (
 from planner.memory.expert_padding import expert_padding
 from planner.memory.kv_groups import KvLayout
 from planner.memory.kv_layout import build_layout
-from planner.memory.reserved import PHYSICAL_BATCH_TOKENS, reserved_bytes, reserved_layout
+from planner.memory.reserved import PHYSICAL_BATCH_TOKENS, physical_batch, reserved_bytes, reserved_layout
 from planner.memory.runtime import (
     BEFORE_HOPPER,
     ActivationTerms,
@@ -413,6 +413,8 @@ def reserved_pool(demand: Demand, resolved: Resolved, stage: Stage, length: int)
         edition=resolved.edition,
         unified=demand.engine.kv_unified,
         num_speculative_tokens=demand.engine.num_speculative_tokens,
+        batch_tokens=min(physical_batch(demand.engine, resolved.edition, length), length),
+        draft_mixer=draft_mixer(demand.model) if drafts_with_own_layers(demand) and stage.is_last else None,
     )
 
 

@@ -122,8 +122,9 @@ def test_memory_shared_with_the_cpu() -> None:
 
 
 # llama-server with -np left open: four slots share one context (ggml-org/llama.cpp pull 16736), a state for each slot;
-# 598.5 MiB of states for four slots of Qwen3.6-27B (lmstudio #1862), and a copy of each for each drafted token.
-@pytest.mark.parametrize(("drafted", "states_mib"), [(0, 598.5), (2, 3 * 598.5)])
+# 598.5 MiB of states for four slots of Qwen3.6-27B (lmstudio #1862), and a copy of each for each drafted token; the
+# layer that drafts caches 4 heads × 256 × K and V in 16 bits, 256 MiB at 65,536 tokens.
+@pytest.mark.parametrize(("drafted", "states_mib"), [(0, 598.5), (2, 3 * 598.5 + 256)])
 def test_slots_that_share_one_context(drafted: int, states_mib: float) -> None:
     engine = EngineSettings(family="llamacpp", name="llama.cpp", version="", block_size=1, max_num_seqs=4,
                             kv_unified=True, num_speculative_tokens=drafted)  # fmt: skip
@@ -131,6 +132,36 @@ def test_slots_that_share_one_context(drafted: int, states_mib: float) -> None:
                        weight_dtype="gguf_q4_k_m")  # fmt: skip
     assert made.kv_pool_bytes / MIB == pytest.approx(4096 + states_mib, rel=1e-3)
     assert made.kv_tokens == 65_536
+
+
+# Ollama 0.32.14 on an RTX 5090. Qwen3.8-27B, 131,072 tokens, three drafted: 4,352 MiB of 16 layers in q8_0, 512 MiB of
+# the draft layer in f16 and 598.5 MiB of states. Gemma 4 26B, four slots of 8,192: 340 MiB of 5 layers and 850 MiB of
+# 25 windowed layers with 2,048 cells in each of 4 streams (1,024 of the window and a batch of 1,024).
+@pytest.mark.parametrize(
+    ("model", "slots", "length", "drafted", "logged_mib"),
+    [
+        (QWEN27, 1, 131_072, 3, 4352 + 512 + 598.5),
+        ("google/gemma-4-26B-A4B-it", 4, 8192, 0, 340 + 850),
+    ],
+)
+def test_caches_that_ollama_reserves(model: str, slots: int, length: int, drafted: int, logged_mib: float) -> None:
+    engine = EngineSettings(family="llamacpp", name="ollama", version="0.32.14", block_size=1, max_num_seqs=slots,
+                            num_speculative_tokens=drafted)  # fmt: skip
+    made = plan_memory(get_model(model), get_gpu("RTX 5090"), engine, Parallelism(), max_model_len=length,
+                       weight_dtype="gguf_q4_k_m", kv_cache_dtype="q8_0")  # fmt: skip
+    assert made.kv_pool_bytes / MIB == pytest.approx(logged_mib, rel=1e-4)
+
+
+# Gemma 3 4B: 5 full layers and 29 with a window of 1,024, 4 KiB per token each. llama-kv-cache-iswa.cpp: separate slots
+# hold pad256(1,024 + 512) cells each; slots that share a context hold pad256(4 × 1,024 + 512) together.
+@pytest.mark.parametrize(("unified", "cells"), [(False, 4 * 1536), (True, 4608)])
+def test_windows_of_slots(unified: bool, cells: int) -> None:
+    engine = EngineSettings(family="llamacpp", name="llama.cpp", version="", block_size=1, max_num_seqs=4,
+                            kv_unified=unified)  # fmt: skip
+    made = plan_memory(get_model("google/gemma-3-4b-it"), get_gpu("RTX 4090"), engine, Parallelism(),
+                       max_model_len=16_384)  # fmt: skip
+    full = (1 if unified else 4) * 16_384
+    assert made.kv_pool_bytes == 4096 * (5 * full + 29 * cells)
 
 
 def test_widths_of_one_checkpoint_stand_before_those_of_its_scheme() -> None:
