@@ -13,6 +13,7 @@ LATENT_CACHE = (0, 7)  # MLA caches the latent; before, keys and values of every
 HYBRID_POOL = (0, 9)  # windowed layers share a pool of block groups; before, they cached the whole sequence
 FREE_MEMORY_CHECK = (0, 9)  # refuses when other processes hold what it wants; before, it counted theirs as its own
 TRITON_EXPERTS = (0, 10, 2)  # 4-bit experts by Triton on Hopper: with PyTorch 2.8; before, by Marlin
+LORA_ON_EXPERTS = (0, 11)  # adapters of experts take slots; before, experts had none
 AVAILABLE_MEMORY = (0, 12)  # unified memory: reads what the system calls available, no longer what CUDA calls free
 GRAPHS_BY_16 = (0, 12)  # above 256, CUDA graphs for every 16th batch size; before, for every 8th (#26016)
 GRAPHS_OF_DRAFTS = (0, 13)  # drafted tokens count in the largest captured batch (#30330)

@@ -12,6 +12,7 @@ from planner.memory.defaults import Resolved, resolve
 from planner.memory.edition import (
     FREE_MEMORY_CHECK,
     GROUPED_OUTPUT_DIVIDES_EXPERTS_ONLY,
+    LORA_ON_EXPERTS,
     NGRAMS_OF_LAYERS_ON_HOST,
     STATE_PREFIXES,
     V1_DEFAULT,
@@ -103,26 +104,34 @@ def drafts_with_own_layers(demand: Demand) -> bool:
     return own and demand.engine.num_speculative_tokens > 0
 
 
-def lora_bytes(layers: tuple[tuple[Layer, int], ...], engine: EngineSettings, tensor_parallel_size: int) -> float:
+def lora_bytes(layers: tuple[tuple[Layer, int], ...], engine: EngineSettings, parallelism: Parallelism) -> float:
     """LoRA slots on one GPU, allocated at start and in 16 bits. [bytes]
 
-    A slot holds rank × (in + out) for every dense matrix. The factor on the matrix's divided side is divided too, the
-    other one replicated (vLLM without fully sharded LoRA). Gate and up each have a factor A.
+    A slot holds rank × (in + out) for every dense matrix, and in vLLM from 0.11 on for every expert of this GPU. The
+    factor on the matrix's divided side is divided too, the other one replicated (vLLM without fully sharded LoRA). Gate
+    and up each have a factor A. Source: vllm/lora/layers, fused_moe.py for the experts.
     """
     if not engine.max_loras:
         return 0.0
+    edition = edition_of(engine)
+    on_experts = edition.family == "vllm" and edition.since(LORA_ON_EXPERTS)
     total = 0.0
     for layer, count in layers:
         for linear in layer.linears:
-            if linear.count > 1 or not linear.quantizable:
+            if (linear.count > 1 and not on_experts) or not linear.quantizable:
                 continue
             inputs: float = linear.in_features * (2 if linear.name.startswith("gate_up") else 1)
             outputs: float = linear.out_features
-            if linear.shard is Shard.ROW:
-                inputs /= tensor_parallel_size
+            copies, split = 1, parallelism.tensor_parallel_size
+            if linear.count > 1:
+                ranks = split * parallelism.attention_data_parallel_size
+                whole = parallelism.expert_parallel
+                copies, split = (math.ceil(linear.count / ranks), 1) if whole else (linear.count, ranks)
+            if linear.shard is Shard.ROW or (linear.shard is Shard.EXPERT and linear.name.startswith("down")):
+                inputs /= split
             elif linear.shard is not Shard.REPLICATED:
-                outputs /= tensor_parallel_size
-            total += count * (inputs + outputs)
+                outputs /= split
+            total += count * copies * (inputs + outputs)
     return 2.0 * engine.max_loras * engine.max_lora_rank * total
 
 
@@ -233,7 +242,7 @@ def held_by_engine(demand: Demand, stage: Stage) -> Stage:
         sizes = tuple(row for row in sizes if row[0] not in absent)
     elif demand.engine.family == "sglang":
         sizes = divided_by_sglang(demand, sizes)
-    slots = lora_bytes(stage.layers, demand.engine, demand.parallelism.tensor_parallel_size)
+    slots = lora_bytes(stage.layers, demand.engine, demand.parallelism)
     draft = draft_bytes_per_gpu(demand) if stage.is_last else 0.0
     added = tuple(row for row in (("lora", slots), ("draft", draft)) if row[1])
     added += copies_of_sglang(demand, stage) + absorbed_products(demand, stage)

@@ -178,6 +178,17 @@ def test_lora_slot_of_the_worked_example() -> None:
     assert dict(slots.weights_by_group)["lora"] == 3 * 83_886_080
 
 
+# vllm/lora/layers/fused_moe.py: L·E·r·(3H + 3I) elements per layer. vLLM #28761 logs 53.98 GiB of weights with 16 slots
+# of rank 32 on Qwen3-30B-A3B and 4 GPUs (48 layers, 128 experts, H 2,048, I 768).
+@pytest.mark.parametrize(("ep", "elements"), [(False, 128 * (3 * 2048 + 3 * 768 / 4)), (True, 32 * 3 * (2048 + 768))])
+def test_lora_slots_of_experts(ep: bool, elements: float) -> None:
+    made = plan("Qwen/Qwen3-30B-A3B", get_gpu("H200 SXM"), tp=4, ep=ep, max_loras=16, max_lora_rank=32)
+    attention = 3 * 2048 + (4096 + 2 * 512) / 4 + 4096 / 4 + 2048
+    assert dict(made.weights_by_group)["lora"] == pytest.approx(2 * 48 * 16 * 32 * (elements + attention))
+    if not ep:
+        assert made.weights_bytes / GIB == pytest.approx(53.98, rel=0.005)
+
+
 def test_lora_halves_are_divided_on_the_divided_side_only() -> None:
     made = plan(LLAMA, tp=2, max_loras=1, max_lora_rank=16)
     columns = (4096 + 4096 / 2) + 2 * (4096 + 1024 / 2) + 2 * (4096 + 14_336 / 2)
