@@ -74,16 +74,17 @@ def _largest(
     edition: Edition, engine: EngineSettings, gpu: Gpu, parallelism: Parallelism, max_num_seqs: int | None
 ) -> int:
     """Largest captured batch: sequences in SGLang, tokens elsewhere."""
+    told = engine.max_cudagraph_capture_size
     if edition.family == "sglang":
-        limit = sglang_limits(edition, gpu, parallelism)[1]
+        limit = told or sglang_limits(edition, gpu, parallelism)[1]
         return limit if max_num_seqs is None else min(limit, max_num_seqs)
     vllm = edition.family == "vllm"
     if vllm and edition.is_v0:  # the first multiple of 8 that holds max_num_seqs
         return LARGEST if max_num_seqs is None else -(-max_num_seqs // 8) * 8
     larger = vllm and edition.since(GRAPHS_TO_1024) and is_data_centre_blackwell(gpu)
     largest = LARGEST_BLACKWELL if larger else LARGEST
-    if max_num_seqs is None:
-        return largest
+    if told is not None or max_num_seqs is None:
+        return told or largest
     drafted = engine.num_speculative_tokens if vllm and edition.since(GRAPHS_OF_DRAFTS) else 0
     return min(largest, 2 * max_num_seqs * (1 + drafted))
 

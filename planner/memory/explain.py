@@ -117,6 +117,9 @@ def _pool_terms(demand: Demand, verdict: Verdict) -> tuple[str, str]:
     """The KV pool of the engine's family, in symbols and with values."""
     rank, family = verdict.rank, verdict.resolved.edition.family
     parts = [rank.weights_bytes, rank.activation_bytes, rank.non_torch_bytes]
+    if rank.is_capped:
+        most, block = demand.engine.max_total_tokens or 0, rank.layout.block_bytes / rank.layout.main.block_tokens
+        return "max_total_tokens × bytes per token", f"{most:,} × {block:,.0f} B"
     if family == "llamacpp":
         slots, length = reserved_contexts(demand.engine, verdict.resolved), demand.max_model_len
         every = verdict.resolved.max_num_seqs

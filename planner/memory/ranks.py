@@ -39,6 +39,7 @@ from planner.units import GIB
 SGLANG_CONTEXT_BYTES = 0.5 * GIB  # taken before SGLang looks at free memory
 LLAMACPP_HEADROOM_BYTES = 0.5 * GIB  # CUDA context and the estimator's reserve
 TRTLLM_RESERVED_SHARE = 0.015
+CAPS_TOKENS = ("sglang", "trtllm")  # engines that take a largest number of tokens in the cache
 ONE_SHARED_EXPERT = (0, 5)  # SGLang: from here on the shared expert is divided as the others are
 
 
@@ -73,6 +74,7 @@ class Rank:
     budget_bytes: float
     pool_bytes: float
     states: StatePool | None = None  # SGLang: has a pool of its own
+    is_capped: bool = False  # holds as many tokens as the user allows, although more would fit
 
     @property
     def spare_bytes(self) -> float:
@@ -392,6 +394,7 @@ def _rank(
         )
     else:
         pool = budget - weights - activation - other - taken
+    cap = _largest_pool(demand, layout, family)
     return Rank(
         stage=stage,
         layout=layout,
@@ -401,9 +404,18 @@ def _rank(
         cuda_graph_bytes=graphs,
         graphs_in_budget=in_budget,
         budget_bytes=budget,
-        pool_bytes=pool,
+        pool_bytes=min(pool, cap),
         states=states,
+        is_capped=pool > cap,
     )
+
+
+def _largest_pool(demand: Demand, layout: KvLayout, family: str) -> float:
+    """Pool of as many tokens as the user allows on one GPU. [bytes]"""
+    most = demand.engine.max_total_tokens
+    if most is None or family not in CAPS_TOKENS:
+        return math.inf
+    return math.ceil(most / (layout.main.block_tokens * layout.context_parallel)) * layout.block_bytes
 
 
 def reserved_contexts(engine: EngineSettings, resolved: Resolved) -> int:

@@ -241,7 +241,7 @@ def profiled_images(model: ModelShape, resolved: Resolved, max_model_len: int) -
         return 1 + video
     pairs = max(1, video)
     item = pairs * tower.item_tokens
-    most = resolved.max_num_seqs * max(1, max_model_len // item)
+    most = resolved.max_num_seqs * min(max(1, max_model_len // item), resolved.images_per_prompt or max_model_len)
     return pairs * max(1, min(resolved.max_num_batched_tokens // item, most))
 
 

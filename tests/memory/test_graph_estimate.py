@@ -8,7 +8,10 @@ from planner.catalog.gpus import get_gpu
 from planner.catalog.models import get_model
 from planner.inputs.engine import EngineSettings
 from planner.inputs.hardware import Parallelism
+from planner.memory.cuda_graphs import captured_sizes
+from planner.memory.defaults import resolve
 from planner.memory.memory_plan import MemoryPlan
+from planner.memory.runtime import profiled_images
 from planner.memory.sizing import plan_memory
 from planner.units import GIB
 
@@ -97,3 +100,32 @@ def test_a_step_smaller_than_an_image(version: str, outcome: str) -> None:
         max_model_len=8192, explain=False,
     )  # fmt: skip
     assert made.outcome == outcome
+
+
+# vLLM 0.33: sizes 1, 2, 4 and every 8th up to --max-cudagraph-capture-size; 16 captured tokens are 5 sizes.
+def test_graphs_up_to_the_largest_that_the_user_captures() -> None:
+    gpu, split = get_gpu("H100 SXM"), Parallelism()
+    told = EngineSettings(version="0.33.0", max_cudagraph_capture_size=16)
+    assert captured_sizes(told, gpu, split, 1024) == (1, 2, 4, 8, 16)
+    few, all_of_them = (start(MIXTURE, "0.33.0", max_cudagraph_capture_size=most) for most in (16, None))
+    assert few.cuda_graph_bytes < 0.2 * all_of_them.cuda_graph_bytes
+    sglang = EngineSettings(name="sglang", family="sglang", max_cudagraph_capture_size=8)
+    assert captured_sizes(sglang, gpu, split)[-1] == 8
+
+
+# encoder_budget.py: items = min(budget // item, max_num_seqs × items per prompt), at least 1.
+def test_images_per_prompt_bound_the_profile_run() -> None:
+    model = get_model("Qwen/Qwen2.5-VL-7B-Instruct")
+    tower = model.vision_tower
+    assert tower is not None
+    step = 16 * tower.item_tokens
+    resolved = [
+        resolve(EngineSettings(version="0.33.0", max_num_seqs=2, max_num_batched_tokens=step, images_per_prompt=most),
+                get_gpu("H200 SXM"), Parallelism(), 128_000)
+        for most in (None, 1)
+    ]  # fmt: skip
+    images = dataclasses.replace(tower, videos_as_images=False)
+    shape = dataclasses.replace(model, vision_tower=images)
+    assert [profiled_images(shape, limits, 128_000) for limits in resolved] == [
+        min(16, 2 * (128_000 // tower.item_tokens)), 2
+    ]  # fmt: skip

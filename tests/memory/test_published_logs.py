@@ -320,7 +320,7 @@ def test_a_list_of_indexers_of_another_length_is_refused() -> None:
 
 def states_of(model: str, gib: float, tp: int = 1, seqs: int = 48, **engine: object) -> StatePool:
     """Pool of states of a hybrid in SGLang that has `gib` beside its weights."""
-    settings = EngineSettings(**({"family": "sglang", "name": "sglang"} | engine))  # type: ignore[arg-type]
+    settings = EngineSettings(**({"family": "sglang", "name": "sglang", "version": "0.5.9"} | engine))  # type: ignore[arg-type]
     made = state_pool(get_model(model).layer_counts(), settings, max_num_seqs=seqs,
                       parallelism=Parallelism(tensor_parallel_size=tp), available_bytes=gib * GIB)  # fmt: skip
     assert made is not None
@@ -354,6 +354,34 @@ def test_states_for_drafted_tokens() -> None:
     assert half.total_bytes == pytest.approx(40 * GIB, abs=half.slot_bytes)
     single = states_of("Qwen/Qwen3.5-4B", 80.0, enable_prefix_caching=False, max_num_seqs=48)
     assert (single.slots, single.max_sequences) == (48, 48)
+
+
+# `_calculate_mamba_ratio` and `_mamba_radix_cache_resolution` in SGLang's wheels of 0.5.12, 0.5.13, 0.5.14 and 0.5.23.
+@pytest.mark.parametrize(
+    ("version", "settings", "slots_each"),
+    [
+        ("0.5.13", {}, 3),
+        ("0.5.14", {}, 5),
+        ("0.5.23", {}, 5),
+        ("0.5.23", {"async_scheduling": False}, 4),
+        ("0.5.23", {"enable_prefix_caching": False}, 1),
+    ],
+)
+def test_states_of_one_request_by_release(version: str, settings: dict[str, object], slots_each: int) -> None:
+    pool = states_of("Qwen/Qwen3.5-4B", 80.0, version=version, **settings)
+    assert pool.max_sequences == pool.slots // slots_each
+
+
+# max_total_tokens = min(profiled, user) in SGLang (model_runner.py), and max_tokens caps TensorRT-LLM's pool.
+@pytest.mark.parametrize("family", ["sglang", "trtllm"])
+def test_tokens_that_the_user_caps(family: str) -> None:
+    def tokens(most: int | None) -> int:
+        engine = EngineSettings(family=family, name=family, max_total_tokens=most, block_size=1)
+        return plan_memory(get_model("Qwen/Qwen3-8B"), get_gpu("H100 SXM"), engine, Parallelism(),
+                           max_model_len=8192).kv_tokens  # fmt: skip
+
+    assert tokens(50_000) == 50_000
+    assert tokens(10_000_000) == tokens(None)
 
 
 def test_requests_that_states_let_run() -> None:

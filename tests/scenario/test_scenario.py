@@ -125,7 +125,11 @@ def test_advanced_settings_reach_the_engine():
         num_lora_adapters=20,
         max_loras=4,
         max_lora_rank=64,
+        max_total_tokens=90_000,
+        max_cudagraph_capture_size=64,
+        images_per_prompt=2,
     ).engine_settings
+    assert (engine.max_total_tokens, engine.max_cudagraph_capture_size, engine.images_per_prompt) == (90_000, 64, 2)
     assert not engine.enable_chunked_prefill
     assert not engine.async_scheduling
     assert (engine.max_state_slots, engine.mamba_full_memory_ratio) == (40, 0.5)
