@@ -9,6 +9,7 @@ kv_layout      blocks, groups, windows, states; compressed (DeepSeek-V4), packed
 runtime        activation peak, buffers
 cuda_graphs    which batch sizes are captured, and their memory
 ranks          the budget rule of each engine family, and the GPU that binds
+pool_range     between which sizes the KV pool lies, and whether that leaves the start in doubt
 verdict        whether it starts, the longest context, the KV cache size in the log
 explain        formulas with values, and the changes that make an engine start
 sizing         `plan_memory`

@@ -47,7 +47,8 @@ def non_torch_text(demand: Demand, verdict: Verdict) -> tuple[str, str]:
     others = verdict.rank.non_torch_bytes - base - collectives
     symbols, values = "context and libraries + collective buffers", f"{_gib(base)} + {_gib(collectives)}"
     if others > 0.5:  # bytes: vLLM before v0.9 counts other processes as its own
-        symbols, values = f"{symbols} + other processes", f"{values} + {_gib(others)}"
+        named = "page cache" if verdict.rank.page_cache_bytes else "other processes"
+        symbols, values = f"{symbols} + {named}", f"{values} + {_gib(others)}"
     return symbols, values
 
 

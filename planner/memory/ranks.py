@@ -39,6 +39,9 @@ from planner.units import GIB
 SGLANG_CONTEXT_BYTES = 0.5 * GIB  # taken before SGLang looks at free memory
 LLAMACPP_HEADROOM_BYTES = 0.5 * GIB  # CUDA context and the estimator's reserve
 TRTLLM_RESERVED_SHARE = 0.015
+#: TensorRT-LLM and TGI take for used what CUDA does not call free; on unified memory that includes the page cache,
+#: which holds the checkpoint just read: 49.3 GiB beside 65.9 GiB of weights in a log (TensorRT-LLM 1.1, GB10)
+PAGE_CACHE_SHARE = 0.75
 CAPS_TOKENS = ("sglang", "trtllm")  # engines that take a largest number of tokens in the cache
 ONE_SHARED_EXPERT = (0, 5)  # SGLang: from here on the shared expert is divided as the others are
 
@@ -74,6 +77,7 @@ class Rank:
     budget_bytes: float
     pool_bytes: float
     states: StatePool | None = None  # SGLang: has a pool of its own
+    page_cache_bytes: float = 0.0  # unified memory: files that the system caches and the engine counts as used
     is_capped: bool = False  # holds as many tokens as the user allows, although more would fit
 
     @property
@@ -357,7 +361,7 @@ def _rank(
     weights = stage.weights_bytes
     total, share, family = visible_memory_bytes(demand.gpu), resolved.gpu_memory_utilization, resolved.edition.family
     other = non_torch_bytes(resolved, demand.parallelism, demand.gpu)
-    budget, in_budget, taken, states = share * total, False, demand.occupied_bytes, None
+    budget, in_budget, taken, states, cached = share * total, False, demand.occupied_bytes, None, 0.0
     if family == "vllm":
         quantized = not resolve_scheme(demand.model, demand.weight_dtype).is_native
         in_budget = reserves_graphs(resolved.edition, demand.model, demand.gpu, quantized=quantized)
@@ -375,6 +379,8 @@ def _rank(
         )
         pool -= states.total_bytes if states else 0.0
     elif family in ("trtllm", "tgi"):  # the pool is a share of what is free after loading
+        cached = PAGE_CACHE_SHARE * weights if demand.gpu.unified_memory else 0.0
+        other += cached
         free = total - taken - weights - activation - other
         pool = share * free * (1 - (TRTLLM_RESERVED_SHARE if family == "trtllm" else 0.0))
         budget = total
@@ -406,6 +412,7 @@ def _rank(
         budget_bytes=budget,
         pool_bytes=min(pool, cap),
         states=states,
+        page_cache_bytes=cached,
         is_capped=pool > cap,
     )
 

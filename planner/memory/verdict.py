@@ -99,6 +99,28 @@ def checked_blocks(demand: Demand, resolved: Resolved, rank: Rank, length: int) 
     return needed
 
 
+def needed_bytes(demand: Demand, verdict: Verdict) -> float:
+    """KV pool with which the engine starts: for one sequence of max_model_len, and a state block for each sequence.
+
+    SGLang starts with any pool. [bytes per GPU]
+    """
+    rank, resolved = verdict.rank, verdict.resolved
+    if resolved.edition.family == "sglang":
+        return rank.layout.block_bytes
+    blocks = checked_blocks(demand, resolved, rank, demand.max_model_len)
+    needed = blocks * (rank.layout.checked_block_bytes or rank.layout.block_bytes)
+    if checks_states(demand, resolved, rank):
+        needed = max(needed, resolved.max_num_seqs * rank.layout.block_bytes)
+    return needed
+
+
+def checks_states(demand: Demand, resolved: Resolved, rank: Rank) -> bool:
+    """Whether the engine refuses when max_num_seqs exceeds the blocks that hold states."""
+    edition = resolved.edition
+    states = rank.layout.has_states and edition.family == "vllm" and edition.since(STATE_CHECK_SINCE)
+    return states and demand.engine.cuda_graphs
+
+
 def layers_on_gpu(demand: Demand, rank: Rank, total: float) -> int:
     """Layers, with their weights and cache, that llama.cpp puts on the GPU when not all of them fit."""
     free = total - rank.activation_bytes - rank.non_torch_bytes
@@ -161,8 +183,7 @@ def _outcome(demand: Demand, resolved: Resolved, rank: Rank, blocks: int, held: 
         return REFUSED_LENGTH, _too_long(demand, resolved, rank, needed, held)
     if rank.states is not None and not rank.states.max_sequences:
         return REFUSED_STATE_CACHE, "Hybrid (mamba/linear-attention) state cache is too small to serve any requests."
-    states = rank.layout.has_states and family == "vllm" and resolved.edition.since(STATE_CHECK_SINCE)
-    if states and demand.engine.cuda_graphs and resolved.max_num_seqs > blocks:
+    if checks_states(demand, resolved, rank) and resolved.max_num_seqs > blocks:
         return REFUSED_STATES, (
             f"max_num_seqs ({resolved.max_num_seqs}) exceeds available Mamba cache blocks ({blocks})."
         )
