@@ -39,6 +39,7 @@ BLOCKS_PER_GROUP = (0, 27)  # concurrency counts whole blocks of each group; bef
 STATE_PREFIXES = (0, 28)  # caches states of prefixes by default: one more page per sequence (#50991)
 LARGEST_BATCH = (0, 28)  # 16,384 tokens per step on devices of 160 GiB and more (#51726)
 GRAPHS_TO_1024 = (0, 28)  # Blackwell captures batches up to 1,024 (#49390)
+SAMPLER_AT_END = (0, 8)  # warms the sampler once more after the capture (#14452)
 HOPPER_BY_NAME = (0, 8)  # until then only devices named H100 or H200 took the large batch (#12369, #17073)
 
 #: engines whose default leaves the n-gram tables of layers in host memory: vLLM (EngramConfig.cpu_offload), SGLang

@@ -12,6 +12,7 @@ from planner.memory.ranks import SGLANG_CONTEXT_BYTES, Demand, reserved_contexts
 from planner.memory.runtime import visible_memory_bytes
 from planner.memory.verdict import (
     OOM_CAPTURE,
+    OOM_SAMPLER,
     REFUSED_DIVISION,
     REFUSED_FREE_MEMORY,
     REFUSED_STEP,
@@ -254,7 +255,7 @@ def _setting_remedies(demand: Demand, verdict: Verdict) -> list[str]:
                 starts = _starts(demand, engine={"gpu_memory_utilization": middle / 100})
                 low, high = (low, middle) if starts else (middle, high)
             found.append(f"gpu_memory_utilization {high / 100:g}")
-    if verdict.outcome == OOM_CAPTURE:
+    if verdict.outcome in (OOM_CAPTURE, OOM_SAMPLER):
         shares = (percent / 100 for percent in range(int(share * 100 - 0.5), 0, -1))
         highest = next((less for less in shares if _starts_with_share(demand, less)), None)
         found += [f"gpu_memory_utilization {highest:g}"] if highest else []

@@ -99,3 +99,23 @@ def test_a_pool_of_a_stated_size_has_no_range(family: str, settings: dict[str, o
 def test_causes_add_up_by_their_squares() -> None:
     spread = PoolRange(pool=10.0, smaller=(("a", 3.0), ("b", 4.0)), larger=1.0)
     assert (spread.low, spread.high) == (10 - math.hypot(3, 4), 11.0)
+
+
+# gpu_model_runner.py `_dummy_sampler_run` after the capture, up to 1,024 rows of the vocabulary: with all of an H100
+# budgeted, the profile run's activations (1.89 GiB) hold the graphs (0.83) or the sampler (1.83), not both.
+def test_the_sampler_finds_no_room_after_the_graphs() -> None:
+    llama = "meta-llama/Llama-3.1-8B-Instruct"
+    made = start(llama, "H100 SXM", version="0.19.0", gpu_memory_utilization=1.0)
+    assert made.outcome == "oom_at_sampler_warmup"
+    assert "warming up sampler with 1024 dummy requests" in made.refusal
+    for change in ({"gpu_memory_utilization": 0.95}, {"cuda_graphs": False}, {"version": "0.7.3", "use_v1": True}):
+        assert start(llama, "H100 SXM", **({"version": "0.19.0", "gpu_memory_utilization": 1.0} | change)).starts
+    second = start(llama, "H100 SXM", version="0.23.0", gpu_memory_utilization=1.0)
+    assert second.starts  # its warm-up runs before the capture
+
+
+# TensorRT-LLM serves with the length that its cache holds: "max_seq_len reduced to 86720" of 131,072 in a log of 1.1.
+def test_tensorrt_llm_starts_with_a_shorter_context() -> None:
+    made = start("meta-llama/Llama-3.1-8B-Instruct", "RTX 4090", length=131_072, family="trtllm", version="1.1")
+    assert made.starts
+    assert made.max_model_len == made.held_length_tokens < 131_072
