@@ -100,6 +100,7 @@ class EngineSettings:
         None  # hybrids keep one more state a sequence for prefix reuse; None: by release
     )
     ngram_on_gpu: bool | None = None  # hashed n-gram tables: None = where the engine puts them by default
+    host_memory_gib: float | None = None  # CPU memory of a replica's hosts; None: enough
     kv_offload_gib: float = 0.0  # CPU memory that keeps evicted KV blocks, over all ranks of a replica
     source: str = ""
     source_date: str = ""  # when the source was read or the version shipped
@@ -143,6 +144,8 @@ class EngineSettings:
         require_choice("ngram_on_gpu", self.ngram_on_gpu, (None, False, True))
         require_choice("cache_state_prefixes", self.cache_state_prefixes, (None, False, True))
         require_number("kv_offload_gib", self.kv_offload_gib, at_least=0)
+        if self.host_memory_gib is not None:
+            require_number("host_memory_gib", self.host_memory_gib, above=0)
 
     @property
     def is_v0(self) -> bool:

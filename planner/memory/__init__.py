@@ -25,6 +25,7 @@ from planner.memory.sizing import plan_memory
 from planner.memory.verdict import (
     OOM,
     OOM_CAPTURE,
+    OOM_HOST,
     OOM_SAMPLER,
     PARTLY_ON_CPU,
     REFUSED_DIVISION,
@@ -42,6 +43,7 @@ __all__ = [
     "FEWER_SEQUENCES",
     "OOM",
     "OOM_CAPTURE",
+    "OOM_HOST",
     "OOM_SAMPLER",
     "PARTLY_ON_CPU",
     "REFUSED_DIVISION",

@@ -12,6 +12,7 @@ from planner.memory.ranks import SGLANG_CONTEXT_BYTES, Demand, reserved_contexts
 from planner.memory.runtime import visible_memory_bytes
 from planner.memory.verdict import (
     OOM_CAPTURE,
+    OOM_HOST,
     OOM_SAMPLER,
     REFUSED_DIVISION,
     REFUSED_FREE_MEMORY,
@@ -216,6 +217,8 @@ def remedies(demand: Demand, verdict: Verdict) -> tuple[str, ...]:
         demand, engine={"max_num_batched_tokens": demand.model.image_tokens}
     ):
         found.append(f"max_num_batched_tokens {demand.model.image_tokens:,}")
+    if verdict.outcome == OOM_HOST:
+        return _host_remedies(demand)
     if demand.engine.max_state_slots is not None and _starts(demand, engine={"max_state_slots": None}):
         found.append("as many states as memory allows")
     if demand.engine.ngram_on_gpu and _starts(demand, engine={"ngram_on_gpu": False}):
@@ -223,6 +226,16 @@ def remedies(demand: Demand, verdict: Verdict) -> tuple[str, ...]:
     found += _media_remedies(demand)
     found += _fewer_drafting(demand, verdict) + _setting_remedies(demand, verdict) + _hardware_remedies(demand)
     return tuple(found[:6])
+
+
+def _host_remedies(demand: Demand) -> tuple[str, ...]:
+    """Less in host memory: offload less, or n-gram tables on the GPUs."""
+    found = []
+    if demand.engine.kv_offload_gib and _starts(demand, engine={"kv_offload_gib": 0.0}):
+        found.append("no KV offload")
+    if demand.model.ngram_parameters and _starts(demand, engine={"ngram_on_gpu": True}):
+        found.append("n-gram tables on the GPUs")
+    return tuple(found)
 
 
 def _media_remedies(demand: Demand) -> list[str]:

@@ -24,12 +24,13 @@ from planner.memory.ranks import (
     activation_of,
     all_ranks,
     binding_rank,
+    holds_ngrams,
     limits_of,
     reserved_contexts,
     reserved_pool,
 )
 from planner.memory.runtime import visible_memory_bytes
-from planner.model import resolve_scheme
+from planner.model import TensorGroup, resolve_scheme, weight_bits
 from planner.units import GIB
 
 STARTED = "started"
@@ -42,6 +43,7 @@ REFUSED_DIVISION = "refused_parallelism"
 REFUSED_FREE_MEMORY = "refused_free_memory"
 OOM = "oom_at_startup"
 OOM_CAPTURE = "oom_at_graph_capture"
+OOM_HOST = "oom_host_memory"
 OOM_SAMPLER = "oom_at_sampler_warmup"
 PARTLY_ON_CPU = "started_partly_on_cpu"
 #: SGLang starts and rejects requests that do not fit; TensorRT-LLM reduces max_seq_len to what its cache holds
@@ -142,6 +144,18 @@ def checks_states(demand: Demand, resolved: Resolved, rank: Rank) -> bool:
     return states and demand.engine.cuda_graphs
 
 
+def host_bytes(demand: Demand, rank: Rank, free: float) -> float:
+    """Host memory of a replica: offloaded KV blocks, n-gram tables, and what llama.cpp leaves on the CPU. [bytes]"""
+    needed = demand.engine.kv_offload_gib * GIB
+    if demand.model.ngram_parameters and not holds_ngrams(demand):
+        bits = weight_bits(demand.model, demand.weight_dtype, TensorGroup.NGRAM)
+        needed += demand.model.ngram_parameters * bits / 8
+    if demand.engine.family == "llamacpp":
+        used = rank.weights_bytes + rank.pool_bytes + rank.activation_bytes + rank.non_torch_bytes
+        needed += max(0.0, used - free)
+    return needed
+
+
 def layers_on_gpu(demand: Demand, rank: Rank, total: float) -> int:
     """Layers, with their weights and cache, that llama.cpp puts on the GPU when not all of them fit."""
     free = total - rank.activation_bytes - rank.non_torch_bytes
@@ -177,6 +191,12 @@ def _outcome(demand: Demand, resolved: Resolved, rank: Rank, blocks: int, held: 
     outcome, reason = _before_loading(demand, resolved, rank, total)
     if reason:
         return outcome, reason
+    host = host_bytes(demand, rank, max(0.0, total - demand.occupied_bytes))
+    if demand.engine.host_memory_gib is not None and host > demand.engine.host_memory_gib * GIB:
+        return OOM_HOST, (
+            f"Host memory: {host / GIB:.1f} GiB are needed for what the GPUs do not hold, and there are "
+            f"{demand.engine.host_memory_gib:g} GiB."
+        )
     needed = checked_blocks(demand, resolved, rank, demand.max_model_len)
     total = max(0.0, total - demand.occupied_bytes)
     if family == "llamacpp":

@@ -140,6 +140,17 @@ class EngineRuntime(AdvancedEngine):
         maximum=10_000,
         help="SGLang --scheduler-recv-interval: the scheduler looks for new requests only every so many decode steps.",
     )
+    host_memory_gib: float | None = optional_setting(
+        "hm",
+        "Host memory",
+        kind="number",
+        unit="GiB",
+        group="advanced",
+        minimum=0.5,
+        maximum=1_000_000,
+        help="CPU memory for one replica: it must hold offloaded KV blocks (vLLM --kv-offloading-size), n-gram tables, "
+        "and the layers that llama.cpp leaves on the CPU. Empty: enough.",
+    )
     gpu_total_gib: float | None = optional_setting(
         "gt",
         "GPU memory that the driver shows",

@@ -119,3 +119,28 @@ def test_tensorrt_llm_starts_with_a_shorter_context() -> None:
     made = start("meta-llama/Llama-3.1-8B-Instruct", "RTX 4090", length=131_072, family="trtllm", version="1.1")
     assert made.starts
     assert made.max_model_len == made.held_length_tokens < 131_072
+
+
+def test_host_memory_holds_what_the_gpus_do_not() -> None:
+    def offload(host_gib: float | None) -> MemoryPlan:
+        return plan_memory(
+            get_model("Qwen/Qwen3-8B"), get_gpu("H100 SXM"),
+            EngineSettings(kv_offload_gib=64.0, host_memory_gib=host_gib), Parallelism(), max_model_len=8192,
+        )  # fmt: skip
+
+    assert offload(None).starts
+    assert offload(64.0).starts
+    short = offload(63.0)
+    assert short.outcome == "oom_host_memory"
+    assert "64.0 GiB" in short.refusal
+    assert short.remedies == ("no KV offload",)
+
+
+# 32 B parameters in 16 bits on a GPU of 23.7 GiB: llama.cpp leaves the rest to the CPU, if that has the memory.
+def test_host_memory_of_llamacpp() -> None:
+    settings = {"family": "llamacpp", "block_size": 1, "max_num_seqs": 1}
+    free = start("Qwen/Qwen3-32B", "RTX 4090", **settings)
+    rest = -free.free_bytes / GIB
+    assert free.outcome == "started_partly_on_cpu"
+    assert start("Qwen/Qwen3-32B", "RTX 4090", host_memory_gib=rest + 1, **settings).outcome == free.outcome
+    assert start("Qwen/Qwen3-32B", "RTX 4090", host_memory_gib=rest - 1, **settings).outcome == "oom_host_memory"

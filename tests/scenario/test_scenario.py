@@ -128,7 +128,9 @@ def test_advanced_settings_reach_the_engine():
         max_total_tokens=90_000,
         max_cudagraph_capture_size=64,
         images_per_prompt=2,
+        host_memory_gib=128.0,
     ).engine_settings
+    assert engine.host_memory_gib == 128
     assert (engine.max_total_tokens, engine.max_cudagraph_capture_size, engine.images_per_prompt) == (90_000, 64, 2)
     assert not engine.enable_chunked_prefill
     assert not engine.async_scheduling
