@@ -8,6 +8,8 @@ from planner.charts.style import COLOUR, HATCH, Chart, bars, figure, fill, label
 from planner.inputs import KvReservation
 from planner.memory import (
     OOM_CAPTURE,
+    OOM_HOST,
+    OOM_SAMPLER,
     PARTLY_ON_CPU,
     REFUSED_DIVISION,
     REFUSED_FREE_MEMORY,
@@ -105,6 +107,10 @@ def _refused_finding(memory: MemoryPlan) -> str:
         return f"Other processes hold {memory.occupied_bytes / GIB:.1f} GiB that the engine asks for"
     if memory.outcome == OOM_CAPTURE:
         return f"Weights and KV cache leave no room for {memory.cuda_graph_bytes / GIB:.1f} GiB of CUDA graphs"
+    if memory.outcome == OOM_HOST:
+        return memory.refusal.rstrip(".")
+    if memory.outcome == OOM_SAMPLER:
+        return f"No room is left to warm up the sampler for {memory.max_num_seqs:,} sequences"
     if memory.outcome == REFUSED_STATE_CACHE:
         return "The memory left does not hold one request's state"
     if memory.outcome == REFUSED_STEP:

@@ -179,17 +179,13 @@ def band_sentence(memory: MemoryPlan) -> str:
     weights, pool = memory.weights_bytes, max(0.0, memory.kv_pool_bytes)
     said = f"weights {_gib(weights)} ± {_gib(memory.weights_error * weights)} GiB"
     if pool:
-        error = memory.kv_pool_error
+        low, high = memory.kv_pool_low_bytes / pool, memory.kv_pool_high_bytes / pool
         said += (
-            f", KV pool {_gib(pool)} ± {_gib(error * pool)} GiB, so {format_number((1 - error) * memory.kv_tokens)} to "
-            f"{format_number((1 + error) * memory.kv_tokens)} tokens and "
-            f"{format_number((1 - error) * memory.max_concurrency, 2)} to "
-            f"{format_number((1 + error) * memory.max_concurrency, 2)} full-length sequences"
+            f", KV pool {_gib(low * pool)} to {_gib(high * pool)} GiB, so {format_number(low * memory.kv_tokens)} to "
+            f"{format_number(high * memory.kv_tokens)} tokens and {format_number(low * memory.max_concurrency, 2)} to "
+            f"{format_number(high * memory.max_concurrency, 2)} full-length sequences"
         )
-    return (
-        f"Our error: {said}. 19 of 20 cited start-up logs are within these bands, and 7 of 10 among 109 more whose "
-        "settings are only partly known."
-    )
+    return f"Our error: {said}. 9 of 10 of 89 published start-up logs are within these bands."
 
 
 def group_parameters(model: ModelShape) -> dict[str, int]:

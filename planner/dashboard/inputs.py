@@ -114,6 +114,8 @@ def relevant(name: str, s: dict[str, Any]) -> bool:
         "router": s["arrivals"] in OPEN_LOOP_KINDS,
         "max_state_slots": s["engine"].startswith("sglang") or s["max_state_slots"] is not None,
         "mamba_full_memory_ratio": s["engine"].startswith("sglang") or s["mamba_full_memory_ratio"] is not None,
+        "max_total_tokens": s["engine"].startswith(("sglang", "tensorrt")) or s["max_total_tokens"] is not None,
+        "images_per_prompt": s["engine"].startswith("vllm") or s["images_per_prompt"] is not None,
         "engine_core": s["engine"].startswith("vllm") or s["engine_core"] != "auto",
         "decode_context_parallel_size": s["engine"].startswith("vllm") or s["decode_context_parallel_size"] > 1,
         "moe_runner_backend": s["engine"].startswith("sglang") or s["moe_runner_backend"] != "auto",

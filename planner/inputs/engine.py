@@ -92,11 +92,15 @@ class EngineSettings:
     max_lora_rank: int = 16
     max_state_slots: int | None = None  # SGLang: states of hybrids (max_mamba_cache_size); None: by memory
     mamba_full_memory_ratio: float = MAMBA_FULL_MEMORY_RATIO
+    max_total_tokens: int | None = None  # KV cache at most (SGLang --max-total-tokens, TensorRT-LLM max_tokens)
+    max_cudagraph_capture_size: int | None = None  # largest batch with a CUDA graph; None: as the engine chooses
+    images_per_prompt: int | None = None  # vLLM --limit-mm-per-prompt; None: as many as fit
     latent_cache: bool = True  # False: latent attention caches keys and values of every head, as it was told to
     cache_state_prefixes: bool | None = (
         None  # hybrids keep one more state a sequence for prefix reuse; None: by release
     )
     ngram_on_gpu: bool | None = None  # hashed n-gram tables: None = where the engine puts them by default
+    host_memory_gib: float | None = None  # CPU memory of a replica's hosts; None: enough
     kv_offload_gib: float = 0.0  # CPU memory that keeps evicted KV blocks, over all ranks of a replica
     source: str = ""
     source_date: str = ""  # when the source was read or the version shipped
@@ -105,9 +109,13 @@ class EngineSettings:
         require_choice("family", self.family, ("vllm", "sglang", "trtllm", "tgi", "llamacpp", "generic"))
         if self.gpu_memory_utilization is not None:
             require_number("gpu_memory_utilization", self.gpu_memory_utilization, above=0, at_most=1)
-        for name in ("max_num_seqs", "max_num_batched_tokens", "max_state_slots"):
+        for name in ("max_num_seqs", "max_num_batched_tokens", "max_state_slots", "images_per_prompt"):
             if getattr(self, name) is not None:
                 require_int(name, getattr(self, name), at_most=1_000_000)
+        if self.max_total_tokens is not None:
+            require_int("max_total_tokens", self.max_total_tokens, at_most=10**9)
+        if self.max_cudagraph_capture_size is not None:
+            require_int("max_cudagraph_capture_size", self.max_cudagraph_capture_size, at_most=100_000)
         require_number("mamba_full_memory_ratio", self.mamba_full_memory_ratio, above=0, at_most=1000)
         require_int("block_size", self.block_size, at_most=100_000)
         if self.max_queued_requests is not None:
@@ -136,6 +144,8 @@ class EngineSettings:
         require_choice("ngram_on_gpu", self.ngram_on_gpu, (None, False, True))
         require_choice("cache_state_prefixes", self.cache_state_prefixes, (None, False, True))
         require_number("kv_offload_gib", self.kv_offload_gib, at_least=0)
+        if self.host_memory_gib is not None:
+            require_number("host_memory_gib", self.host_memory_gib, above=0)
 
     @property
     def is_v0(self) -> bool:

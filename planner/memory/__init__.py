@@ -9,6 +9,7 @@ kv_layout      blocks, groups, windows, states; compressed (DeepSeek-V4), packed
 runtime        activation peak, buffers
 cuda_graphs    which batch sizes are captured, and their memory
 ranks          the budget rule of each engine family, and the GPU that binds
+pool_range     between which sizes the KV pool lies, and whether that leaves the start in doubt
 verdict        whether it starts, the longest context, the KV cache size in the log
 explain        formulas with values, and the changes that make an engine start
 sizing         `plan_memory`
@@ -24,6 +25,8 @@ from planner.memory.sizing import plan_memory
 from planner.memory.verdict import (
     OOM,
     OOM_CAPTURE,
+    OOM_HOST,
+    OOM_SAMPLER,
     PARTLY_ON_CPU,
     REFUSED_DIVISION,
     REFUSED_FREE_MEMORY,
@@ -40,6 +43,8 @@ __all__ = [
     "FEWER_SEQUENCES",
     "OOM",
     "OOM_CAPTURE",
+    "OOM_HOST",
+    "OOM_SAMPLER",
     "PARTLY_ON_CPU",
     "REFUSED_DIVISION",
     "REFUSED_FREE_MEMORY",

@@ -10,7 +10,15 @@ from functools import lru_cache
 
 from planner.inputs import EngineSettings, Gpu, Parallelism
 from planner.memory.defaults import Resolved, is_large
-from planner.memory.edition import GRAPHS_BY_16, GRAPHS_OF_DRAFTS, GRAPHS_TO_1024, Edition, edition_of
+from planner.memory.edition import (
+    GRAPHS_BY_16,
+    GRAPHS_OF_DRAFTS,
+    GRAPHS_TO_1024,
+    SECOND_RUNNER_PROFILES,
+    STATES_IN_GRAPHS,
+    Edition,
+    edition_of,
+)
 from planner.memory.expert_padding import is_data_centre_blackwell
 from planner.memory.sglang_limits import sglang_limits
 from planner.model import Layer, MixerKind, ModelShape
@@ -27,6 +35,8 @@ ALL_SIZES_BYTES = 0.12 * GIB
 LAYER_BYTES = 20 * MIB
 SMALL_GPU_BYTES = 0.45 * GIB
 EXPERT_BYTES = 0.4 * GIB
+STATE_CHUNK_TOKENS = 64  # chunked delta rule: one state per chunk
+WORKSPACE_VALUES = 5  # 16-bit tensors as wide as the values: gate, w, u, corrected values, output
 
 
 @lru_cache(maxsize=1024)
@@ -64,16 +74,17 @@ def _largest(
     edition: Edition, engine: EngineSettings, gpu: Gpu, parallelism: Parallelism, max_num_seqs: int | None
 ) -> int:
     """Largest captured batch: sequences in SGLang, tokens elsewhere."""
+    told = engine.max_cudagraph_capture_size
     if edition.family == "sglang":
-        limit = sglang_limits(edition, gpu, parallelism)[1]
+        limit = told or sglang_limits(edition, gpu, parallelism)[1]
         return limit if max_num_seqs is None else min(limit, max_num_seqs)
     vllm = edition.family == "vllm"
     if vllm and edition.is_v0:  # the first multiple of 8 that holds max_num_seqs
         return LARGEST if max_num_seqs is None else -(-max_num_seqs // 8) * 8
     larger = vllm and edition.since(GRAPHS_TO_1024) and is_data_centre_blackwell(gpu)
     largest = LARGEST_BLACKWELL if larger else LARGEST
-    if max_num_seqs is None:
-        return largest
+    if told is not None or max_num_seqs is None:
+        return told or largest
     drafted = engine.num_speculative_tokens if vllm and edition.since(GRAPHS_OF_DRAFTS) else 0
     return min(largest, 2 * max_num_seqs * (1 + drafted))
 
@@ -93,7 +104,10 @@ def _sizes_to(largest: int, edition: Edition, drafted: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphTerms:
-    """CUDA graphs of one GPU: a base, and a pool in proportion to the captured sizes. [bytes]."""
+    """CUDA graphs of one GPU: a base, and a pool in proportion to the captured sizes. [bytes].
+
+    `transient` is the prefill workspace of recurrent layers, which the estimate of vLLM 0.26 to 0.28 takes for graphs.
+    """
 
     base: float
     common: float
@@ -102,12 +116,13 @@ class GraphTerms:
     experts: float
     sizes: int
     sizes_to_512: int  # of the same steps
+    transient: float = 0.0
 
     @property
     def total(self) -> float:
         """All of it."""
         pool = self.common + self.per_layer * self.num_layers + self.experts
-        return self.base + pool * self.sizes / self.sizes_to_512
+        return max(self.base + pool * self.sizes / self.sizes_to_512, self.transient)
 
 
 def graph_terms(
@@ -130,4 +145,28 @@ def graph_terms(
         experts=EXPERT_BYTES if model.is_moe else 0.0,
         sizes=len(captured_sizes(engine, gpu, parallelism, resolved.max_num_seqs)),
         sizes_to_512=len(_sizes_to(LARGEST, resolved.edition, engine.num_speculative_tokens)),
+        transient=_state_workspace(layers, resolved, parallelism),
     )
+
+
+def _state_workspace(layers: tuple[tuple[Layer, int], ...], resolved: Resolved, parallelism: Parallelism) -> float:
+    """Prefill workspace of one recurrent layer over max_num_batched_tokens tokens on one GPU. [bytes]
+
+    Per token in 16 bits: the convolution's channels, five tensors as wide as the values, and a 64th of the state. A
+    published pair of starts (RTX 5090, 64 layers) holds 0.52 GiB of graphs at 2,048 to 4,096 tokens and 0.89 at 8,192;
+    this makes 0.53 and 0.81.
+    """
+    edition = resolved.edition
+    if edition.family != "vllm" or not edition.since(STATES_IN_GRAPHS) or edition.since(SECOND_RUNNER_PROFILES):
+        return 0.0
+    mixers = [layer.mixer for layer, _ in layers if layer.mixer.is_state]
+    elements = max(
+        (
+            x.conv_elements / 3
+            + WORKSPACE_VALUES * x.num_heads * x.value_head_dim
+            + x.state_elements / STATE_CHUNK_TOKENS
+            for x in mixers
+        ),
+        default=0.0,
+    )
+    return 2.0 * resolved.max_num_batched_tokens * elements / parallelism.tensor_parallel_size

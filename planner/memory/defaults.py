@@ -37,6 +37,7 @@ class Resolved:
     max_num_batched_tokens: int
     block_size: int
     in_flight_tokens: int
+    images_per_prompt: int | None = None
 
 
 def resolve(
@@ -109,6 +110,7 @@ def resolve(
         max_num_batched_tokens=tokens,
         block_size=engine.block_size,
         in_flight_tokens=tokens * _overlapping_batches(edition, engine, parallelism),
+        images_per_prompt=engine.images_per_prompt,
     )
 
 

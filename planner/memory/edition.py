@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.inputs import V1_DEFAULT as V1_DEFAULT
-from planner.inputs import EngineSettings, release_of
+from planner.inputs import EngineSettings, Gpu, release_of
+from planner.model import ModelShape
 
 # vLLM: the first version that does this
 LATENT_CACHE = (0, 7)  # MLA caches the latent; before, keys and values of every head
 HYBRID_POOL = (0, 9)  # windowed layers share a pool of block groups; before, they cached the whole sequence
 FREE_MEMORY_CHECK = (0, 9)  # refuses when other processes hold what it wants; before, it counted theirs as its own
 TRITON_EXPERTS = (0, 10, 2)  # 4-bit experts by Triton on Hopper: with PyTorch 2.8; before, by Marlin
+LORA_ON_EXPERTS = (0, 11)  # adapters of experts take slots; before, experts had none
 AVAILABLE_MEMORY = (0, 12)  # unified memory: reads what the system calls available, no longer what CUDA calls free
 GRAPHS_BY_16 = (0, 12)  # above 256, CUDA graphs for every 16th batch size; before, for every 8th (#26016)
 GRAPHS_OF_DRAFTS = (0, 13)  # drafted tokens count in the largest captured batch (#30330)
@@ -20,15 +22,24 @@ PIPELINE_CHECK_OF_WHOLE_MODEL = (0, 14)  # in this version alone: compares all s
 LEAN_SAMPLER = (0, 17)  # the profile run's sampler needs 15 instead of 38 bytes per logit
 SYMMETRIC_MEMORY = (0, 18)  # larger communication buffers
 SIZE_IN_LOG = (0, 20, 2)  # the log's KV size is concurrency × length (#40694)
-GRAPHS_IN_BUDGET = (0, 21)  # subtracts an estimate of the CUDA graphs from the budget
+GRAPHS_IN_BUDGET = (
+    0,
+    20,
+)  # subtracts an estimate of the CUDA graphs; its log says since v0.21 (vllm/envs.py of 0.20.0)
+WHOLE_IMAGES = (0, 20)  # Gemma 4 joined the models whose images enter in one step; 0.19.1 lists Gemma 3 without it
 IMAGE_IN_STEP = (0, 22)  # the default step holds the largest image where images may not be split (#43051)
-UTILIZATION_092 = (0, 22)  # gpu_memory_utilization 0.9 -> 0.92
+UTILIZATION_092 = (0, 20)  # gpu_memory_utilization 0.9 -> 0.92 (vllm/config/cache.py of 0.20.0)
+GRAPHS_ON_AMD = (0, 26)  # the estimate on AMD, which was skipped before
+STATES_IN_GRAPHS = (0, 26)  # the graph estimate of hybrids holds their prefill workspace (#50780)
+SECOND_RUNNER_BY_SHAPE = (0, 25)  # the second model runner (V2) takes all models without experts and states
+SECOND_RUNNER_PROFILES = (0, 29)  # it takes all models, and estimates its CUDA graphs; before, it reserved none
 PACKED_POOL = (0, 23)  # DeepSeek-V4: blocks no longer hold empty pages for layers that a group lacks
 TWO_BATCHES_IN_FLIGHT = (0, 26)  # windowed layers keep the tokens of both batches of async scheduling (#47728)
 BLOCKS_PER_GROUP = (0, 27)  # concurrency counts whole blocks of each group; before, bytes ÷ page of group 0 (#48317)
 STATE_PREFIXES = (0, 28)  # caches states of prefixes by default: one more page per sequence (#50991)
 LARGEST_BATCH = (0, 28)  # 16,384 tokens per step on devices of 160 GiB and more (#51726)
 GRAPHS_TO_1024 = (0, 28)  # Blackwell captures batches up to 1,024 (#49390)
+SAMPLER_AT_END = (0, 8)  # warms the sampler once more after the capture (#14452)
 HOPPER_BY_NAME = (0, 8)  # until then only devices named H100 or H200 took the large batch (#12369, #17073)
 
 #: engines whose default leaves the n-gram tables of layers in host memory: vLLM (EngramConfig.cpu_offload), SGLang
@@ -62,6 +73,33 @@ class Edition:
     def since(self, number: tuple[int, int]) -> bool:
         """Whether this version is `number` or later."""
         return self.number >= number
+
+
+def runs_second_runner(edition: Edition, model: ModelShape, *, quantized: bool) -> bool:
+    """Whether vLLM runs this model with its second model runner (V2) by default.
+
+    Source: vllm/config/vllm.py `use_v2_model_runner` of 0.22.1, 0.23.0, 0.25.1, 0.26.0, 0.28.0, 0.29.0, 0.33.0.
+    """
+    if edition.family != "vllm" or edition.is_v0:
+        return False
+    if edition.since(SECOND_RUNNER_PROFILES):
+        return True
+    listed = model.second_runner_since is not None and edition.since(model.second_runner_since)
+    if edition.since(SECOND_RUNNER_BY_SHAPE):
+        return listed or not (model.is_moe or any(layer.mixer.is_state for layer in model.layer_kinds))
+    return listed and (model.is_moe or not quantized)
+
+
+def reserves_graphs(edition: Edition, model: ModelShape, gpu: Gpu, *, quantized: bool) -> bool:
+    """Whether vLLM subtracts an estimate of its CUDA graphs from the budget.
+
+    Not before 0.20, not on AMD before 0.26, and not with the second model runner before 0.29.
+    """
+    if edition.family != "vllm" or edition.is_v0 or not edition.since(GRAPHS_IN_BUDGET):
+        return False
+    if gpu.vendor.upper() == "AMD" and not edition.since(GRAPHS_ON_AMD):
+        return False
+    return edition.since(SECOND_RUNNER_PROFILES) or not runs_second_runner(edition, model, quantized=quantized)
 
 
 def edition_of(engine: EngineSettings) -> Edition:

@@ -12,6 +12,8 @@ from planner.memory.ranks import SGLANG_CONTEXT_BYTES, Demand, reserved_contexts
 from planner.memory.runtime import visible_memory_bytes
 from planner.memory.verdict import (
     OOM_CAPTURE,
+    OOM_HOST,
+    OOM_SAMPLER,
     REFUSED_DIVISION,
     REFUSED_FREE_MEMORY,
     REFUSED_STEP,
@@ -117,6 +119,9 @@ def _pool_terms(demand: Demand, verdict: Verdict) -> tuple[str, str]:
     """The KV pool of the engine's family, in symbols and with values."""
     rank, family = verdict.rank, verdict.resolved.edition.family
     parts = [rank.weights_bytes, rank.activation_bytes, rank.non_torch_bytes]
+    if rank.is_capped:
+        most, block = demand.engine.max_total_tokens or 0, rank.layout.block_bytes / rank.layout.main.block_tokens
+        return "max_total_tokens × bytes per token", f"{most:,} × {block:,.0f} B"
     if family == "llamacpp":
         slots, length = reserved_contexts(demand.engine, verdict.resolved), demand.max_model_len
         every = verdict.resolved.max_num_seqs
@@ -212,6 +217,8 @@ def remedies(demand: Demand, verdict: Verdict) -> tuple[str, ...]:
         demand, engine={"max_num_batched_tokens": demand.model.image_tokens}
     ):
         found.append(f"max_num_batched_tokens {demand.model.image_tokens:,}")
+    if verdict.outcome == OOM_HOST:
+        return _host_remedies(demand)
     if demand.engine.max_state_slots is not None and _starts(demand, engine={"max_state_slots": None}):
         found.append("as many states as memory allows")
     if demand.engine.ngram_on_gpu and _starts(demand, engine={"ngram_on_gpu": False}):
@@ -219,6 +226,16 @@ def remedies(demand: Demand, verdict: Verdict) -> tuple[str, ...]:
     found += _media_remedies(demand)
     found += _fewer_drafting(demand, verdict) + _setting_remedies(demand, verdict) + _hardware_remedies(demand)
     return tuple(found[:6])
+
+
+def _host_remedies(demand: Demand) -> tuple[str, ...]:
+    """Less in host memory: offload less, or n-gram tables on the GPUs."""
+    found = []
+    if demand.engine.kv_offload_gib and _starts(demand, engine={"kv_offload_gib": 0.0}):
+        found.append("no KV offload")
+    if demand.model.ngram_parameters and _starts(demand, engine={"ngram_on_gpu": True}):
+        found.append("n-gram tables on the GPUs")
+    return tuple(found)
 
 
 def _media_remedies(demand: Demand) -> list[str]:
@@ -251,7 +268,7 @@ def _setting_remedies(demand: Demand, verdict: Verdict) -> list[str]:
                 starts = _starts(demand, engine={"gpu_memory_utilization": middle / 100})
                 low, high = (low, middle) if starts else (middle, high)
             found.append(f"gpu_memory_utilization {high / 100:g}")
-    if verdict.outcome == OOM_CAPTURE:
+    if verdict.outcome in (OOM_CAPTURE, OOM_SAMPLER):
         shares = (percent / 100 for percent in range(int(share * 100 - 0.5), 0, -1))
         highest = next((less for less in shares if _starts_with_share(demand, less)), None)
         found += [f"gpu_memory_utilization {highest:g}"] if highest else []

@@ -47,7 +47,8 @@ def non_torch_text(demand: Demand, verdict: Verdict) -> tuple[str, str]:
     others = verdict.rank.non_torch_bytes - base - collectives
     symbols, values = "context and libraries + collective buffers", f"{_gib(base)} + {_gib(collectives)}"
     if others > 0.5:  # bytes: vLLM before v0.9 counts other processes as its own
-        symbols, values = f"{symbols} + other processes", f"{values} + {_gib(others)}"
+        named = "page cache" if verdict.rank.page_cache_bytes else "other processes"
+        symbols, values = f"{symbols} + {named}", f"{values} + {_gib(others)}"
     return symbols, values
 
 
@@ -57,6 +58,8 @@ def graphs_text(demand: Demand, verdict: Verdict) -> tuple[str, str]:
     terms = graph_terms(demand.model, layers, demand.gpu, demand.engine, demand.parallelism, resolved)
     if terms is None:
         return "no CUDA graphs", "0"
+    if terms.transient and terms.total == terms.transient:
+        return "prefill workspace of a recurrent layer, which this release counts as graphs", _gib(terms.transient)
     return "base + (pool + per layer × layers + experts) × captured sizes ÷ sizes up to 512", (
         f"{_gib(terms.base)} + ({_gib(terms.common)} + {terms.per_layer / GIB:.5f} × {terms.num_layers} + "
         f"{_gib(terms.experts)}) × {terms.sizes} ÷ {terms.sizes_to_512}"

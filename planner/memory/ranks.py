@@ -11,17 +11,18 @@ from planner.memory.cuda_graphs import graph_terms
 from planner.memory.defaults import Resolved, resolve
 from planner.memory.edition import (
     FREE_MEMORY_CHECK,
-    GRAPHS_IN_BUDGET,
     GROUPED_OUTPUT_DIVIDES_EXPERTS_ONLY,
+    LORA_ON_EXPERTS,
     NGRAMS_OF_LAYERS_ON_HOST,
     STATE_PREFIXES,
     V1_DEFAULT,
     edition_of,
+    reserves_graphs,
 )
 from planner.memory.expert_padding import expert_padding
 from planner.memory.kv_groups import KvLayout
 from planner.memory.kv_layout import build_layout
-from planner.memory.reserved import PHYSICAL_BATCH_TOKENS, reserved_bytes, reserved_layout
+from planner.memory.reserved import PHYSICAL_BATCH_TOKENS, physical_batch, reserved_bytes, reserved_layout
 from planner.memory.runtime import (
     BEFORE_HOPPER,
     ActivationTerms,
@@ -38,6 +39,10 @@ from planner.units import GIB
 SGLANG_CONTEXT_BYTES = 0.5 * GIB  # taken before SGLang looks at free memory
 LLAMACPP_HEADROOM_BYTES = 0.5 * GIB  # CUDA context and the estimator's reserve
 TRTLLM_RESERVED_SHARE = 0.015
+#: TensorRT-LLM and TGI take for used what CUDA does not call free; on unified memory that includes the page cache,
+#: which holds the checkpoint just read: 49.3 GiB beside 65.9 GiB of weights in a log (TensorRT-LLM 1.1, GB10)
+PAGE_CACHE_SHARE = 0.75
+CAPS_TOKENS = ("sglang", "trtllm")  # engines that take a largest number of tokens in the cache
 ONE_SHARED_EXPERT = (0, 5)  # SGLang: from here on the shared expert is divided as the others are
 
 
@@ -72,6 +77,8 @@ class Rank:
     budget_bytes: float
     pool_bytes: float
     states: StatePool | None = None  # SGLang: has a pool of its own
+    page_cache_bytes: float = 0.0  # unified memory: files that the system caches and the engine counts as used
+    is_capped: bool = False  # holds as many tokens as the user allows, although more would fit
 
     @property
     def spare_bytes(self) -> float:
@@ -103,26 +110,34 @@ def drafts_with_own_layers(demand: Demand) -> bool:
     return own and demand.engine.num_speculative_tokens > 0
 
 
-def lora_bytes(layers: tuple[tuple[Layer, int], ...], engine: EngineSettings, tensor_parallel_size: int) -> float:
+def lora_bytes(layers: tuple[tuple[Layer, int], ...], engine: EngineSettings, parallelism: Parallelism) -> float:
     """LoRA slots on one GPU, allocated at start and in 16 bits. [bytes]
 
-    A slot holds rank × (in + out) for every dense matrix. The factor on the matrix's divided side is divided too, the
-    other one replicated (vLLM without fully sharded LoRA). Gate and up each have a factor A.
+    A slot holds rank × (in + out) for every dense matrix, and in vLLM from 0.11 on for every expert of this GPU. The
+    factor on the matrix's divided side is divided too, the other one replicated (vLLM without fully sharded LoRA). Gate
+    and up each have a factor A. Source: vllm/lora/layers, fused_moe.py for the experts.
     """
     if not engine.max_loras:
         return 0.0
+    edition = edition_of(engine)
+    on_experts = edition.family == "vllm" and edition.since(LORA_ON_EXPERTS)
     total = 0.0
     for layer, count in layers:
         for linear in layer.linears:
-            if linear.count > 1 or not linear.quantizable:
+            if (linear.count > 1 and not on_experts) or not linear.quantizable:
                 continue
             inputs: float = linear.in_features * (2 if linear.name.startswith("gate_up") else 1)
             outputs: float = linear.out_features
-            if linear.shard is Shard.ROW:
-                inputs /= tensor_parallel_size
+            copies, split = 1, parallelism.tensor_parallel_size
+            if linear.count > 1:
+                ranks = split * parallelism.attention_data_parallel_size
+                whole = parallelism.expert_parallel
+                copies, split = (math.ceil(linear.count / ranks), 1) if whole else (linear.count, ranks)
+            if linear.shard is Shard.ROW or (linear.shard is Shard.EXPERT and linear.name.startswith("down")):
+                inputs /= split
             elif linear.shard is not Shard.REPLICATED:
-                outputs /= tensor_parallel_size
-            total += count * (inputs + outputs)
+                outputs /= split
+            total += count * copies * (inputs + outputs)
     return 2.0 * engine.max_loras * engine.max_lora_rank * total
 
 
@@ -233,7 +248,7 @@ def held_by_engine(demand: Demand, stage: Stage) -> Stage:
         sizes = tuple(row for row in sizes if row[0] not in absent)
     elif demand.engine.family == "sglang":
         sizes = divided_by_sglang(demand, sizes)
-    slots = lora_bytes(stage.layers, demand.engine, demand.parallelism.tensor_parallel_size)
+    slots = lora_bytes(stage.layers, demand.engine, demand.parallelism)
     draft = draft_bytes_per_gpu(demand) if stage.is_last else 0.0
     added = tuple(row for row in (("lora", slots), ("draft", draft)) if row[1])
     added += copies_of_sglang(demand, stage) + absorbed_products(demand, stage)
@@ -346,9 +361,10 @@ def _rank(
     weights = stage.weights_bytes
     total, share, family = visible_memory_bytes(demand.gpu), resolved.gpu_memory_utilization, resolved.edition.family
     other = non_torch_bytes(resolved, demand.parallelism, demand.gpu)
-    budget, in_budget, taken, states = share * total, False, demand.occupied_bytes, None
+    budget, in_budget, taken, states, cached = share * total, False, demand.occupied_bytes, None, 0.0
     if family == "vllm":
-        in_budget = not resolved.edition.is_v0 and resolved.edition.since(GRAPHS_IN_BUDGET)
+        quantized = not resolve_scheme(demand.model, demand.weight_dtype).is_native
+        in_budget = reserves_graphs(resolved.edition, demand.model, demand.gpu, quantized=quantized)
         other += 0.0 if resolved.edition.since(FREE_MEMORY_CHECK) else taken
         pool = budget - weights - activation - other - (graphs if in_budget else 0.0)
     elif family == "sglang":  # the static fraction holds weights and pool, everything else the rest
@@ -363,6 +379,8 @@ def _rank(
         )
         pool -= states.total_bytes if states else 0.0
     elif family in ("trtllm", "tgi"):  # the pool is a share of what is free after loading
+        cached = PAGE_CACHE_SHARE * weights if demand.gpu.unified_memory else 0.0
+        other += cached
         free = total - taken - weights - activation - other
         pool = share * free * (1 - (TRTLLM_RESERVED_SHARE if family == "trtllm" else 0.0))
         budget = total
@@ -382,6 +400,7 @@ def _rank(
         )
     else:
         pool = budget - weights - activation - other - taken
+    cap = _largest_pool(demand, layout, family)
     return Rank(
         stage=stage,
         layout=layout,
@@ -391,9 +410,19 @@ def _rank(
         cuda_graph_bytes=graphs,
         graphs_in_budget=in_budget,
         budget_bytes=budget,
-        pool_bytes=pool,
+        pool_bytes=min(pool, cap),
         states=states,
+        page_cache_bytes=cached,
+        is_capped=pool > cap,
     )
+
+
+def _largest_pool(demand: Demand, layout: KvLayout, family: str) -> float:
+    """Pool of as many tokens as the user allows on one GPU. [bytes]"""
+    most = demand.engine.max_total_tokens
+    if most is None or family not in CAPS_TOKENS:
+        return math.inf
+    return math.ceil(most / (layout.main.block_tokens * layout.context_parallel)) * layout.block_bytes
 
 
 def reserved_contexts(engine: EngineSettings, resolved: Resolved) -> int:
@@ -412,6 +441,8 @@ def reserved_pool(demand: Demand, resolved: Resolved, stage: Stage, length: int)
         edition=resolved.edition,
         unified=demand.engine.kv_unified,
         num_speculative_tokens=demand.engine.num_speculative_tokens,
+        batch_tokens=min(physical_batch(demand.engine, resolved.edition, length), length),
+        draft_mixer=draft_mixer(demand.model) if drafts_with_own_layers(demand) and stage.is_last else None,
     )
 
 

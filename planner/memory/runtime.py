@@ -37,8 +37,10 @@ PIPELINE_RANK_BYTES = 0.07 * GIB
 #: the page cache count as used while it profiles: 0 to 13 GiB in published starts
 UNIFIED_HOST_BYTES = 6.0 * GIB
 #: kernels of DeepSeek-V4 on Hopper and data-centre Blackwell: what remains in three logs (B200 TP 8 and DP 8, GH200)
-#: after weights, forward pass, buffers and graphs. Scatter ± 2 GiB.
-V4_WORKSPACE_BYTES = 5.5 * GIB
+#: after weights, forward pass, buffers and graphs is 5.5 GiB at 8,192 tokens a step, ± 2 GiB. It grows with the tokens:
+#: 57,344 more take 27 GiB in a pair of starts, of which the forward pass is 4.4
+V4_WORKSPACE_BYTES = 2.3 * GIB
+V4_WORKSPACE_TOKEN_BYTES = 22.6 * GIB / 57_344
 #: experts are computed in pieces of this many tokens (VLLM_FUSED_MOE_CHUNK_SIZE)
 EXPERT_CHUNK_TOKENS = 65_536
 #: memory that the NVIDIA driver reports but programs do not get: 0.3 GiB + 0.25 % (RTX 3090 24.0 -> 23.69, H100 79.65
@@ -96,8 +98,8 @@ def sparse_workspace_bytes(
     """Workspace of sparse MLA in vLLM's profile run on one GPU. [bytes]
 
     On AMD the indexer scores every token of the batch against max_model_len tokens in fp32 (rocm_aiter_mla_sparse.py);
-    elsewhere its logits are bounded. Kernels for a compressed cache (DeepSeek-V4) take a constant on Hopper and
-    data-centre Blackwell.
+    elsewhere its logits are bounded. Kernels for a compressed cache (DeepSeek-V4) take a constant and a part in
+    proportion to the tokens on Hopper and data-centre Blackwell.
     """
     mixers = [layer.mixer for layer, _ in layers if layer.mixer.kind is MixerKind.MLA]
     if resolved.edition.family != "vllm" or not any(mixer.indexer_head_dim for mixer in mixers):
@@ -105,7 +107,9 @@ def sparse_workspace_bytes(
     if gpu.vendor.upper() == "AMD":
         return 4.0 * resolved.max_num_batched_tokens * max_model_len
     kernels = _is_linked_hopper_or_later(gpu)
-    return V4_WORKSPACE_BYTES if kernels and any(mixer.kv_compression > 1 for mixer in mixers) else 0.0
+    if not kernels or all(mixer.kv_compression == 1 for mixer in mixers):
+        return 0.0
+    return V4_WORKSPACE_BYTES + V4_WORKSPACE_TOKEN_BYTES * resolved.max_num_batched_tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,7 +245,7 @@ def profiled_images(model: ModelShape, resolved: Resolved, max_model_len: int) -
         return 1 + video
     pairs = max(1, video)
     item = pairs * tower.item_tokens
-    most = resolved.max_num_seqs * max(1, max_model_len // item)
+    most = resolved.max_num_seqs * min(max(1, max_model_len // item), resolved.images_per_prompt or max_model_len)
     return pairs * max(1, min(resolved.max_num_batched_tokens // item, most))
 
 

@@ -9,11 +9,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.inputs import EngineSettings, Parallelism
+from planner.memory.edition import edition_of
 from planner.memory.kv_layout import state_bytes
 from planner.model import Layer
 
 SLOTS_PER_REQUEST = 3  # its own state, that of the matched prefix, and the one that is being saved
 SLOTS_WHEN_DRAFTING = 4  # and a spare one (a log: 42 slots serve 10 requests)
+#: from 0.5.14 on a request has a buffer as well, two with overlapping batches (mamba_radix_cache_strategy auto is
+#: extra_buffer in the wheels of 0.5.14 to 0.5.23, no_buffer up to 0.5.13)
+BUFFERED = (0, 5, 14)
+SLOTS_WITH_BUFFER, SLOTS_WITH_OVERLAP = 4, 5
+
+
+def slots_per_request(engine: EngineSettings) -> int:
+    """States that one running request holds."""
+    if not engine.enable_prefix_caching:
+        return 1
+    if edition_of(engine).release >= BUFFERED:
+        return SLOTS_WITH_OVERLAP if engine.async_scheduling else SLOTS_WITH_BUFFER
+    return SLOTS_WHEN_DRAFTING if engine.num_speculative_tokens else SLOTS_PER_REQUEST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,5 +86,5 @@ def state_pool(
         slots = engine.max_state_slots // parallelism.attention_data_parallel_size
     elif not engine.enable_prefix_caching and engine.max_num_seqs is not None:
         slots = engine.max_num_seqs
-    each = (SLOTS_WHEN_DRAFTING if drafted else SLOTS_PER_REQUEST) if engine.enable_prefix_caching else 1
-    return StatePool(slots=slots, slot_bytes=slot, drafting_bytes=drafting, max_sequences=slots // each)
+    sequences = slots // slots_per_request(engine)
+    return StatePool(slots=slots, slot_bytes=slot, drafting_bytes=drafting, max_sequences=sequences)

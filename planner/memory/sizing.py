@@ -11,18 +11,16 @@ from planner.memory.defaults import kv_cache_type
 from planner.memory.edition import FREE_MEMORY_CHECK, Edition
 from planner.memory.explain import formulas, remedies
 from planner.memory.memory_plan import MemoryPlan
-from planner.memory.ranks import Demand, Rank, holds_ngrams
+from planner.memory.pool_range import PoolRange, pool_range, start_doubt
+from planner.memory.ranks import Demand, holds_ngrams
 from planner.memory.runtime import profiled_images, visible_memory_bytes
 from planner.memory.sglang_states import StatePool
 from planner.memory.verdict import REFUSED_DIVISION, Verdict, logged_kv_tokens, start_verdict
 from planner.model import ModelShape, TensorGroup, kv_dtype_names, resolve_scheme, weight_bits
 from planner.units import GIB, MIB, counted
 
-#: half-widths of the error bands, from start-up logs of vLLM. The activation peak of the same command differs by up to
-#: 1 GiB between a warm and a cold compile cache
+#: half-width of the error band on weights, from start-up logs
 WEIGHTS_ERROR = 0.02
-KV_POOL_ERROR = 0.1
-KV_POOL_LEAST_ERROR_BYTES = 1.0 * GIB
 
 
 def plan_memory(
@@ -130,6 +128,8 @@ def _planned(
         max_model_len=demand.max_model_len,
         num_prompts=num_shared_prefixes,
     )
+    spread = pool_range(demand, verdict)
+    doubt = start_doubt(demand, verdict, spread)
     return MemoryPlan(
         total_bytes=visible_memory_bytes(demand.gpu),
         budget_bytes=rank.budget_bytes,
@@ -159,9 +159,12 @@ def _planned(
         outcome=verdict.outcome,
         remedies=remedies(demand, verdict) if explain else (),
         formulas=(*formulas(demand, verdict, tokens), *use.formulas()) if explain else (),
-        notes=_notes(demand, verdict),
+        notes=(doubt,) * bool(doubt) + _notes(demand, verdict),
         weights_error=WEIGHTS_ERROR,
-        kv_pool_error=_pool_error(rank, resolved.edition.family),
+        kv_pool_error=_pool_error(spread),
+        kv_pool_low_bytes=spread.low,
+        kv_pool_high_bytes=spread.high,
+        doubt=doubt,
         block_bytes=layout.block_bytes,
         logged_kv_blocks=blocks,
         blocks_per_sequence=verdict.blocks_per_sequence,
@@ -172,12 +175,9 @@ def _planned(
     )
 
 
-def _pool_error(rank: Rank, family: str) -> float:
-    """Relative half-width of the band on the pool; none for llama.cpp, which reserves a computed size."""
-    if family == "llamacpp":
-        return 0.0
-    least = KV_POOL_LEAST_ERROR_BYTES / rank.pool_bytes if rank.pool_bytes > 0 else 1.0
-    return min(1.0, max(KV_POOL_ERROR, least))
+def _pool_error(spread: PoolRange) -> float:
+    """Relative half-width of the band on the pool."""
+    return min(1.0, (spread.high - spread.low) / 2 / spread.pool) if spread.pool > 0 else 1.0
 
 
 def sequences_at_once(verdict: Verdict) -> int:

@@ -10,9 +10,27 @@ from dataclasses import dataclass
 from planner.inputs import EngineSettings
 from planner.memory.checks import division_error
 from planner.memory.defaults import V0_CHUNKED_PREFILL_FROM_TOKENS, Resolved
-from planner.memory.edition import FREE_MEMORY_CHECK, PIPELINE_CHECK_OF_WHOLE_MODEL, SIZE_IN_LOG
-from planner.memory.ranks import Demand, Rank, all_ranks, binding_rank, limits_of, reserved_contexts, reserved_pool
+from planner.memory.edition import (
+    FREE_MEMORY_CHECK,
+    PIPELINE_CHECK_OF_WHOLE_MODEL,
+    SAMPLER_AT_END,
+    SIZE_IN_LOG,
+    WHOLE_IMAGES,
+    runs_second_runner,
+)
+from planner.memory.ranks import (
+    Demand,
+    Rank,
+    activation_of,
+    all_ranks,
+    binding_rank,
+    holds_ngrams,
+    limits_of,
+    reserved_contexts,
+    reserved_pool,
+)
 from planner.memory.runtime import visible_memory_bytes
+from planner.model import TensorGroup, resolve_scheme, weight_bits
 from planner.units import GIB
 
 STARTED = "started"
@@ -25,9 +43,14 @@ REFUSED_DIVISION = "refused_parallelism"
 REFUSED_FREE_MEMORY = "refused_free_memory"
 OOM = "oom_at_startup"
 OOM_CAPTURE = "oom_at_graph_capture"
+OOM_HOST = "oom_host_memory"
+OOM_SAMPLER = "oom_at_sampler_warmup"
 PARTLY_ON_CPU = "started_partly_on_cpu"
+#: SGLang starts and rejects requests that do not fit; TensorRT-LLM reduces max_seq_len to what its cache holds
+STARTS_SHORT = ("sglang", "trtllm")
 RAISES_AT_CAPTURE = ("vllm", "sglang")  # the others log it or profile again, and serve without graphs
 STATE_CHECK_SINCE = (0, 20)  # vLLM raises when max_num_seqs exceeds the state blocks (#38270); 0.19 captured fewer
+ERROR_BYTES = 0.25 * GIB  # of runtime and graphs together: a smaller lack is no verdict
 FRAMEWORK_FREE_BYTES = 0.35 * GIB  # driver and context: weights cannot use it
 
 
@@ -99,6 +122,40 @@ def checked_blocks(demand: Demand, resolved: Resolved, rank: Rank, length: int) 
     return needed
 
 
+def needed_bytes(demand: Demand, verdict: Verdict) -> float:
+    """KV pool with which the engine starts: for one sequence of max_model_len, and a state block for each sequence.
+
+    SGLang and TensorRT-LLM start with any pool. [bytes per GPU]
+    """
+    rank, resolved = verdict.rank, verdict.resolved
+    if resolved.edition.family in STARTS_SHORT:
+        return rank.layout.block_bytes
+    blocks = checked_blocks(demand, resolved, rank, demand.max_model_len)
+    needed = blocks * (rank.layout.checked_block_bytes or rank.layout.block_bytes)
+    if checks_states(demand, resolved, rank):
+        needed = max(needed, resolved.max_num_seqs * rank.layout.block_bytes)
+    return needed
+
+
+def checks_states(demand: Demand, resolved: Resolved, rank: Rank) -> bool:
+    """Whether the engine refuses when max_num_seqs exceeds the blocks that hold states."""
+    edition = resolved.edition
+    states = rank.layout.has_states and edition.family == "vllm" and edition.since(STATE_CHECK_SINCE)
+    return states and demand.engine.cuda_graphs
+
+
+def host_bytes(demand: Demand, rank: Rank, free: float) -> float:
+    """Host memory of a replica: offloaded KV blocks, n-gram tables, and what llama.cpp leaves on the CPU. [bytes]"""
+    needed = demand.engine.kv_offload_gib * GIB
+    if demand.model.ngram_parameters and not holds_ngrams(demand):
+        bits = weight_bits(demand.model, demand.weight_dtype, TensorGroup.NGRAM)
+        needed += demand.model.ngram_parameters * bits / 8
+    if demand.engine.family == "llamacpp":
+        used = rank.weights_bytes + rank.pool_bytes + rank.activation_bytes + rank.non_torch_bytes
+        needed += max(0.0, used - free)
+    return needed
+
+
 def layers_on_gpu(demand: Demand, rank: Rank, total: float) -> int:
     """Layers, with their weights and cache, that llama.cpp puts on the GPU when not all of them fit."""
     free = total - rank.activation_bytes - rank.non_torch_bytes
@@ -113,7 +170,7 @@ def _before_loading(demand: Demand, resolved: Resolved, rank: Rank, total: float
     if error:
         return REFUSED_DIVISION, error
     image, tokens = demand.model.image_tokens, resolved.max_num_batched_tokens
-    if edition.family == "vllm" and not edition.is_v0 and image > tokens:
+    if edition.family == "vllm" and edition.since(WHOLE_IMAGES) and not edition.is_v0 and image > tokens:
         return REFUSED_STEP, (
             f"Chunked MM input disabled but max_tokens_per_mm_item ({image}) is larger than max_num_batched_tokens "
             f"({tokens}). Please increase max_num_batched_tokens."
@@ -134,6 +191,12 @@ def _outcome(demand: Demand, resolved: Resolved, rank: Rank, blocks: int, held: 
     outcome, reason = _before_loading(demand, resolved, rank, total)
     if reason:
         return outcome, reason
+    host = host_bytes(demand, rank, max(0.0, total - demand.occupied_bytes))
+    if demand.engine.host_memory_gib is not None and host > demand.engine.host_memory_gib * GIB:
+        return OOM_HOST, (
+            f"Host memory: {host / GIB:.1f} GiB are needed for what the GPUs do not hold, and there are "
+            f"{demand.engine.host_memory_gib:g} GiB."
+        )
     needed = checked_blocks(demand, resolved, rank, demand.max_model_len)
     total = max(0.0, total - demand.occupied_bytes)
     if family == "llamacpp":
@@ -157,16 +220,15 @@ def _outcome(demand: Demand, resolved: Resolved, rank: Rank, blocks: int, held: 
             f"{_before_the_cache(rank, family, demand.occupied_bytes)}. Try increasing `gpu_memory_utilization`."
         )
     fits = needed <= rank.layout.fitting_blocks(rank.pool_bytes)
-    if not fits and family != "sglang":  # SGLang starts and rejects requests that do not fit
+    if not fits and family not in STARTS_SHORT:
         return REFUSED_LENGTH, _too_long(demand, resolved, rank, needed, held)
     if rank.states is not None and not rank.states.max_sequences:
         return REFUSED_STATE_CACHE, "Hybrid (mamba/linear-attention) state cache is too small to serve any requests."
-    states = rank.layout.has_states and family == "vllm" and resolved.edition.since(STATE_CHECK_SINCE)
-    if states and demand.engine.cuda_graphs and resolved.max_num_seqs > blocks:
+    if checks_states(demand, resolved, rank) and resolved.max_num_seqs > blocks:
         return REFUSED_STATES, (
             f"max_num_seqs ({resolved.max_num_seqs}) exceeds available Mamba cache blocks ({blocks})."
         )
-    return _at_capture(rank, family, total)
+    return _after_the_pool(demand, resolved, rank, total)
 
 
 def _too_long(demand: Demand, resolved: Resolved, rank: Rank, needed: int, held: int) -> str:
@@ -201,16 +263,39 @@ def _before_the_cache(rank: Rank, family: str, occupied_bytes: float) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def _at_capture(rank: Rank, family: str, free: float) -> tuple[str, str]:
-    """Whether the CUDA graphs fit beside weights, cache and runtime; the profile run's activations are free by then."""
+def _after_the_pool(demand: Demand, resolved: Resolved, rank: Rank, free: float) -> tuple[str, str]:
+    """Whether what follows the cache fits beside weights, cache and runtime: the CUDA graphs, then the sampler.
+
+    The profile run's activations are free by then. vLLM's first runner warms the sampler once more after the graphs, as
+    large as in the profile run (gpu_model_runner.py `_dummy_sampler_run`).
+    """
+    family, graphs = resolved.edition.family, rank.cuda_graph_bytes
     room = free - rank.weights_bytes - rank.pool_bytes - rank.non_torch_bytes
-    if family not in RAISES_AT_CAPTURE or not rank.cuda_graph_bytes or rank.cuda_graph_bytes <= room:
-        return STARTED, ""
-    return OOM_CAPTURE, (
-        "torch.OutOfMemoryError: CUDA out of memory while capturing CUDA graphs: "
-        f"{rank.cuda_graph_bytes / GIB:.2f} GiB are needed, {max(0.0, room) / GIB:.2f} of {free / GIB:.2f} GiB are "
-        "free."
-    )
+    if family in RAISES_AT_CAPTURE and graphs > max(0.0, room):
+        return OOM_CAPTURE, (
+            "torch.OutOfMemoryError: CUDA out of memory while capturing CUDA graphs: "
+            f"{graphs / GIB:.2f} GiB are needed, {max(0.0, room) / GIB:.2f} of {free / GIB:.2f} GiB are free."
+        )
+    rows = min(resolved.max_num_seqs, resolved.max_num_batched_tokens)
+    sampler = _sampler_bytes(demand, resolved, rank, rows) if _warms_sampler_last(demand, resolved, rank) else 0.0
+    if graphs + sampler > room + ERROR_BYTES and sampler:
+        return OOM_SAMPLER, (
+            f"CUDA out of memory occurred when warming up sampler with {rows} dummy requests. Please try lowering "
+            "`max_num_seqs` or `gpu_memory_utilization` when initializing the engine."
+        )
+    return STARTED, ""
+
+
+def _warms_sampler_last(demand: Demand, resolved: Resolved, rank: Rank) -> bool:
+    edition = resolved.edition
+    if edition.family != "vllm" or edition.is_v0 or not edition.since(SAMPLER_AT_END) or not rank.stage.is_last:
+        return False
+    quantized = not resolve_scheme(demand.model, demand.weight_dtype).is_native
+    return not runs_second_runner(edition, demand.model, quantized=quantized)
+
+
+def _sampler_bytes(demand: Demand, resolved: Resolved, rank: Rank, rows: int) -> float:
+    return activation_of(demand, resolved, rank.stage).bytes_per_logit * rows * demand.model.vocab_size
 
 
 def held_length(demand: Demand, resolved: Resolved, rank: Rank) -> int:

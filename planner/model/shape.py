@@ -215,6 +215,7 @@ class ModelShape:
     mtp_shared_parameters: int = 0  # of these, copies of embedding and head that engines do not load again
     draft_keeps_window: bool = False  # its multi-token-prediction layer attends within the model's window
     window_pool_engines: tuple[str, ...] = ()  # engine families that give this model's windows a pool of their own
+    second_runner_since: tuple[int, int] | None = None  # vLLM release from which its second model runner takes it
     rope_cache_elements: int = 0  # precomputed rotary table: positions × rotary width, summed over tables
     extended_context: int | None = None  # tokens, with the RoPE scaling that the model card describes
     native_dtype: str = "bf16"  # dtype of the checkpoint's unquantised tensors: bf16, fp16, fp32

@@ -65,7 +65,7 @@ class AdvancedEngine:
         minimum=1,
         maximum=1_000_000,
         help="Recurrent states that a hybrid model keeps, all attention ranks together (SGLang "
-        "--max-mamba-cache-size); a running request holds three. Empty: as many as memory allows.",
+        "--max-mamba-cache-size); a running request holds three to five. Empty: as many as memory allows.",
     )
     mamba_full_memory_ratio: float | None = optional_setting(
         "msr",

@@ -21,7 +21,8 @@ ARRIVAL_KINDS = (*OPEN_LOOP_KINDS, "once", "closed")
 # settings passed to the engine under the same name where the user sets them
 TAKEN_OVER = (
     *("gpu_memory_utilization", "max_num_seqs", "max_num_batched_tokens", "block_size", "patience_s", "timeout_s"),
-    *("max_state_slots", "mamba_full_memory_ratio"),
+    *("max_state_slots", "mamba_full_memory_ratio", "max_total_tokens", "max_cudagraph_capture_size"),
+    *("images_per_prompt", "host_memory_gib"),
 )
 MAX_LORAS = {"sglang": 8}  # engine defaults; vLLM and the others: 1
 

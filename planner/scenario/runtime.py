@@ -41,6 +41,35 @@ class EngineRuntime(AdvancedEngine):
         help="vLLM --enforce-eager, SGLang --disable-cuda-graph: frees the memory of the graphs; every decode step "
         "launches its kernels one by one.",
     )
+    max_cudagraph_capture_size: int | None = optional_setting(
+        "mcs",
+        "Largest captured batch",
+        kind="count",
+        group="advanced",
+        minimum=1,
+        maximum=100_000,
+        help="vLLM --max-cudagraph-capture-size (tokens), SGLang --cuda-graph-max-bs (sequences): fewer CUDA graphs "
+        "take less memory; larger batches run without. Empty: as the engine chooses.",
+    )
+    max_total_tokens: int | None = optional_setting(
+        "mtt",
+        "KV cache tokens at most",
+        kind="count",
+        group="advanced",
+        minimum=1,
+        maximum=1_000_000_000,
+        help="SGLang --max-total-tokens, TensorRT-LLM kv_cache_config.max_tokens: the cache holds no more, even if "
+        "memory is left. Empty: as many as fit.",
+    )
+    images_per_prompt: int | None = optional_setting(
+        "ipp",
+        "Images per prompt",
+        kind="count",
+        group="advanced",
+        minimum=1,
+        maximum=1_000_000,
+        help="vLLM --limit-mm-per-prompt: bounds the images for which it reserves encoder memory. Empty: no limit.",
+    )
     moe_runner_backend: str = setting(
         "auto",
         "moe",
@@ -110,6 +139,17 @@ class EngineRuntime(AdvancedEngine):
         minimum=1,
         maximum=10_000,
         help="SGLang --scheduler-recv-interval: the scheduler looks for new requests only every so many decode steps.",
+    )
+    host_memory_gib: float | None = optional_setting(
+        "hm",
+        "Host memory",
+        kind="number",
+        unit="GiB",
+        group="advanced",
+        minimum=0.5,
+        maximum=1_000_000,
+        help="CPU memory for one replica: it must hold offloaded KV blocks (vLLM --kv-offloading-size), n-gram tables, "
+        "and the layers that llama.cpp leaves on the CPU. Empty: enough.",
     )
     gpu_total_gib: float | None = optional_setting(
         "gt",

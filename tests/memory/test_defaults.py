@@ -11,7 +11,7 @@ from tests.memory.cases import LLAMA, plan
 from tests.model.config.cases import calibrated
 
 
-@pytest.mark.parametrize(("version", "expected"), [("0.19.0", 0.9), ("0.21.0", 0.9), ("0.22.0", 0.92), ("", 0.92)])
+@pytest.mark.parametrize(("version", "expected"), [("0.19.1", 0.9), ("0.20.0", 0.92), ("", 0.92)])
 def test_utilization_default_by_version(version: str, expected: float) -> None:
     assert plan(LLAMA, version=version).gpu_memory_utilization == expected
 

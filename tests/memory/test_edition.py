@@ -60,7 +60,7 @@ def test_who_caches_the_latent(engine: EngineSettings, caches: bool) -> None:
 # First versions with a behaviour, by the pull request or log that the module names: before and from then on.
 @pytest.mark.parametrize(
     ("version", "first"),
-    [("0.16.0", LEAN_SAMPLER), ("0.17.0", SYMMETRIC_MEMORY), ("0.20.2", GRAPHS_IN_BUDGET), ("0.21.1", UTILIZATION_092)],
+    [("0.16.0", LEAN_SAMPLER), ("0.17.0", SYMMETRIC_MEMORY), ("0.19.1", GRAPHS_IN_BUDGET), ("0.19.1", UTILIZATION_092)],
 )
 def test_a_behaviour_begins_with_its_release(version: str, first: tuple[int, int]) -> None:
     assert not edition_of(EngineSettings(version=version)).since(first)

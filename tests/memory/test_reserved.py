@@ -74,8 +74,9 @@ def test_latent_attention_without_a_latent_cache(
 
 
 # llama-server with -np left open: four slots share one context (ggml-org/llama.cpp pull 16736), a state for each slot;
-# 598.5 MiB of states for four slots of Qwen3.6-27B (lmstudio #1862), and a copy of each for each drafted token.
-@pytest.mark.parametrize(("drafted", "states_mib"), [(0, 598.5), (2, 3 * 598.5)])
+# 598.5 MiB of states for four slots of Qwen3.6-27B (lmstudio #1862), and a copy of each for each drafted token; the
+# layer that drafts caches 4 heads × 256 × K and V in 16 bits, 256 MiB at 65,536 tokens.
+@pytest.mark.parametrize(("drafted", "states_mib"), [(0, 598.5), (2, 3 * 598.5 + 256)])
 def test_slots_that_share_one_context(drafted: int, states_mib: float) -> None:
     engine = EngineSettings(family="llamacpp", name="llama.cpp", version="", block_size=1, max_num_seqs=4,
                             kv_unified=True, num_speculative_tokens=drafted)  # fmt: skip
@@ -112,10 +113,11 @@ def test_blocks_hold_exactly_the_slots(length: int, slots: int, block: int) -> N
     assert made.bytes_per_token == plain.bytes_per_token
 
 
-# 48 of 64 layers hold 48 × 128 × 128 and three columns of 10,240 in fp32, for each slot and each drafted token.
+# llama-context.cpp rounds 1,000 tokens up to 1,024. 48 of 64 layers hold 48 × 128 × 128 and three columns of 10,240 in
+# fp32, for each slot and each drafted token.
 @pytest.mark.parametrize(("slots", "drafted", "tp"), [(1, 0, 1), (3, 0, 1), (3, 2, 1), (3, 2, 2)])
 def test_states_of_slots_by_hand(slots: int, drafted: int, tp: int) -> None:
     state = 48 * 4 * (48 * 128 * 128 + 3 * 10_240)
     token = 16 * 2 * 4 * 256 * 2
     made = reserved("Qwen/Qwen3.8-27B", 1000, slots, num_speculative_tokens=drafted, tensor_parallel_size=tp)
-    assert made == pytest.approx((slots * 1000 * token + slots * (1 + drafted) * state) / tp)
+    assert made == pytest.approx((slots * 1024 * token + slots * (1 + drafted) * state) / tp)

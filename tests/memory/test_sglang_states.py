@@ -13,7 +13,7 @@ from planner.units import GIB
 
 def states_of(model: str, gib: float, tp: int = 1, seqs: int = 48, **engine: object) -> StatePool:
     """Pool of states of a hybrid in SGLang that has `gib` beside its weights."""
-    settings = EngineSettings(**({"family": "sglang", "name": "sglang"} | engine))  # type: ignore[arg-type]
+    settings = EngineSettings(**({"family": "sglang", "name": "sglang", "version": "0.5.9"} | engine))  # type: ignore[arg-type]
     made = state_pool(get_model(model).layer_counts(), settings, max_num_seqs=seqs,
                       parallelism=Parallelism(tensor_parallel_size=tp), available_bytes=gib * GIB)  # fmt: skip
     assert made is not None

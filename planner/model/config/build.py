@@ -14,6 +14,7 @@ from planner.model.config.families import (
     LLAMA,
     OWN_BUILDER,
     SAME_AS,
+    SECOND_RUNNER,
     UNKNOWN_MIXER_FIELDS,
     Family,
 )
@@ -91,6 +92,7 @@ def model_from_config(config: dict[str, Any] | str, name: str = "") -> ModelShap
         mtp_shared_parameters=0 if not drafts or family.draft_uses_copies else _draft_copies(fields, family),
         draft_keeps_window=family.draft_keeps_window,
         window_pool_engines=family.window_pool_engines,
+        second_runner_since=SECOND_RUNNER.get(str(fields.root.get("model_type")).lower()),
         rope_cache_elements=_rope_cache_elements(fields, family, limit),
         native_dtype=_native_dtype(fields),
         quantization=scheme,

@@ -1,0 +1,152 @@
+"""Between which sizes the KV pool of the same command lies from one start to the next, and what that means.
+
+A start measures part of what it subtracts: activations depend on whether kernels are compiled in it, the estimate of
+CUDA graphs on two captures, and where CPU and GPU share memory, on what the system holds at that moment.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from planner.memory.cuda_graphs import captured_sizes
+from planner.memory.ranks import Demand, Rank
+from planner.memory.verdict import REFUSED_LENGTH, REFUSED_NO_BLOCKS, REFUSED_STATES, Verdict, needed_bytes
+from planner.units import GIB
+
+#: other engines and vLLM's first core: from start-up logs
+KV_POOL_ERROR = 0.1
+KV_POOL_LEAST_ERROR_BYTES = 1.0 * GIB
+WEIGHTS_SHARE = 0.01
+ACTIVATION_SHARE = 0.1
+RUNTIME_BYTES = 0.25 * GIB
+COLLECTIVES_SHARE = 0.1
+#: a start that compiles keeps autotuning buffers in its peak: 0.6 to 1.2 GiB in pairs of starts (vLLM #54122, #54383)
+COLD_COMPILE_BYTES = 1.2 * GIB
+#: estimates over what this model makes: 0.7 to 2.05 in 35 logs of vLLM 0.19 (H100), 2.8 for experts over two GB10
+GRAPHS_LOW, GRAPHS_HIGH, GRAPHS_HIGH_EXPERTS = 0.5, 2.1, 3.0
+#: experts over data-parallel ranks: 62 GiB with 51 captured sizes (#45178) and 119 GiB with 83 (#53013)
+GRAPH_BYTES_PER_SIZE_OVER_RANKS = 1.4 * GIB
+#: unified memory: 0 to 13 GiB of the system count as used, 6 are assumed
+HOST_LOW_BYTES, HOST_HIGH_BYTES = 7.0 * GIB, 6.0 * GIB
+GRAPHS, COMPILING, HOST, OTHER = "graphs", "compiling", "host", "other"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolRange:
+    """How much smaller and larger than planned the pool may be, by cause. [bytes per GPU].
+
+    The causes of a smaller pool are independent: their squares add up.
+    """
+
+    pool: float
+    smaller: tuple[tuple[str, float], ...]
+    larger: float
+
+    @property
+    def low(self) -> float:
+        """Smallest pool."""
+        return max(0.0, self.pool - math.hypot(*(size for _, size in self.smaller))) if self.pool > 0 else self.pool
+
+    @property
+    def high(self) -> float:
+        """Largest pool."""
+        return self.pool + self.larger
+
+
+def pool_range(demand: Demand, verdict: Verdict) -> PoolRange:
+    """Range of the KV pool on the GPU that binds.
+
+    Parameters
+    ----------
+    demand : Demand
+        The deployment.
+    verdict : Verdict
+        Its figures.
+
+    Returns
+    -------
+    PoolRange
+        None wide for llama.cpp, which reserves a computed size, and where the user caps the tokens.
+    """
+    rank, edition = verdict.rank, verdict.resolved.edition
+    pool = rank.pool_bytes
+    if edition.family == "llamacpp" or rank.is_capped:
+        return PoolRange(pool=pool, smaller=(), larger=0.0)
+    host_low = HOST_LOW_BYTES if demand.gpu.unified_memory else 0.0
+    host_high = HOST_HIGH_BYTES if demand.gpu.unified_memory else 0.0
+    if edition.family != "vllm" or edition.is_v0:
+        least = max(KV_POOL_ERROR * pool, KV_POOL_LEAST_ERROR_BYTES)
+        return PoolRange(
+            pool=pool, smaller=((OTHER, least + host_low),), larger=least + host_high + rank.page_cache_bytes
+        )
+    noise = WEIGHTS_SHARE * rank.weights_bytes + ACTIVATION_SHARE * rank.activation_bytes
+    noise += RUNTIME_BYTES + COLLECTIVES_SHARE * min(rank.non_torch_bytes, 3 * GIB)
+    fewer, more = _graph_bounds(demand, rank, verdict) if rank.graphs_in_budget else (0.0, 0.0)
+    compiling = COLD_COMPILE_BYTES if demand.engine.cuda_graphs else 0.0
+    causes = ((GRAPHS, more), (COMPILING, compiling + noise), (HOST, host_low))
+    return PoolRange(pool=pool, smaller=causes, larger=noise + fewer + host_high)
+
+
+def _graph_bounds(demand: Demand, rank: Rank, verdict: Verdict) -> tuple[float, float]:
+    """How far the engine's estimate may lie below and above ours. [bytes]"""
+    graphs, model, split = rank.cuda_graph_bytes, demand.model, demand.parallelism
+    most = (GRAPHS_HIGH_EXPERTS if model.is_moe else GRAPHS_HIGH) * graphs
+    if model.is_moe and split.expert_parallel and split.attention_data_parallel_size > 1:
+        sizes = captured_sizes(demand.engine, demand.gpu, split, verdict.resolved.max_num_seqs)
+        most = max(most, GRAPH_BYTES_PER_SIZE_OVER_RANKS * len(sizes))
+    return (1 - GRAPHS_LOW) * graphs, most - graphs
+
+
+def start_doubt(demand: Demand, verdict: Verdict, spread: PoolRange) -> str:
+    """What decides between a start and a refusal where the range holds both, with the setting that settles it; else "".
+
+    Parameters
+    ----------
+    demand : Demand
+        The deployment.
+    verdict : Verdict
+        With the pool as planned.
+    spread : PoolRange
+        Its range.
+
+    Returns
+    -------
+    str
+        One or two sentences.
+    """
+    needed = needed_bytes(demand, verdict)
+    if verdict.starts and spread.low < needed <= spread.pool:
+        return _may_refuse(verdict.rank, spread, spread.pool - needed)
+    refused = verdict.outcome in (REFUSED_LENGTH, REFUSED_NO_BLOCKS, REFUSED_STATES)
+    if refused and spread.pool < needed <= spread.high:
+        return (
+            f"Refuses by {(needed - spread.pool) / GIB:,.2f} GiB, less than the KV pool differs between starts "
+            f"(up to {spread.high / GIB:,.2f} GiB): it may start."
+        )
+    return ""
+
+
+def _may_refuse(rank: Rank, spread: PoolRange, margin: float) -> str:
+    """The first cause that alone uses up the margin, else all of them."""
+    causes = dict(spread.smaller)
+    if causes.get(GRAPHS, 0.0) > margin:
+        most = (rank.cuda_graph_bytes + margin) / GIB
+        return (
+            f"Starts; refuses if vLLM's estimate of its CUDA graphs is above {most:,.1f} GiB. A smaller "
+            "--max-cudagraph-capture-size lowers the estimate; VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS=0 omits it."
+        )
+    if causes.get(HOST, 0.0) > margin:
+        return (
+            f"Starts with {margin / GIB:,.2f} GiB of KV pool to spare, and refuses where the system holds that much "
+            "more: CPU and GPU share memory. --kv-cache-memory-bytes sets the pool whatever the system holds."
+        )
+    if causes.get(COMPILING, 0.0) > margin:
+        return (
+            f"Starts with {margin / GIB:,.2f} GiB of KV pool to spare. A first start, which compiles, needs up to "
+            f"{COLD_COMPILE_BYTES / GIB:,.1f} GiB more and may refuse; a second start finds the compiled kernels."
+        )
+    return (
+        f"Starts with {margin / GIB:,.2f} GiB of KV pool to spare, less than it differs between starts: it may refuse. "
+        "A shorter max_model_len settles it."
+    )

@@ -1,0 +1,95 @@
+"""Rules of the engines that several modules of memory work out together, against logs and source."""
+
+import pytest
+
+from planner.catalog.gpus import get_gpu
+from planner.catalog.models import get_model
+from planner.inputs.engine import EngineSettings
+from planner.inputs.hardware import Parallelism
+from planner.memory.sizing import plan_memory
+from planner.units import GIB, MIB
+from tests.memory.cases import plan
+from tests.memory.test_sglang_states import states_of
+
+QWEN27 = "Qwen/Qwen3.8-27B"
+
+
+# Ollama 0.32.14 on an RTX 5090. Qwen3.8-27B, 131,072 tokens, three drafted: 4,352 MiB of 16 layers in q8_0, 512 MiB of
+# the draft layer in f16 and 598.5 MiB of states. Gemma 4 26B, four slots of 8,192: 340 MiB of 5 layers and 850 MiB of
+# 25 windowed layers with 2,048 cells in each of 4 streams (1,024 of the window and a batch of 1,024).
+@pytest.mark.parametrize(
+    ("model", "slots", "length", "drafted", "logged_mib"),
+    [
+        (QWEN27, 1, 131_072, 3, 4352 + 512 + 598.5),
+        ("google/gemma-4-26B-A4B-it", 4, 8192, 0, 340 + 850),
+    ],
+)
+def test_caches_that_ollama_reserves(model: str, slots: int, length: int, drafted: int, logged_mib: float) -> None:
+    engine = EngineSettings(family="llamacpp", name="ollama", version="0.32.14", block_size=1, max_num_seqs=slots,
+                            num_speculative_tokens=drafted)  # fmt: skip
+    made = plan_memory(get_model(model), get_gpu("RTX 5090"), engine, Parallelism(), max_model_len=length,
+                       weight_dtype="gguf_q4_k_m", kv_cache_dtype="q8_0")  # fmt: skip
+    assert made.kv_pool_bytes / MIB == pytest.approx(logged_mib, rel=1e-4)
+
+
+# Gemma 3 4B: 5 full layers and 29 with a window of 1,024, 4 KiB per token each. llama-kv-cache-iswa.cpp: separate slots
+# hold pad256(1,024 + 512) cells each; slots that share a context hold pad256(4 × 1,024 + 512) together.
+@pytest.mark.parametrize(("unified", "cells"), [(False, 4 * 1536), (True, 4608)])
+def test_windows_of_slots(unified: bool, cells: int) -> None:
+    engine = EngineSettings(family="llamacpp", name="llama.cpp", version="", block_size=1, max_num_seqs=4,
+                            kv_unified=unified)  # fmt: skip
+    made = plan_memory(get_model("google/gemma-3-4b-it"), get_gpu("RTX 4090"), engine, Parallelism(),
+                       max_model_len=16_384)  # fmt: skip
+    full = (1 if unified else 4) * 16_384
+    assert made.kv_pool_bytes == 4096 * (5 * full + 29 * cells)
+
+
+# `_calculate_mamba_ratio` and `_mamba_radix_cache_resolution` in SGLang's wheels of 0.5.12, 0.5.13, 0.5.14 and 0.5.23.
+@pytest.mark.parametrize(
+    ("version", "settings", "slots_each"),
+    [
+        ("0.5.13", {}, 3),
+        ("0.5.14", {}, 5),
+        ("0.5.23", {}, 5),
+        ("0.5.23", {"async_scheduling": False}, 4),
+        ("0.5.23", {"enable_prefix_caching": False}, 1),
+    ],
+)
+def test_states_of_one_request_by_release(version: str, settings: dict[str, object], slots_each: int) -> None:
+    pool = states_of("Qwen/Qwen3.5-4B", 80.0, version=version, **settings)
+    assert pool.max_sequences == pool.slots // slots_each
+
+
+# max_total_tokens = min(profiled, user) in SGLang (model_runner.py), and max_tokens caps TensorRT-LLM's pool.
+@pytest.mark.parametrize("family", ["sglang", "trtllm"])
+def test_tokens_that_the_user_caps(family: str) -> None:
+    def tokens(most: int | None) -> int:
+        engine = EngineSettings(family=family, name=family, max_total_tokens=most, block_size=1)
+        return plan_memory(get_model("Qwen/Qwen3-8B"), get_gpu("H100 SXM"), engine, Parallelism(),
+                           max_model_len=8192).kv_tokens  # fmt: skip
+
+    assert tokens(50_000) == 50_000
+    assert tokens(10_000_000) == tokens(None)
+
+
+# vllm/lora/layers/fused_moe.py: L·E·r·(3H + 3I) elements per layer. vLLM #28761 logs 53.98 GiB of weights with 16 slots
+# of rank 32 on Qwen3-30B-A3B and 4 GPUs (48 layers, 128 experts, H 2,048, I 768).
+@pytest.mark.parametrize(("ep", "elements"), [(False, 128 * (3 * 2048 + 3 * 768 / 4)), (True, 32 * 3 * (2048 + 768))])
+def test_lora_slots_of_experts(ep: bool, elements: float) -> None:
+    made = plan("Qwen/Qwen3-30B-A3B", get_gpu("H200 SXM"), tp=4, ep=ep, max_loras=16, max_lora_rank=32)
+    attention = 3 * 2048 + (4096 + 2 * 512) / 4 + 4096 / 4 + 2048
+    assert dict(made.weights_by_group)["lora"] == pytest.approx(2 * 48 * 16 * 32 * (elements + attention))
+    if not ep:
+        assert made.weights_bytes / GIB == pytest.approx(53.98, rel=0.005)
+
+
+# DeepSeek-V4: 57,344 more tokens a step took 27 GiB more in a pair of starts; at 8,192 tokens three logs
+# leave 5.5 GiB to the workspace.
+def test_the_workspace_of_a_compressed_cache_grows_with_the_step() -> None:
+    def peak(tokens: int) -> float:
+        made = plan("deepseek-ai/DeepSeek-V4-Flash", get_gpu("H200 SXM"), tp=8, version="0.25.0", kv="fp8",
+                    max_num_batched_tokens=tokens)  # fmt: skip
+        return made.activation_bytes / GIB
+
+    assert peak(65_536) - peak(8192) == pytest.approx(27.0, rel=0.15)
+    assert peak(65_536) - peak(8192) > 22.6
