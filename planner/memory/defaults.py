@@ -175,7 +175,7 @@ def default_utilization(
 ) -> float:
     """Share of device memory that the engine takes when the user sets none.
 
-    vLLM: 0.9, from v0.22 on 0.92. SGLang: `sglang_share`. TensorRT-LLM: 0.9 of what is free after loading. TGI: 0.95.
+    vLLM: 0.9, from v0.20 on 0.92. SGLang: `sglang_share`. TensorRT-LLM: 0.9 of what is free after loading. TGI: 0.95.
     """
     if edition.family == "vllm":
         return 0.92 if edition.since(UTILIZATION_092) else 0.9

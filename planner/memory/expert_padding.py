@@ -38,6 +38,7 @@ NONE = ExpertPadding()
 TRITON = ExpertPadding(width=64, row_values=256)
 MARLIN = ExpertPadding(width=128, hidden=256)
 FLASHINFER = ExpertPadding(width=256, hidden=256)
+CUTLASS = ExpertPadding(width=128, hidden=128)  # TensorRT-LLM on a GB10: gpt-oss-120b logs 63.52 GiB, this makes 63.3
 AMD, AMD_CDNA4 = ExpertPadding(width=128, hidden=128), ExpertPadding(width=256, hidden=256)
 
 
@@ -47,7 +48,8 @@ def expert_padding(gpu: Gpu, edition: Edition, lora: bool) -> ExpertPadding:
     Parameters
     ----------
     gpu : Gpu
-        Hopper runs Triton, data-centre Blackwell FlashInfer, AMD its own kernel, all others Marlin.
+        Hopper runs Triton, data-centre Blackwell FlashInfer, AMD its own kernel, all others Marlin, or CUTLASS in
+        TensorRT-LLM.
     edition : Edition
         llama.cpp pads nothing; vLLM has Triton kernels since PyTorch 2.8.
     lora : bool
@@ -66,7 +68,9 @@ def expert_padding(gpu: Gpu, edition: Edition, lora: bool) -> ExpertPadding:
         return MARLIN
     if gpu.architecture == "Hopper":
         return TRITON
-    return FLASHINFER if is_data_centre_blackwell(gpu) else MARLIN
+    if is_data_centre_blackwell(gpu):
+        return FLASHINFER
+    return CUTLASS if edition.family == "trtllm" else MARLIN
 
 
 def is_data_centre_blackwell(gpu: Gpu) -> bool:

@@ -30,8 +30,8 @@ class MemoryPlan:
     runtime. TensorRT-LLM and TGI: the whole GPU; a share of what is left after loading becomes KV cache. llama.cpp:
     what other processes leave. SGLang: its static fraction holds weights and KV cache only, activations, runtime and
     graphs take the rest (`activations_in_budget` is False).
-    `cuda_graph_bytes` comes out of the budget only when `cuda_graphs_in_budget` (vLLM ≥ 0.21). Otherwise an engine can
-    start with negative `free_bytes` and run out of memory in its first full step.
+    `cuda_graph_bytes` comes out of the budget only when `cuda_graphs_in_budget` (vLLM, by release and model). Otherwise
+    an engine can start with negative `free_bytes` and run out of memory in its first full step.
     `kv_tokens` is the KV cache size in the log. `kv_bytes_per_token` is what one more token of a sequence within its
     window costs; `planner.memory.kv_bytes_for` gives the whole sequence.
     """

@@ -40,7 +40,7 @@ SGLANG_CONTEXT_BYTES = 0.5 * GIB  # taken before SGLang looks at free memory
 LLAMACPP_HEADROOM_BYTES = 0.5 * GIB  # CUDA context and the estimator's reserve
 TRTLLM_RESERVED_SHARE = 0.015
 #: TensorRT-LLM and TGI take for used what CUDA does not call free; on unified memory that includes the page cache,
-#: which holds the checkpoint just read: 49.3 GiB beside 65.9 GiB of weights in a log (TensorRT-LLM 1.1, GB10)
+#: which holds the checkpoint just read: 49.3 GiB beside 63.5 GiB of weights in a log (TensorRT-LLM 1.1, GB10)
 PAGE_CACHE_SHARE = 0.75
 CAPS_TOKENS = ("sglang", "trtllm")  # engines that take a largest number of tokens in the cache
 ONE_SHARED_EXPERT = (0, 5)  # SGLang: from here on the shared expert is divided as the others are

@@ -47,6 +47,7 @@ def test_a_start_on_shared_memory(share: float, logged_gib: float) -> None:
 def test_the_page_cache_on_shared_memory() -> None:
     made = start("openai/gpt-oss-120b", "GB10", length=131_072, family="trtllm", version="1.1", max_num_seqs=64,
                  max_num_batched_tokens=8192)  # fmt: skip
+    assert made.weights_bytes / GIB == pytest.approx(63.52, rel=0.005)
     assert made.non_torch_bytes / GIB == pytest.approx(49.3, rel=0.05)
     assert made.kv_pool_low_bytes < 5.95 * GIB < made.kv_pool_high_bytes
 
