@@ -8,7 +8,7 @@ from functools import cache
 
 from planner.accuracy.names import find_model
 from planner.accuracy.row_reader import read_fields
-from planner.catalog import find_model_id, get_model, model_names
+from planner.catalog import base_model_id, find_model_id, get_model, model_names
 from planner.errors import InvalidInput
 from planner.model import ModelShape
 
@@ -86,15 +86,15 @@ def find_model_key(name: str) -> str | None:
         None where nothing in the catalog fits.
     """
     told = read_fields({"checkpoint": name}, MODELS).get("model") or find_model_id(name)
-    if told is not None:
-        return str(told)
+    if told is not None:  # the scheme is read from the row
+        return base_model_id(str(told))
     plain = re.sub(r"-\d{4}$", "", re.sub(r"\(.*?\)", " ", name).strip())
     spellings = [name, plain, plain.split(" ")[0]]
     spellings += [_without_scheme(text) for text in spellings[1:]]
     for text in spellings:
         found = find_model_id(text.split("/")[-1]) if len(text) > 5 else None
         if found is not None:
-            return found
+            return base_model_id(found)
     for text in spellings:
         found = find_model(text) if text else None
         if found is not None and found in model_names():

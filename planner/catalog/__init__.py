@@ -6,11 +6,12 @@ In: a name as people write it. Out: `ModelShape`, `Gpu`, `EngineSettings` or len
 from planner.catalog.engines import as_of, engine_names, get_engine, newest_version, version_at
 from planner.catalog.gpus import get_gpu, gpu_names
 from planner.catalog.lengths import LENGTH_SET_TITLES, length_quantiles, length_set_names
-from planner.catalog.models import checkpoint, find_model_id, get_model, model_names
+from planner.catalog.models import base_model_id, checkpoint, find_model_id, get_model, model_names
 
 __all__ = [
     "LENGTH_SET_TITLES",
     "as_of",
+    "base_model_id",
     "checkpoint",
     "engine_names",
     "find_model_id",

@@ -145,13 +145,13 @@ def test_contexts_that_need_rope_scaling() -> None:
     assert "at most 131,072" in str(caught.value)
 
 
-# vllm-project/recipes pull 810, vllm-project/vllm pull 57497: the publisher decides, so only a whole id names one.
+# vllm-project/recipes pull 810, vllm-project/vllm pull 57497: this publisher keeps other groups wide than most.
 def test_checkpoints_by_publisher_are_found_by_their_whole_id() -> None:
     wide = get_model("inferact/qwen3.8-27b-nvfp4")
     assert (wide.quantization, dict(wide.group_bits)) == ("nvfp4", {"attention": 16.0, "lm_head": 16.0})
     assert wide.num_parameters == get_model("Qwen/Qwen3.8-27B").num_parameters
-    assert find_model_id("Qwen3.8-27B-NVFP4") is None
-    assert find_model_id("someone/Qwen3.8-27B-NVFP4") is None
+    for usual in ("Qwen3.8-27B-NVFP4", "someone/Qwen3.8-27B-NVFP4"):
+        assert (get_model(usual).quantization, get_model(usual).group_bits) == ("nvfp4", ())
     for row in read_table("catalog/checkpoints.csv"):
         assert row["source"]
         assert get_model(row["id"]).name == row["id"]

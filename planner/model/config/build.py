@@ -18,7 +18,8 @@ from planner.model.config.families import (
     Family,
 )
 from planner.model.config.fields import MAX_LAYERS, Fields, parse_config
-from planner.model.config.hybrids import hybrid_layers
+from planner.model.config.hybrids import hybrid_layers, mimo_v2_draft_layer
+from planner.model.config.inkling import inkling_drafts
 from planner.model.config.mixtures import ngram_embedding, step3p5_draft_layer
 from planner.model.config.qwen4 import checkpoint_widths, ngram_table, qwen4_draft_extras, stream_mixer
 from planner.model.config.vision import QWEN3_5, QWEN_VL, image_tokens, vision_parameters, vision_tower
@@ -336,6 +337,8 @@ def _final_norm(fields: Fields, family: Family, model_type: str) -> int:
     """Parameters before the head: a norm; Qwen4 mixes its residual streams there instead."""
     if model_type == "qwen4_exp_text":
         return stream_mixer(fields)
+    if model_type == "inkling_text":  # and a norm of the embedding
+        return 2 * fields.integer("hidden_size")
     return fields.integer("hidden_size") * (2 if family.norm_bias else 1) * (2 if family.embedding_norm else 1)
 
 
@@ -347,6 +350,8 @@ def _own_embeddings(fields: Fields, family: Family, num_layers: int) -> tuple[in
     own = fields.integer("hidden_size_per_layer_input", 0, at_least=0) if family.own_embeddings else 0
     hidden = fields.integer("hidden_size")
     beside = 2 * hidden if fields.has("attn_res_block_size") else 0
+    if fields.has("canvas_length"):  # DiffusionGemma feeds the last step's guess back through an MLP and a norm
+        beside += 3 * hidden * fields.integer("intermediate_size") + hidden
     if family.laurel:
         beside = 2 * (fields.integer("altup_num_inputs", 4) - 1) * hidden * hidden
     if not own:
@@ -374,6 +379,8 @@ def _draft_copies(fields: Fields, family: Family) -> int:
 
 def _mtp_parameters(fields: Fields, family: Family, model_type: str, layers: list[Layer]) -> int:
     """Draft layers: a layer of the model, a projection of two vectors, norms; in some, copies of embedding and head."""
+    if model_type == "inkling_text":
+        return inkling_drafts(fields)
     count = fields.integer(
         "num_nextn_predict_layers", fields.integer("mtp_num_hidden_layers", 0, at_least=0), at_least=0, at_most=64
     )
@@ -389,6 +396,8 @@ def _mtp_parameters(fields: Fields, family: Family, model_type: str, layers: lis
         layer = layers[0]
     if model_type == "step3p5":
         layer = step3p5_draft_layer(fields)
+    if model_type == "mimo_v2":
+        layer = mimo_v2_draft_layer(fields)
     own = layer.num_parameters
     if model_type == "nemotron_h":  # its draft module is an attention block and an expert block
         own += next((x.num_parameters for x in reversed(layers) if x.experts is not None), 0)
