@@ -38,6 +38,8 @@ HUB_NUMBERS = (
     "num_experts",
     "num_experts_per_tok",
     "moe_intermediate_size",
+    "sliding_window",
+    "sliding_window_pattern",
 )
 
 

@@ -122,6 +122,34 @@ def test_hub_models_are_found_by_id_and_ending_and_sum_exactly() -> None:
     assert "utter-project/EuroLLM-22B-Instruct-2512" not in model_names()
 
 
+# config.json of google/gemma-3-270m, 1b, 4b, 12b and 27b, allenai/Olmo-3, mistralai/Mistral-7B-v0.1.
+@pytest.mark.parametrize(
+    ("name", "window", "full"),
+    [
+        ("unsloth/gemma-3-270m", 512, 3),
+        ("unsloth/gemma-3-1b-it", 512, 4),
+        ("rajpurkarlab/medgemma-4b-it-crimson", 1024, 5),
+        ("cjvt/GaMS3-12B-Instruct", 1024, 8),
+        ("microsoft/harrier-oss-v1-27b", 1024, 10),
+        ("unsloth/gemma-2-9b-it", 4096, 21),
+        ("allenai/Olmo-3-1025-7B", 4096, 8),
+        ("allenai/Olmo-3.1-32B-Think", 4096, 16),
+        ("mistralai/Mistral-7B-v0.1", 4096, 0),
+    ],
+)
+def test_windows_of_hub_models(name: str, window: int, full: int) -> None:
+    mixers = [layer.mixer for layer in get_model(name).layers]
+    assert {mixer.window_tokens for mixer in mixers if mixer.kind is MixerKind.SLIDING} == {window}
+    assert sum(mixer.kind is MixerKind.FULL for mixer in mixers) == full
+
+
+def test_every_hub_model_of_a_windowed_family_has_its_window() -> None:
+    for row in read_table("catalog/hub_models.csv"):
+        if row["model_type"] in ("gemma2", "gemma3_text", "olmo3", "exaone4"):
+            assert row["sliding_window"], row["id"]
+            assert row["sliding_window_pattern"], row["id"]
+
+
 def test_towers_of_the_catalog_complete_the_published_total() -> None:
     model = get_model("openbmb/MiniCPM-V-2_6")
     assert model.num_parameters + model.vision_parameters == model.published_parameters == 8_099_175_152

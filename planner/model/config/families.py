@@ -74,7 +74,7 @@ FAMILIES: dict[str, Family] = {
     "qwen3_5_moe_text": Family(qk_norm="head", output_gate=True, shared_gate=True, state="gated_delta_net"),
     "olmo": LLAMA,
     "olmo2": Family(qk_norm="full"),
-    "olmo3": Family(qk_norm="full"),
+    "olmo3": Family(qk_norm="full", window_pattern=4, window_default=4096),
     "olmoe": Family(qk_norm="full"),
     "seed_oss": Family(qkv_bias=True, out_bias=False),
     "gemma": Family(tied=True),

@@ -317,3 +317,13 @@ def test_cross_attention_caches_one_image() -> None:
     layers = get_model("meta-llama/Llama-3.2-11B-Vision-Instruct").layers
     assert [index for index, layer in enumerate(layers) if layer.mixer.window_tokens] == [3, 8, 13, 18, 23, 28, 33, 38]
     assert layers[3].mixer.window_tokens == 6404
+
+
+# transformers: Olmo3Config and Gemma3TextConfig without layer_types.
+@pytest.mark.parametrize(("model_type", "every"), [("olmo3", 4), ("gemma3_text", 6)])
+def test_windows_that_a_config_leaves_to_its_class(model_type: str, every: int) -> None:
+    config = {"model_type": model_type, "num_hidden_layers": 12, "hidden_size": 256, "num_attention_heads": 4,
+              "intermediate_size": 512, "vocab_size": 1000, "max_position_embeddings": 65_536}  # fmt: skip
+    mixers = [layer.mixer for layer in model_from_config(config).layers]
+    assert [mixer.kind is MixerKind.FULL for mixer in mixers] == [(i + 1) % every == 0 for i in range(12)]
+    assert {mixer.window_tokens for mixer in mixers if mixer.kind is MixerKind.SLIDING} == {4096}
