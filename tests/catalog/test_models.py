@@ -150,6 +150,15 @@ def test_every_hub_model_of_a_windowed_family_has_its_window() -> None:
             assert row["sliding_window_pattern"], row["id"]
 
 
+# Llama 3.1, Llama 3.2 and Gemma 3 state the positions with RoPE scaling: 131,072 (config.json of each).
+@pytest.mark.parametrize(
+    "name",
+    ["meta-llama/Llama-3.1-8B", "unsloth/Llama-3.2-1B", "unsloth/Llama-3.1-70B", "microsoft/harrier-oss-v1-27b"],
+)
+def test_contexts_of_hub_models_count_rope_scaling_once(name: str) -> None:
+    assert get_model(name).longest_context == 131_072
+
+
 def test_towers_of_the_catalog_complete_the_published_total() -> None:
     model = get_model("openbmb/MiniCPM-V-2_6")
     assert model.num_parameters + model.vision_parameters == model.published_parameters == 8_099_175_152
