@@ -9,12 +9,14 @@ from planner.model.config.checkpoint import read_kv_cache, read_quantization
 from planner.model.config.decoder import decoder_layers
 from planner.model.config.encoder_decoder import ENCODER_DECODER, encoder_decoder_stacks
 from planner.model.config.families import (
+    EXPERTS_OF_INTERMEDIATE_SIZE,
     FAMILIES,
     FAMILY_OF_CLASS,
     LLAMA,
     OWN_BUILDER,
     SAME_AS,
     UNKNOWN_MIXER_FIELDS,
+    WITHOUT_KV_HEADS,
     Family,
 )
 from planner.model.config.fields import MAX_LAYERS, Fields, parse_config
@@ -61,6 +63,7 @@ def model_from_config(config: dict[str, Any] | str, name: str = "") -> ModelShap
         return _encoder_decoder_shape(fields, model_type, name)
     _refuse_encoder_decoder(fields, model_type)
     family = _family(fields, model_type)
+    _note_assumptions(fields, model_type)
     own = model_type in OWN_BUILDER
     layers = hybrid_layers(fields, model_type) if own else decoder_layers(fields, family)
     kinds, order = _distinct(layers)
@@ -224,6 +227,19 @@ def _family(fields: Fields, model_type: str) -> Family:
     if model_type:
         fields.estimated.append(f"model_type: {model_type} is not known, taken as Llama-like")
     return LLAMA
+
+
+def _note_assumptions(fields: Fields, model_type: str) -> None:
+    """Note what the config leaves out although models of its family state it, with what is taken instead."""
+    latent = fields.has("kv_lora_rank") or fields.has("multi_query")
+    if not latent and not fields.has("num_key_value_heads") and model_type not in WITHOUT_KV_HEADS:
+        fields.estimated.append("num_key_value_heads: not given, as many as attention heads")
+    experts = fields.has("num_experts")
+    if experts and not fields.has("moe_intermediate_size") and model_type not in EXPERTS_OF_INTERMEDIATE_SIZE:
+        fields.estimated.append("moe_intermediate_size: not given, experts as wide as intermediate_size")
+    routed = [name for name in ("num_experts_per_tok", "moe_intermediate_size") if fields.has(name)]
+    if routed and not experts and model_type != "nemotron_h":
+        fields.estimated.append(f"num_experts: not given although {routed[0]} is, counted as a dense model")
 
 
 def _refuse_encoder_decoder(fields: Fields, model_type: str) -> None:

@@ -285,6 +285,14 @@ OWN_BUILDER = (
     "ernie4_5_moe_vl",
 )
 
+#: families from before grouped queries, or with KV heads per block: their configs state no num_key_value_heads
+WITHOUT_KV_HEADS = ("baichuan", "bloom", "falcon_mamba", "gpt2", "mamba", "mpt", "nemotron-nas", "opt", "phi", "qwen")
+#: families whose experts are as wide as intermediate_size states
+EXPERTS_OF_INTERMEDIATE_SIZE = (
+    *("arctic", "dbrx", "gpt_oss", "granitemoe", "granitemoehybrid", "grok-1", "inkling_text", "jamba", "llama4"),
+    *("llama4_text", "minimax", "minimax_m2", "minimax_m3", "mixtral", "olmoe", "phimoe"),
+)
+
 #: fields of attention or states that a Llama-like estimate would get wrong
 UNKNOWN_MIXER_FIELDS = (
     "kv_lora_rank",
