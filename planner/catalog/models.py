@@ -66,6 +66,22 @@ def model_names() -> tuple[str, ...]:
     return tuple(_entries())
 
 
+def recalled_facts(name: str) -> tuple[str, ...]:
+    """What the catalog gives of a model as recalled, without a source that could be read again.
+
+    Parameters
+    ----------
+    name : str
+        As `get_model` takes it; raises as that does. A checkpoint has the facts of the model that it was made of.
+
+    Returns
+    -------
+    tuple of str
+        Of "config", "vision_config" and "published_parameters"; empty where everything has a source.
+    """
+    return tuple(_entries().get(base_model_id(get_model(name).name), {}).get("recalled", ()))
+
+
 def checkpoint(model: ModelShape, weight_dtype: str) -> ModelShape:
     """The model as its published checkpoint of a scheme holds it: some leave groups in 16 bits."""
     made_of = base_model_id(model.name)

@@ -1,11 +1,14 @@
 """The model catalog: names, suggestions, sources, and every published total."""
 
+import json
 import time
+from pathlib import Path
 
 import pytest
 
+from planner.catalog import models
 from planner.catalog.gpus import get_gpu
-from planner.catalog.models import find_model_id, get_model, model_names
+from planner.catalog.models import find_model_id, get_model, model_names, recalled_facts
 from planner.errors import InvalidInput
 from planner.inputs.engine import EngineSettings
 from planner.inputs.hardware import Parallelism
@@ -70,6 +73,23 @@ def test_catalog_covers_the_planned_breadth() -> None:
 
 def test_every_model_has_a_source() -> None:
     assert all(get_model(name).source for name in model_names())
+
+
+def test_no_model_stands_twice() -> None:
+    with Path(models.__file__).with_name("models.json").open(encoding="utf-8") as stream:
+        ids = [entry["id"] for entry in json.load(stream)["models"]]
+    assert len(set(ids)) == len(ids)
+    # GPT-J's published total, from its own builder.
+    assert get_model("EleutherAI/gpt-j-6b").num_parameters == 6_050_882_784
+
+
+def test_recalled_facts_are_named() -> None:
+    for name in model_names():
+        facts = recalled_facts(name)
+        assert set(facts) <= {"config", "vision_config", "published_parameters"}
+        assert ("recalled" in get_model(name).source) == bool({"config", "vision_config"} & set(facts)), name
+    assert recalled_facts("mistralai/Codestral-22B-v0.1") == ("config", "published_parameters")
+    assert recalled_facts("Qwen/Qwen3-32B-AWQ") == ()
 
 
 @pytest.mark.parametrize(

@@ -286,7 +286,19 @@ OWN_BUILDER = (
 )
 
 #: families from before grouped queries, or with KV heads per block: their configs state no num_key_value_heads
-WITHOUT_KV_HEADS = ("baichuan", "bloom", "falcon_mamba", "gpt2", "mamba", "mpt", "nemotron-nas", "opt", "phi", "qwen")
+WITHOUT_KV_HEADS = (
+    "baichuan",
+    "bloom",
+    "falcon_mamba",
+    "gpt2",
+    "gptj",
+    "mamba",
+    "mpt",
+    "nemotron-nas",
+    "opt",
+    "phi",
+    "qwen",
+)
 #: families whose experts are as wide as intermediate_size states
 EXPERTS_OF_INTERMEDIATE_SIZE = (
     *("arctic", "dbrx", "gpt_oss", "granitemoe", "granitemoehybrid", "grok-1", "inkling_text", "jamba", "llama4"),
