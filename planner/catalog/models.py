@@ -126,7 +126,9 @@ def find_model_id(name: str) -> str | None:
     wanted = name.strip().lower()
     if not wanted or len(wanted) > MOST_CHARACTERS:
         return None
-    own = _own_id(wanted)
+    # Tags of Ollama are in small letters: GLM-4.7-Flash is the model, glm-4.7-flash its 4-bit file.
+    tag = wanted in variants() and not set(wanted) & {"/", ":"} and name.strip() != wanted
+    own = _own_id(wanted) if not tag else _of_publisher(wanted)
     if own is not None:
         return own
     variant = _variant(wanted)
@@ -144,6 +146,11 @@ def _own_id(wanted: str) -> str | None:
         for key in ids:
             if key.lower() == wanted:
                 return key
+    return _of_publisher(wanted)
+
+
+def _of_publisher(wanted: str) -> str | None:
+    """The only id of the catalog, else of the hub's list, whose last part is spelled so in small letters."""
     for ids in (_entries(), _hub()):
         fits = [key for key in ids if key.lower().split("/")[-1] == wanted]
         if fits:
@@ -206,6 +213,8 @@ def _base_id(wanted: str, plain: str) -> str | None:
     reduced = without_role(plain)
     if not any(letter.isdigit() for letter in reduced):
         return None
+    if ":" in reduced and reduced in variants():
+        return reduced
     for ids in (_entries(), _hub()):
         same = [key for key in ids if without_role(key).removesuffix("-bf16") == reduced]
         if same:

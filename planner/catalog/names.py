@@ -21,7 +21,7 @@ _SCHEME = re.compile(
     r"|quantized|compressed[-_]tensors|ct|qat|unquantized"
     r"|fp8(?:[-_](?:dynamic|block|static|tensor|channel|kv|e4m3))*|float8"
     r"|(?:nv|mx)?fp4(?:[-_](?:v\d|qad|fp8|w4a4|w4a16|fast))*|mxfp8|mxfp6"
-    r"|w\d+a\d+(?:fp8)?|int[48](?:[-_]mixed)?|\d[-_]?bits?|g(?:s)?\d{2,3}|\d+g|channel"
+    r"|w\d+a\d+(?:fp8)?|int[48](?:[-_]mixed)?(?:[-_]ar)?|\d[-_]?bits?|g(?:s)?\d{2,3}|\d+g|channel"
     r"|awq|gptq(?:model)?|auto-?round|hqq|exl[23]|bnb|nf4|bitsandbytes|unsloth|marlin|kv"
     r"|bf16|fp16|mlx|lhead|preview-quant"
     r")(?![a-z0-9])"

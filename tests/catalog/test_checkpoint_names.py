@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from planner.catalog.models import checkpoint, find_model_id, get_model, model_names
+from planner.catalog.models import base_model_id, checkpoint, find_model_id, get_model, model_names
 from planner.catalog.names import scheme_of, variants, without_scheme
 from planner.errors import InvalidInput
 from planner.model import weight_dtype_names
@@ -112,7 +112,7 @@ def test_rows_of_names_are_sound() -> None:
         assert re.compile(rule["pattern"])
     for key, row in variants().items():
         assert row["source"]
-        assert row["model"] in model_names(), row
+        assert find_model_id(row["model"]) == row["model"], row
         assert row["quantization"] in {*schemes, ""}
         assert row["id"] not in model_names()
         assert get_model(key).num_parameters == get_model(row["model"]).num_parameters
@@ -128,3 +128,25 @@ def test_catalog_ids_are_themselves() -> None:
 def test_a_name_without_a_scheme_states_none() -> None:
     assert scheme_of("Qwen/Qwen3-32B", "qwen3") == ""
     assert scheme_of("openai/gpt-oss-120b", "gpt_oss") == ""
+
+
+@pytest.mark.parametrize(
+    ("tag", "model", "scheme"),
+    [
+        ("llama3.1:8b", "meta-llama/Llama-3.1-8B-Instruct", "gguf_q4_k_m"),
+        ("llama3.1:8b-instruct-q8_0", "meta-llama/Llama-3.1-8B-Instruct", "gguf_q8_0"),
+        ("qwen2.5:7b-instruct-q5_K_M", "Qwen/Qwen2.5-7B-Instruct", "gguf_q5_k_m"),
+        ("qwen3:8b-fp16", "Qwen/Qwen3-8B", ""),
+        ("gemma3:27b-it-qat", "google/gemma-3-27b-it", "gguf_q4_0"),
+        ("deepseek-r1:32b", "deepseek-ai/DeepSeek-R1-Distill-Qwen-32B", "gguf_q4_k_m"),
+        ("gpt-oss", "openai/gpt-oss-20b", "mxfp4"),
+        ("glm-4.7-flash", "zai-org/GLM-4.7-Flash", "gguf_q4_k_m"),
+        ("GLM-4.7-Flash", "zai-org/GLM-4.7-Flash", ""),
+        ("DeepSeek-R1", "deepseek-ai/DeepSeek-R1", "fp8_block"),
+    ],
+)
+def test_tags_of_ollama(tag: str, model: str, scheme: str) -> None:
+    shape = get_model(tag)
+    assert base_model_id(shape.name) == model
+    assert shape.quantization == scheme
+    assert shape.num_parameters == get_model(model).num_parameters
