@@ -7,7 +7,7 @@ import pytest
 from planner.catalog.models import base_model_id, checkpoint, find_model_id, get_model, model_names
 from planner.catalog.names import scheme_of, variants, without_scheme
 from planner.errors import InvalidInput
-from planner.model import weight_dtype_names
+from planner.model import weight_bytes_by_group, weight_dtype_names
 from planner.tables import read_table
 
 
@@ -150,3 +150,12 @@ def test_tags_of_ollama(tag: str, model: str, scheme: str) -> None:
     assert base_model_id(shape.name) == model
     assert shape.quantization == scheme
     assert shape.num_parameters == get_model(model).num_parameters
+
+
+def test_meta_keeps_attention_and_two_layers_of_llama_405b_wide() -> None:
+    # 324.5e9 feed-forward parameters of layers 2 to 125 in FP8, 81.3e9 others in 16 bits: 487 GB and the scales.
+    shape = get_model("meta-llama/Llama-3.1-405B-Instruct-FP8")
+    layers, inner, hidden = 126, 53_248, 16_384
+    narrow = (layers - 2) * 3 * inner * hidden
+    stored = narrow + 2 * (shape.num_parameters - narrow) + 4 * (layers - 2) * (2 * inner + hidden)
+    assert sum(weight_bytes_by_group(shape).values()) == pytest.approx(stored, rel=1e-4)
