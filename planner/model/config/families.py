@@ -190,6 +190,8 @@ SAME_AS: dict[str, str] = {
     "qwen3_8_flash_next_text": "qwen4_exp_text",
     "exaone": "llama",
     "deepseek": "llama",
+    "paddleocr_vl": "ernie4_5",
+    "paddleocr_vl_text": "ernie4_5",
     "smollm3": "llama",
     "qwen2_vl": "qwen2",
     "qwen2_5_vl": "qwen2",

@@ -145,3 +145,10 @@ def test_contradictions_are_refused(config: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         model_from_config(config)
     assert caught.value.field == field
+
+
+def test_paddle_ocr_is_ernie_with_a_head_of_its_own() -> None:
+    model = get_model("PaddlePaddle/PaddleOCR-VL")
+    assert model.model_type == "ernie4_5"
+    # ERNIE-4.5-0.3B and an untied head.
+    assert model.num_parameters == 360_748_032 + 103_424 * 1024
