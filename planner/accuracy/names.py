@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from planner.accuracy.row_reader import read_fields
-from planner.catalog import find_model_id, get_gpu, get_model, model_names
+from planner.catalog import base_model_id, find_model_id, get_gpu, get_model, model_names
 from planner.errors import InvalidInput
 from planner.model import ModelShape
 from planner.tables import read_table
@@ -55,7 +55,8 @@ def find_model(published: str) -> str | None:
         told = find_model_id(published)
     if told is None:
         told = _published("model").get(reduce_name(published)) or find_model_id(published)
-    return str(told) if told else _by_spelling(published)
+    found = str(told) if told else _by_spelling(published)
+    return base_model_id(found) if found else None  # the scheme is read from the row
 
 
 def reduce_name(name: str) -> str:

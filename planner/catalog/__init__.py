@@ -4,13 +4,14 @@ In: a name as people write it. Out: `ModelShape`, `Gpu`, `EngineSettings` or len
 """
 
 from planner.catalog.engines import as_of, engine_names, get_engine, newest_version, version_at
-from planner.catalog.gpus import get_gpu, gpu_names
+from planner.catalog.gpus import get_gpu, gpu_names, recalled_figures
 from planner.catalog.lengths import LENGTH_SET_TITLES, length_quantiles, length_set_names
-from planner.catalog.models import checkpoint, find_model_id, get_model, model_names
+from planner.catalog.models import base_model_id, checkpoint, find_model_id, get_model, model_names, recalled_facts
 
 __all__ = [
     "LENGTH_SET_TITLES",
     "as_of",
+    "base_model_id",
     "checkpoint",
     "engine_names",
     "find_model_id",
@@ -22,5 +23,7 @@ __all__ = [
     "length_set_names",
     "model_names",
     "newest_version",
+    "recalled_facts",
+    "recalled_figures",
     "version_at",
 ]

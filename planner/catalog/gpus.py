@@ -71,6 +71,28 @@ def get_gpu(name: str) -> Gpu:
     raise InvalidInput("gpu", name, "a GPU of the catalog, such as " + ", ".join(_near(str(name))))
 
 
+def recalled_figures(name: str) -> tuple[str, ...]:
+    """Fields of an accelerator that stand as recalled from its data sheet: no source that could be read confirms them.
+
+    Parameters
+    ----------
+    name : str
+        As `get_gpu` takes it; raises as that does.
+
+    Returns
+    -------
+    tuple of str
+        Names of `Gpu` fields, as "link_gb_s"; empty where every figure has a source or is an estimate.
+    """
+    return _recalled()[get_gpu(name).name]
+
+
+@lru_cache(maxsize=1)
+def _recalled() -> dict[str, tuple[str, ...]]:
+    rows = read_table("catalog/gpus.csv")
+    return {row["name"]: tuple(filter(None, row["recalled"].split(";"))) for row in rows}
+
+
 @lru_cache(maxsize=1)
 def _gpus() -> dict[str, Gpu]:
     return {gpu.name: gpu for gpu, _ in _rows()}

@@ -5,17 +5,27 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from planner.catalog.names import (
+    MOST_CHARACTERS,
+    scheme_of,
+    split_id,
+    variants,
+    without_maker,
+    without_role,
+    without_scheme,
+)
 from planner.errors import InvalidInput
 from planner.model import ESTIMATED_TOWER, ModelShape, model_from_config
 from planner.tables import read_table
 
 _FILE = Path(__file__).with_name("models.json")
 HUB_SOURCE = "figures and total of the hub, as PyPI llmfit 1.1.17 embeds them (hf_models.json, MIT licence)"
+SHORTEST_NAME = 5  # characters of a name that may stand for a model of any publisher
 HUB_NUMBERS = (
     "num_hidden_layers",
     "hidden_size",
@@ -28,6 +38,8 @@ HUB_NUMBERS = (
     "num_experts",
     "num_experts_per_tok",
     "moe_intermediate_size",
+    "sliding_window",
+    "sliding_window_pattern",
 )
 
 
@@ -54,41 +66,160 @@ def model_names() -> tuple[str, ...]:
     return tuple(_entries())
 
 
-def checkpoint(model: ModelShape, weight_dtype: str) -> ModelShape:
-    """The model as its published checkpoint of a scheme holds it: some leave groups in 16 bits."""
-    for row in _checkpoints().values():
-        if row["usual"] and (row["model"], row["quantization"]) == (model.name, weight_dtype):
-            return replace(model, quantization=weight_dtype, unquantized_groups=(), group_bits=_group_bits(row))
-    return model
-
-
-def find_model_id(name: str) -> str | None:
-    """Hub id of a model name: the exact id, or the only one that ends with the name.
+def recalled_facts(name: str) -> tuple[str, ...]:
+    """What the catalog gives of a model as recalled, without a source that could be read again.
 
     Parameters
     ----------
     name : str
-        "meta-llama/Llama-3.1-8B-Instruct", or "llama-3.1-8b-instruct".
+        As `get_model` takes it; raises as that does. A checkpoint has the facts of the model that it was made of.
+
+    Returns
+    -------
+    tuple of str
+        Of "config", "vision_config" and "published_parameters"; empty where everything has a source.
+    """
+    return tuple(_entries().get(base_model_id(get_model(name).name), {}).get("recalled", ()))
+
+
+def checkpoint(model: ModelShape, weight_dtype: str) -> ModelShape:
+    """The model as its published checkpoint of a scheme holds it: some leave groups in 16 bits."""
+    made_of = base_model_id(model.name)
+    for row in _checkpoints().values():
+        if row["usual"] and (row["model"], row["quantization"]) == (made_of, weight_dtype):
+            return replace(model, quantization=weight_dtype, unquantized_groups=(), group_bits=_group_bits(row))
+    return model
+
+
+def base_model_id(name: str) -> str:
+    """Id of the model that a checkpoint was made of; the name itself where the catalog has no other model for it.
+
+    Parameters
+    ----------
+    name : str
+        What `find_model_id` gave: "Qwen/Qwen3-32B-AWQ" is "Qwen/Qwen3-32B".
+    """
+    if name in _entries() or name in _checkpoints() or name in _hub():
+        return name
+    variant = _variant(name.strip().lower()) if name and len(name) <= MOST_CHARACTERS else None
+    return variant.model if variant is not None else name
+
+
+def find_model_id(name: str) -> str | None:
+    """Id of a model name: an id of the catalog, a checkpoint of one of its models, or the only id that ends with it.
+
+    Parameters
+    ----------
+    name : str
+        "meta-llama/Llama-3.1-8B-Instruct", "llama-3.1-8b-instruct", "RedHatAI/Llama-3.3-70B-Instruct-FP8-dynamic",
+        "unsloth/Qwen3-8B-GGUF".
 
     Returns
     -------
     str or None
-        None when no id matches, or more than one does.
+        The catalog's id; for a checkpoint of a catalog model the name as given, which `get_model` knows too. None when
+        no model fits, or more than one does.
     """
     entries = _entries()
     if name in entries:
         return name
     wanted = name.strip().lower()
-    if not wanted:
+    if not wanted or len(wanted) > MOST_CHARACTERS:
         return None
-    fits = [key for key in entries if key.lower() == wanted or key.lower().split("/")[-1] == wanted]
-    # A checkpoint goes by its whole id alone: it is the publisher that makes it differ.
-    fits = fits or [key for key in _checkpoints() if key.lower() == wanted]
-    fits = fits or [key for key in _hub() if key.lower() == wanted]
-    fits = fits or [key for key in _hub() if key.lower().split("/")[-1] == wanted]
-    if not fits:
-        fits = [key for key in entries if key.lower().endswith(wanted)]
+    # Tags of Ollama are in small letters: GLM-4.7-Flash is the model, glm-4.7-flash its 4-bit file.
+    tag = wanted in variants() and not set(wanted) & {"/", ":"} and name.strip() != wanted
+    own = _own_id(wanted) if not tag else _of_publisher(wanted)
+    if own is not None:
+        return own
+    variant = _variant(wanted)
+    if variant is not None:
+        return name.strip()
+    fits = [key for key in entries if key.lower().endswith(wanted)]
     return fits[0] if len(fits) == 1 else None
+
+
+def _own_id(wanted: str) -> str | None:
+    """Id of the catalog or of the hub's list that is spelled so in small letters, whole or without its publisher."""
+    if wanted in variants():
+        return None
+    for ids in (_entries(), _checkpoints(), _hub()):
+        for key in ids:
+            if key.lower() == wanted:
+                return key
+    return _of_publisher(wanted)
+
+
+def _of_publisher(wanted: str) -> str | None:
+    """The only id of the catalog, else of the hub's list, whose last part is spelled so in small letters."""
+    for ids in (_entries(), _hub()):
+        fits = [key for key in ids if key.lower().split("/")[-1] == wanted]
+        if fits:
+            return fits[0] if len(fits) == 1 else None
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Variant:
+    """A published checkpoint with the shape of a catalog model."""
+
+    model: str
+    quantization: str = ""  # "" = as that model is published, none = 16 bits
+    max_position_embeddings: int = 0  # 0 = as that model
+    source: str = ""
+
+
+@lru_cache(maxsize=4096)
+def _variant(wanted: str) -> _Variant | None:
+    """What a name in small letters is a checkpoint of, by variants.csv, else by its words."""
+    row = variants().get(wanted)
+    if row is not None:
+        positions = int(row["max_position_embeddings"] or 0)
+        return _Variant(
+            model=row["model"],
+            quantization=row["quantization"],
+            max_position_embeddings=positions,
+            source=row["source"],
+        )
+    plain = without_scheme(wanted)
+    base, inherited = _base_id(wanted, plain), ""
+    if base is None:
+        return None
+    if base in variants():
+        row = variants()[base]
+        base, inherited = row["model"], row["quantization"]
+    scheme = scheme_of(wanted, get_model(base).model_type) if plain != split_id(wanted)[1] else inherited
+    return _Variant(model=base, quantization=scheme or inherited, source="the name of the checkpoint")
+
+
+def _base_id(wanted: str, plain: str) -> str | None:
+    """Id of the model that a checkpoint was made of: same name, or same but for words such as instruct and chat.
+
+    A row of variants.csv is given by its id in small letters.
+    """
+    publisher = split_id(wanted)[0]
+    if plain != split_id(wanted)[1]:
+        whole = f"{publisher}/{plain}" if publisher else plain
+        if whole in variants():
+            return whole
+        own = _own_id(whole) if publisher else None
+        if own is not None:
+            return own
+    if len(plain) < SHORTEST_NAME:
+        return None
+    for ids in (_entries(), variants(), _hub()):
+        same = [key for key in ids if without_maker(key).removesuffix("-bf16") == without_maker(plain)]
+        if same:
+            return same[0]
+    reduced = without_role(plain)
+    if not any(letter.isdigit() for letter in reduced):
+        return None
+    if ":" in reduced and reduced in variants():
+        return reduced
+    for ids in (_entries(), _hub()):
+        same = [key for key in ids if without_role(key).removesuffix("-bf16") == reduced]
+        if same:
+            return same[0]
+    return None
 
 
 @lru_cache(maxsize=512)
@@ -115,6 +246,8 @@ def get_model(name: str) -> ModelShape:
         raise InvalidInput("model", name, _suggestion(str(name)))
     if key in _checkpoints():
         return _checkpoint_shape(key)
+    if key not in _entries() and key not in _hub():
+        return _variant_shape(key)
     if key not in _entries():
         row = _hub()[key]
         shape = model_from_config(_hub_config(row), key)
@@ -140,6 +273,27 @@ def _checkpoint_shape(key: str) -> ModelShape:
         unquantized_groups=(),
         group_bits=_group_bits(row),
         source=row["source"],
+    )
+
+
+def _variant_shape(name: str) -> ModelShape:
+    """The shape of the model that a checkpoint was made of, with the scheme of the checkpoint."""
+    variant = _variant(name.lower())
+    assert variant is not None
+    base = get_model(variant.model)
+    shape = replace(base, name=name, source=variant.source)
+    if variant.max_position_embeddings:
+        shape = replace(shape, max_position_embeddings=variant.max_position_embeddings, extended_context=None)
+    if not variant.quantization:
+        return shape
+    if variant.quantization == "none":
+        return replace(shape, quantization="", unquantized_groups=(), group_bits=(), kv_cache_quantization="")
+    if variant.quantization == base.quantization:
+        return shape
+    held = checkpoint(base, variant.quantization)
+    widths = held.group_bits if held is not base else ()
+    return replace(
+        shape, quantization=variant.quantization, unquantized_groups=(), group_bits=widths, kv_cache_quantization=""
     )
 
 

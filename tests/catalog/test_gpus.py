@@ -1,9 +1,12 @@
 """The accelerator catalog: data-sheet facts, published spellings, bad names."""
 
+from dataclasses import fields
+
 import pytest
 
-from planner.catalog.gpus import get_gpu, gpu_names
+from planner.catalog.gpus import get_gpu, gpu_names, recalled_figures
 from planner.errors import InvalidInput
+from planner.inputs import Gpu
 
 
 @pytest.mark.parametrize(
@@ -21,6 +24,12 @@ from planner.errors import InvalidInput
         ("GB200-192GB(NVL72)", "GB200"),
         ("GH200-480GB", "GH200 96GB"),
         ("Tesla T4", "T4"),
+        ("RTX 5060 Ti", "RTX 5060 Ti 16GB"),
+        ("NVIDIA GeForce RTX 5060 Ti 8GB", "RTX 5060 Ti 8GB"),
+        ("NVIDIA RTX PRO 4500 Blackwell Server Edition", "RTX PRO 4500 Blackwell"),
+        ("RTX PRO 6000D", "RTX 6000D"),
+        ("RTX PRO 6000", "RTX PRO 6000 Blackwell Server"),
+        ("Ironwood", "TPU v7"),
         ("AMD Instinct MI300X", "MI300X"),
         ("M2-Ultra-76-Core-GPU-192GB", "Apple M2 Ultra"),
     ],
@@ -51,6 +60,24 @@ def test_data_sheet_figures():
     assert (h100.memory_bandwidth_gb_s, h100.bf16_tflops, h100.link_gb_s) == (3350, 989, 900)
     assert get_gpu("L4").memory_bandwidth_gb_s == 300
     assert get_gpu("A100").fp8_tflops is None
+
+
+def test_rates_of_boards_from_cores_and_clock():
+    # 144 tensor cores x 2,572 MHz x 128 FLOP; PRO boards accumulate in 32 bits at twice that rate.
+    assert get_gpu("RTX 5060 Ti").bf16_tflops == pytest.approx(144 * 2572e6 * 128 / 1e12, rel=1e-3)
+    assert get_gpu("RTX PRO 4500").bf16_tflops == pytest.approx(328 * 2407e6 * 256 / 1e12, rel=1e-3)
+    assert get_gpu("RTX 6000D").memory_bandwidth_gb_s == 1570
+
+
+def test_recalled_figures_are_named():
+    known = {field.name for field in fields(Gpu)}
+    for name in gpu_names():
+        recalled = recalled_figures(name)
+        assert set(recalled) <= known
+        assert ("recalled" in get_gpu(name).spec_source) == bool(recalled), name
+        assert all(getattr(get_gpu(name), field) is not None for field in recalled), name
+    assert recalled_figures("H800") == ("link_gb_s",)
+    assert recalled_figures("RTX 4070") == recalled_figures("H100") == ()
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,13 @@
 """The model catalog: names, suggestions, sources, and every published total."""
 
+import json
+from pathlib import Path
+
 import pytest
 
+from planner.catalog import models
 from planner.catalog.gpus import get_gpu
-from planner.catalog.models import find_model_id, get_model, model_names
+from planner.catalog.models import find_model_id, get_model, model_names, recalled_facts
 from planner.errors import InvalidInput
 from planner.inputs.engine import EngineSettings
 from planner.inputs.hardware import Parallelism
@@ -70,6 +74,23 @@ def test_every_model_has_a_source() -> None:
     assert all(get_model(name).source for name in model_names())
 
 
+def test_no_model_stands_twice() -> None:
+    with Path(models.__file__).with_name("models.json").open(encoding="utf-8") as stream:
+        ids = [entry["id"] for entry in json.load(stream)["models"]]
+    assert len(set(ids)) == len(ids)
+    # GPT-J's published total, from its own builder.
+    assert get_model("EleutherAI/gpt-j-6b").num_parameters == 6_050_882_784
+
+
+def test_recalled_facts_are_named() -> None:
+    for name in model_names():
+        facts = recalled_facts(name)
+        assert set(facts) <= {"config", "vision_config", "published_parameters"}
+        assert ("recalled" in get_model(name).source) == bool({"config", "vision_config"} & set(facts)), name
+    assert recalled_facts("mistralai/Codestral-22B-v0.1") == ("config", "published_parameters")
+    assert recalled_facts("Qwen/Qwen3-32B-AWQ") == ()
+
+
 @pytest.mark.parametrize(
     "written", ["meta-llama/Llama-3.1-8B-Instruct", "LLAMA-3.1-8B-INSTRUCT", " llama-3.1-8b-instruct "]
 )
@@ -112,6 +133,43 @@ def test_hub_models_are_found_by_id_and_ending_and_sum_exactly() -> None:
     assert "utter-project/EuroLLM-22B-Instruct-2512" not in model_names()
 
 
+# config.json of google/gemma-3-270m, 1b, 4b, 12b and 27b, allenai/Olmo-3, mistralai/Mistral-7B-v0.1.
+@pytest.mark.parametrize(
+    ("name", "window", "full"),
+    [
+        ("unsloth/gemma-3-270m", 512, 3),
+        ("unsloth/gemma-3-1b-it", 512, 4),
+        ("rajpurkarlab/medgemma-4b-it-crimson", 1024, 5),
+        ("cjvt/GaMS3-12B-Instruct", 1024, 8),
+        ("microsoft/harrier-oss-v1-27b", 1024, 10),
+        ("unsloth/gemma-2-9b-it", 4096, 21),
+        ("allenai/Olmo-3-1025-7B", 4096, 8),
+        ("allenai/Olmo-3.1-32B-Think", 4096, 16),
+        ("mistralai/Mistral-7B-v0.1", 4096, 0),
+    ],
+)
+def test_windows_of_hub_models(name: str, window: int, full: int) -> None:
+    mixers = [layer.mixer for layer in get_model(name).layers]
+    assert {mixer.window_tokens for mixer in mixers if mixer.kind is MixerKind.SLIDING} == {window}
+    assert sum(mixer.kind is MixerKind.FULL for mixer in mixers) == full
+
+
+def test_every_hub_model_of_a_windowed_family_has_its_window() -> None:
+    for row in read_table("catalog/hub_models.csv"):
+        if row["model_type"] in ("gemma2", "gemma3_text", "olmo3", "exaone4"):
+            assert row["sliding_window"], row["id"]
+            assert row["sliding_window_pattern"], row["id"]
+
+
+# Llama 3.1, Llama 3.2 and Gemma 3 state the positions with RoPE scaling: 131,072 (config.json of each).
+@pytest.mark.parametrize(
+    "name",
+    ["meta-llama/Llama-3.1-8B", "unsloth/Llama-3.2-1B", "unsloth/Llama-3.1-70B", "microsoft/harrier-oss-v1-27b"],
+)
+def test_contexts_of_hub_models_count_rope_scaling_once(name: str) -> None:
+    assert get_model(name).longest_context == 131_072
+
+
 def test_towers_of_the_catalog_complete_the_published_total() -> None:
     model = get_model("openbmb/MiniCPM-V-2_6")
     assert model.num_parameters + model.vision_parameters == model.published_parameters == 8_099_175_152
@@ -135,13 +193,13 @@ def test_contexts_that_need_rope_scaling() -> None:
     assert "at most 131,072" in str(caught.value)
 
 
-# vllm-project/recipes pull 810, vllm-project/vllm pull 57497: the publisher decides, so only a whole id names one.
+# vllm-project/recipes pull 810, vllm-project/vllm pull 57497: this publisher keeps other groups wide than most.
 def test_checkpoints_by_publisher_are_found_by_their_whole_id() -> None:
     wide = get_model("inferact/qwen3.8-27b-nvfp4")
     assert (wide.quantization, dict(wide.group_bits)) == ("nvfp4", {"attention": 16.0, "lm_head": 16.0})
     assert wide.num_parameters == get_model("Qwen/Qwen3.8-27B").num_parameters
-    assert find_model_id("Qwen3.8-27B-NVFP4") is None
-    assert find_model_id("someone/Qwen3.8-27B-NVFP4") is None
+    for usual in ("Qwen3.8-27B-NVFP4", "someone/Qwen3.8-27B-NVFP4"):
+        assert (get_model(usual).quantization, get_model(usual).group_bits) == ("nvfp4", ())
     for row in read_table("catalog/checkpoints.csv"):
         assert row["source"]
         assert get_model(row["id"]).name == row["id"]

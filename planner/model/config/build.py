@@ -9,6 +9,7 @@ from planner.model.config.checkpoint import read_kv_cache, read_quantization
 from planner.model.config.decoder import decoder_layers
 from planner.model.config.encoder_decoder import ENCODER_DECODER, encoder_decoder_stacks
 from planner.model.config.families import (
+    EXPERTS_OF_INTERMEDIATE_SIZE,
     FAMILIES,
     FAMILY_OF_CLASS,
     LLAMA,
@@ -16,10 +17,12 @@ from planner.model.config.families import (
     SAME_AS,
     SECOND_RUNNER,
     UNKNOWN_MIXER_FIELDS,
+    WITHOUT_KV_HEADS,
     Family,
 )
 from planner.model.config.fields import MAX_LAYERS, Fields, parse_config
-from planner.model.config.hybrids import hybrid_layers
+from planner.model.config.hybrids import hybrid_layers, mimo_v2_draft_layer
+from planner.model.config.inkling import inkling_drafts
 from planner.model.config.mixtures import ngram_embedding, step3p5_draft_layer
 from planner.model.config.qwen4 import checkpoint_widths, ngram_table, qwen4_draft_extras, stream_mixer
 from planner.model.config.vision import QWEN3_5, QWEN_VL, image_tokens, vision_parameters, vision_tower
@@ -61,6 +64,7 @@ def model_from_config(config: dict[str, Any] | str, name: str = "") -> ModelShap
         return _encoder_decoder_shape(fields, model_type, name)
     _refuse_encoder_decoder(fields, model_type)
     family = _family(fields, model_type)
+    _note_assumptions(fields, model_type)
     own = model_type in OWN_BUILDER
     layers = hybrid_layers(fields, model_type) if own else decoder_layers(fields, family)
     kinds, order = _distinct(layers)
@@ -227,6 +231,19 @@ def _family(fields: Fields, model_type: str) -> Family:
     return LLAMA
 
 
+def _note_assumptions(fields: Fields, model_type: str) -> None:
+    """Note what the config leaves out although models of its family state it, with what is taken instead."""
+    latent = fields.has("kv_lora_rank") or fields.has("multi_query")
+    if not latent and not fields.has("num_key_value_heads") and model_type not in WITHOUT_KV_HEADS:
+        fields.estimated.append("num_key_value_heads: not given, as many as attention heads")
+    experts = fields.has("num_experts")
+    if experts and not fields.has("moe_intermediate_size") and model_type not in EXPERTS_OF_INTERMEDIATE_SIZE:
+        fields.estimated.append("moe_intermediate_size: not given, experts as wide as intermediate_size")
+    routed = [name for name in ("num_experts_per_tok", "moe_intermediate_size") if fields.has(name)]
+    if routed and not experts and model_type != "nemotron_h":
+        fields.estimated.append(f"num_experts: not given although {routed[0]} is, counted as a dense model")
+
+
 def _refuse_encoder_decoder(fields: Fields, model_type: str) -> None:
     if fields.raw("is_encoder_decoder") is True:
         known = ", ".join(ENCODER_DECODER)
@@ -338,6 +355,8 @@ def _final_norm(fields: Fields, family: Family, model_type: str) -> int:
     """Parameters before the head: a norm; Qwen4 mixes its residual streams there instead."""
     if model_type == "qwen4_exp_text":
         return stream_mixer(fields)
+    if model_type == "inkling_text":  # and a norm of the embedding
+        return 2 * fields.integer("hidden_size")
     return fields.integer("hidden_size") * (2 if family.norm_bias else 1) * (2 if family.embedding_norm else 1)
 
 
@@ -349,6 +368,8 @@ def _own_embeddings(fields: Fields, family: Family, num_layers: int) -> tuple[in
     own = fields.integer("hidden_size_per_layer_input", 0, at_least=0) if family.own_embeddings else 0
     hidden = fields.integer("hidden_size")
     beside = 2 * hidden if fields.has("attn_res_block_size") else 0
+    if fields.has("canvas_length"):  # DiffusionGemma feeds the last step's guess back through an MLP and a norm
+        beside += 3 * hidden * fields.integer("intermediate_size") + hidden
     if family.laurel:
         beside = 2 * (fields.integer("altup_num_inputs", 4) - 1) * hidden * hidden
     if not own:
@@ -376,6 +397,8 @@ def _draft_copies(fields: Fields, family: Family) -> int:
 
 def _mtp_parameters(fields: Fields, family: Family, model_type: str, layers: list[Layer]) -> int:
     """Draft layers: a layer of the model, a projection of two vectors, norms; in some, copies of embedding and head."""
+    if model_type == "inkling_text":
+        return inkling_drafts(fields)
     count = fields.integer(
         "num_nextn_predict_layers", fields.integer("mtp_num_hidden_layers", 0, at_least=0), at_least=0, at_most=64
     )
@@ -391,6 +414,8 @@ def _mtp_parameters(fields: Fields, family: Family, model_type: str, layers: lis
         layer = layers[0]
     if model_type == "step3p5":
         layer = step3p5_draft_layer(fields)
+    if model_type == "mimo_v2":
+        layer = mimo_v2_draft_layer(fields)
     own = layer.num_parameters
     if model_type == "nemotron_h":  # its draft module is an attention block and an expert block
         own += next((x.num_parameters for x in reversed(layers) if x.experts is not None), 0)

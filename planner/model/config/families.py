@@ -67,13 +67,14 @@ FAMILIES: dict[str, Family] = {
     "qwen2_moe": Family(qkv_bias=True, out_bias=False, shared_gate=True),
     "qwen3": Family(qk_norm="head"),
     "qwen3_moe": Family(qk_norm="head"),
+    "mellum": Family(qk_norm="head"),
     "qwen3_asr": Family(qk_norm="head", tied=True),
     "qwen3_next": Family(qk_norm="head", output_gate=True, shared_gate=True, state="gated_delta_net"),
     "qwen3_5_text": Family(qk_norm="head", output_gate=True, state="gated_delta_net"),
     "qwen3_5_moe_text": Family(qk_norm="head", output_gate=True, shared_gate=True, state="gated_delta_net"),
     "olmo": LLAMA,
     "olmo2": Family(qk_norm="full"),
-    "olmo3": Family(qk_norm="full"),
+    "olmo3": Family(qk_norm="full", window_pattern=4, window_default=4096),
     "olmoe": Family(qk_norm="full"),
     "seed_oss": Family(qkv_bias=True, out_bias=False),
     "gemma": Family(tied=True),
@@ -168,6 +169,10 @@ FAMILIES: dict[str, Family] = {
     "mimo_v2": Family(window_pool_engines=SGLANG),
     "step3p5": Family(window_pool_engines=SGLANG, draft_copies=1, draft_uses_copies=True, draft_keeps_window=True),
     "longcat_flash": Family(draft_copies=1),
+    "muse_glimmer_text": Family(norms=4, output_gate=True, window_pattern=4, window_default=2048),
+    "laguna": Family(qk_norm="head", routing_bias=True),
+    "inkling_text": LLAMA,
+    "bailing_hybrid": Family(routing_bias=True),
 }
 
 #: model_type in the config -> family
@@ -185,6 +190,8 @@ SAME_AS: dict[str, str] = {
     "qwen3_8_flash_next_text": "qwen4_exp_text",
     "exaone": "llama",
     "deepseek": "llama",
+    "paddleocr_vl": "ernie4_5",
+    "paddleocr_vl_text": "ernie4_5",
     "smollm3": "llama",
     "qwen2_vl": "qwen2",
     "qwen2_5_vl": "qwen2",
@@ -216,7 +223,8 @@ SAME_AS: dict[str, str] = {
     "qwen2_5_omni": "qwen2",
     "qwen2_5_omni_text": "qwen2",
     "bailing_moe_v2": "bailing_moe",
-    "ernie4_5_moe_vl": "ernie4_5_moe",
+    "ernie4_5_vl_moe": "ernie4_5_moe_vl",
+    "ernie4_5_vl_moe_text": "ernie4_5_moe_vl",
     "glm4v": "glm4",
     "glm4v_text": "glm4",
     "glm46v": "glm4",
@@ -235,6 +243,12 @@ SAME_AS: dict[str, str] = {
     "deci_lm": "nemotron-nas",
     "longcat_flash_ngram": "longcat_flash",
     "step3p7": "step3p5",
+    "muse_glimmer": "muse_glimmer_text",
+    "inkling_mm_model": "inkling_text",
+    "inkling_model": "inkling_text",
+    "bailing_moe_linear": "bailing_hybrid",
+    "diffusion_gemma": "gemma4_text",
+    "diffusion_gemma_text": "gemma4_text",
     "step3p7_text": "step3p5",
 }
 
@@ -281,6 +295,30 @@ OWN_BUILDER = (
     "step3p5",
     "longcat_flash",
     "qwen4_exp_text",
+    "laguna",
+    "inkling_text",
+    "bailing_hybrid",
+    "ernie4_5_moe_vl",
+)
+
+#: families from before grouped queries, or with KV heads per block: their configs state no num_key_value_heads
+WITHOUT_KV_HEADS = (
+    "baichuan",
+    "bloom",
+    "falcon_mamba",
+    "gpt2",
+    "gptj",
+    "mamba",
+    "mpt",
+    "nemotron-nas",
+    "opt",
+    "phi",
+    "qwen",
+)
+#: families whose experts are as wide as intermediate_size states
+EXPERTS_OF_INTERMEDIATE_SIZE = (
+    *("arctic", "dbrx", "gpt_oss", "granitemoe", "granitemoehybrid", "grok-1", "inkling_text", "jamba", "llama4"),
+    *("llama4_text", "minimax", "minimax_m2", "minimax_m3", "mixtral", "olmoe", "phimoe"),
 )
 
 #: fields of attention or states that a Llama-like estimate would get wrong

@@ -6,12 +6,20 @@ import dataclasses
 from typing import Any
 
 from planner.errors import InvalidInput
+from planner.model.config.bailing import bailing_hybrid_layers
 from planner.model.config.blocks import gqa_linears, indexer_linears, mlp_linears, replicated_linear, router_linear
 from planner.model.config.decoder import Heads, feed_forward, moe_flags, read_heads
 from planner.model.config.families import Family
 from planner.model.config.fields import MAX_LAYERS, Fields
+from planner.model.config.inkling import inkling_layers
 from planner.model.config.mixers import full_mixer, mamba2_mixer
-from planner.model.config.mixtures import longcat_flash_layers, minimax_m3_layers, step3p5_layers
+from planner.model.config.mixtures import (
+    ernie_vl_layers,
+    laguna_layers,
+    longcat_flash_layers,
+    minimax_m3_layers,
+    step3p5_layers,
+)
 from planner.model.config.qwen4 import qwen4_exp_layers
 from planner.model.config.states import granite_hybrid_layers, jamba_layers, lfm2_layers, lightning_layers, mamba_layers
 from planner.model.shape import Experts, Layer, Linear, Mixer, MixerKind, Shard, TensorGroup
@@ -42,6 +50,10 @@ def hybrid_layers(fields: Fields, model_type: str) -> list[Layer]:
         "step3p5": step3p5_layers,
         "longcat_flash": longcat_flash_layers,
         "qwen4_exp_text": qwen4_exp_layers,
+        "laguna": laguna_layers,
+        "inkling_text": inkling_layers,
+        "bailing_hybrid": bailing_hybrid_layers,
+        "ernie4_5_moe_vl": ernie_vl_layers,
     }
     return builders[model_type](fields)
 
@@ -85,19 +97,25 @@ def mimo_v2_layers(fields: Fields) -> list[Layer]:
     pattern = fields.integers("hybrid_layer_pattern")
     if pattern is None or len(pattern) != num_layers:
         raise InvalidInput("hybrid_layer_pattern", pattern, f"{num_layers} entries, 1 = window")
-    hidden, moe = fields.integer("hidden_size"), moe_flags(fields, num_layers)
-    family = Family(routing_bias=True)
-    made: dict[tuple[int, bool], Layer] = {}
-    for key in sorted(set(zip(pattern, moe, strict=True))):
-        slides, routed = key
-        mixer = _mimo_mixer(fields, bool(slides))
-        sinks = fields.flag(f"add_{'swa' if slides else 'full'}_attention_sink_bias", bool(slides))
-        experts, feed, small = feed_forward(fields, family, routed)
-        wide = gqa_linears(hidden, mixer.num_heads, mixer.num_kv_heads, mixer.head_dim)
-        narrow = gqa_linears(hidden, mixer.num_heads, mixer.num_kv_heads, mixer.value_head_dim)
-        small += 2 * hidden + (mixer.num_heads if sinks else 0)
-        made[key] = Layer(mixer=mixer, linears=wide[:2] + narrow[2:] + feed, experts=experts, norm_parameters=small)
-    return [made[key] for key in zip(pattern, moe, strict=True)]
+    family, moe = Family(routing_bias=True), moe_flags(fields, num_layers)
+    keys = list(zip(map(bool, pattern), moe, strict=True))
+    made = {key: _mimo_layer(fields, family, *key) for key in sorted(set(keys))}
+    return [made[key] for key in keys]
+
+
+def mimo_v2_draft_layer(fields: Fields) -> Layer:
+    """Return a draft layer of MiMo-V2: a window with sinks and a dense MLP."""
+    return _mimo_layer(fields, Family(routing_bias=True), True, False)
+
+
+def _mimo_layer(fields: Fields, family: Family, slides: bool, routed: bool) -> Layer:
+    hidden, mixer = fields.integer("hidden_size"), _mimo_mixer(fields, slides)
+    sinks = fields.flag(f"add_{'swa' if slides else 'full'}_attention_sink_bias", slides)
+    experts, feed, small = feed_forward(fields, family, routed)
+    wide = gqa_linears(hidden, mixer.num_heads, mixer.num_kv_heads, mixer.head_dim)
+    narrow = gqa_linears(hidden, mixer.num_heads, mixer.num_kv_heads, mixer.value_head_dim)
+    small += 2 * hidden + (mixer.num_heads if sinks else 0)
+    return Layer(mixer=mixer, linears=wide[:2] + narrow[2:] + feed, experts=experts, norm_parameters=small)
 
 
 def _mimo_mixer(fields: Fields, slides: bool) -> Mixer:

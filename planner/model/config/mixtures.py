@@ -1,4 +1,4 @@
-"""Layers of mixture-of-experts families with a builder of their own: MiniMax-M3, Step-3.5, LongCat-Flash.
+"""Layers of mixture-of-experts families with a builder of their own: MiniMax-M3, Step-3.5, LongCat-Flash, Laguna.
 
 Shapes as in the modelling files of Hugging Face transformers, vLLM and SGLang; parameter counts agree with the hub's
 totals (tests/catalog/test_models.py).
@@ -10,7 +10,8 @@ from dataclasses import replace
 
 from planner.errors import InvalidInput
 from planner.model.config.blocks import gqa_linears, mlp_linears, replicated_linear, router_linear
-from planner.model.config.decoder import Heads, mla_mixer, moe_flags, read_heads
+from planner.model.config.decoder import Heads, mixer_kinds, mla_mixer, moe_flags, read_heads
+from planner.model.config.families import LLAMA
 from planner.model.config.fields import MAX_LAYERS, Fields
 from planner.model.config.mixers import full_mixer
 from planner.model.shape import Experts, Layer, Linear, MixerKind, Shard, TensorGroup
@@ -171,6 +172,100 @@ def longcat_flash_layers(fields: Fields) -> list[Layer]:
     feed = (router_linear(hidden, routes), *feed[1:])
     shortcut = Layer(mixer=mixer, linears=linears + feed, experts=experts, norm_parameters=small + 2 * hidden + routes)
     return [shortcut, plain] * num_layers
+
+
+def laguna_layers(fields: Fields) -> list[Layer]:
+    """Laguna: layers may differ in query heads; a gate per head or per channel; dense layers first, then experts."""
+    num_layers = fields.integer("num_hidden_layers", at_most=MAX_LAYERS)
+    kinds, moe = mixer_kinds(fields, LLAMA, num_layers), _laguna_moe_flags(fields, num_layers)
+    counts = fields.integers("num_attention_heads_per_layer")
+    counts = [fields.integer("num_attention_heads", at_most=100_000)] * num_layers if counts is None else counts
+    if len(counts) != num_layers:
+        raise InvalidInput("num_attention_heads_per_layer", f"{len(counts)} entries", f"{num_layers} entries")
+    keys = list(zip(kinds, counts, moe, strict=True))
+    made = {key: _laguna_layer(fields, *key) for key in sorted(set(keys), key=repr)}
+    return [made[key] for key in keys]
+
+
+def _laguna_moe_flags(fields: Fields, num_layers: int) -> list[bool]:
+    names = fields.names("mlp_layer_types")
+    if names is None:
+        dense = set(fields.integers("mlp_only_layers") or (0,))
+        return [index not in dense for index in range(num_layers)]
+    if len(names) != num_layers:
+        raise InvalidInput("mlp_layer_types", f"{len(names)} entries", f"{num_layers} entries, one per layer")
+    return [name == "sparse" for name in names]
+
+
+def _laguna_layer(fields: Fields, kind: tuple[MixerKind, int], count: int, moe: bool) -> Layer:
+    hidden, own = fields.integer("hidden_size"), read_heads(fields)
+    if count < 1 or count % own.kv_heads:
+        raise InvalidInput("num_attention_heads_per_layer", count, f"multiples of num_key_value_heads ({own.kv_heads})")
+    heads = Heads(heads=count, kv_heads=own.kv_heads, head_dim=own.head_dim)
+    mixer = full_mixer(heads, kind[0], kind[1] or None)
+    linears = gqa_linears(hidden, heads.heads, heads.kv_heads, heads.head_dim)
+    gating = fields.raw("gating")
+    if gating is not False:
+        wide = gating == "per-element"
+        gate = Linear(name="g_proj", group=TensorGroup.ATTENTION, in_features=hidden,
+                      out_features=count * (heads.head_dim if wide else 1), shard=Shard.COLUMN,
+                      quantizable=wide)  # fmt: skip
+        linears += (gate,)
+    small = 2 * hidden + 2 * heads.head_dim
+    if not moe:
+        linears += mlp_linears(hidden, fields.integer("intermediate_size"))
+        return Layer(mixer=mixer, linears=linears, norm_parameters=small)
+    shared = fields.integer("shared_expert_intermediate_size", 0, at_least=0)
+    experts, feed = _routed(fields, fields.integer("moe_intermediate_size"), shared)
+    return Layer(mixer=mixer, linears=linears + feed, experts=experts, norm_parameters=small + experts.num_experts)
+
+
+def ernie_vl_layers(fields: Fields) -> list[Layer]:
+    """ERNIE 4.5 VL: experts for text and narrower ones for images, each with a router; one shared expert for both."""
+    num_layers = fields.integer("num_hidden_layers", at_most=MAX_LAYERS)
+    hidden, heads = fields.integer("hidden_size"), read_heads(fields)
+    widths, counts = _pair(fields, "moe_intermediate_size"), _pair(fields, "num_experts")
+    linears = gqa_linears(hidden, heads.heads, heads.kv_heads, heads.head_dim)
+    dense = Layer(
+        mixer=full_mixer(heads),
+        linears=linears + mlp_linears(hidden, fields.integer("intermediate_size")),
+        norm_parameters=2 * hidden,
+    )
+    shared = fields.integer("n_shared_experts", 0, at_least=0, at_most=1000) * widths[0]
+    feed: tuple[Linear, ...] = ()
+    for count, width in zip(counts, widths, strict=True):
+        feed += (router_linear(hidden, count),)
+        feed += mlp_linears(hidden, width, group=TensorGroup.EXPERT, count=count)
+    if shared:
+        feed += mlp_linears(hidden, shared, group=TensorGroup.SHARED_EXPERT)
+    experts = Experts(
+        num_experts=counts[0],
+        experts_per_token=fields.integer("num_experts_per_tok", at_most=100_000),
+        intermediate_size=widths[0],
+        shared_intermediate_size=shared,
+    )
+    sparse = Layer(
+        mixer=full_mixer(heads), linears=linears + feed, experts=experts, norm_parameters=2 * hidden + sum(counts)
+    )
+    first = (
+        fields.integer("first_k_dense_replace", 1, at_least=0) if not _listed(fields, "moe_layer_start_index") else 1
+    )
+    return [dense if index < first else sparse for index in range(num_layers)]
+
+
+def _listed(fields: Fields, name: str) -> bool:
+    return isinstance(fields.raw(name), list)
+
+
+def _pair(fields: Fields, name: str) -> tuple[int, int]:
+    """Figures of the text's and of the images' experts; a single one holds for both."""
+    if not _listed(fields, name):
+        value = fields.integer(name, at_most=10**6)
+        return value, value
+    values = fields.integers(name) or []
+    if len(values) != 2 or min(values) < 1:
+        raise InvalidInput(name, values, "one whole number, or two: for text and for images")
+    return values[0], values[1]
 
 
 def ngram_embedding(fields: Fields) -> tuple[int, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from planner.model.config.fields import Fields
+from planner.model.config.inkling import inkling_towers
 from planner.model.shape import VisionTower
 
 #: towers known exactly from published totals: constant + parameters per unit of hidden size (hub totals less the
@@ -18,8 +19,11 @@ KNOWN_TOWERS: dict[str, tuple[int, int]] = {
     "glm4v_moe": (858_681_856, 0),
     "mllama": (863_567_379, 7681),
     "gemma3n": (983_281_504, 0),
+    "mimo_v2": (989_721_600, 0),  # MiMo-V2.5 less MiMo-V2-Flash: images and sound
 }
 
+#: model_type of a multimodal file -> the one with the same towers
+OUTER_SAME_AS = {"diffusion_gemma": "gemma4", "ernie4_5_vl_moe": "ernie4_5_moe_vl", "inkling_model": "inkling_mm_model"}
 ESTIMATED_TOWER = "vision tower: estimated"
 #: image processors of Qwen-VL: at most 16,384 merged tokens of 2 × 2 patches (max_pixels, longest_edge)
 QWEN_PATCHES = 65_536
@@ -27,6 +31,7 @@ QWEN3_5 = ("qwen3_5", "qwen3_5_moe", "qwen4_exp", "qwen3_8_flash_next")  # one t
 QWEN_VL = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl")
 OWN_RESOLUTION = (*QWEN_VL, "qwen3_omni", *QWEN3_5)
 GEMMA4_IMAGE_TOKENS = 2496
+MUSE_PROJECTOR = 4096  # projector_hidden_size of the released checkpoint
 GEMMA4_SMALL_WIDTH = 768  # of the tower in the sizes that accept sound
 
 
@@ -43,9 +48,11 @@ def vision_parameters(fields: Fields) -> int:
     int
         Zero for a text-only model.
     """
-    outer = fields.outer_type
+    outer = OUTER_SAME_AS.get(fields.outer_type, fields.outer_type)
     hidden = fields.integer("hidden_size")
     section = fields.root.get("vision_config")
+    if outer == "inkling_mm_model":
+        return inkling_towers(fields)
     if outer == "gemma4" and isinstance(section, dict) and section.get("hidden_size") == GEMMA4_SMALL_WIDTH:
         outer = "gemma4 with sound"
     if outer in KNOWN_TOWERS and (fields.text is not fields.root or section is not None):
@@ -85,7 +92,7 @@ def vision_tower(fields: Fields) -> VisionTower | None:
         Source: the image processors and vision modules of Qwen2-VL to Qwen3.5 and Gemma 4 in Hugging Face
         transformers; vLLM gemma4_mm.py (videos of 32 frames of 70 tokens, nine patches each, in 2,496 tokens).
     """
-    outer = fields.outer_type
+    outer = OUTER_SAME_AS.get(fields.outer_type, fields.outer_type)
     section = fields.root.get("vision_config")
     if outer in QWEN3_5 and fields.text is not fields.root:
         section = section if isinstance(section, dict) else {}
@@ -247,6 +254,29 @@ def _qwen3_asr_encoder(sound: Fields, hidden: int) -> int:
     return depth * layer + convolutions + 2 * width + width * width + width + width * out + out
 
 
+def _muse_tower(vision: Fields, hidden: int) -> int:
+    """Muse Glimmer: LayerNorm and biases, two-frame patches, learned positions, an adapter of two matrices."""
+    depth, width = _depth_width(vision)
+    inner, patch = vision.integer("intermediate_size", 8960), vision.integer("patch_size", 14)
+    layer = 4 * width * width + 4 * width + 2 * width * inner + inner + width + 4 * width
+    positions = vision.integer("pos_emb_height", 32) * vision.integer("pos_emb_width", 32) * width
+    start = 3 * vision.integer("patch_temporal", 2) * patch**2 * width + positions + 4 * width
+    merged = vision.integer("merge_size", 2) ** 2 * width
+    return depth * layer + start + (merged + MUSE_PROJECTOR + hidden) * MUSE_PROJECTOR
+
+
+def _ernie_tower(vision: Fields, hidden: int) -> int:
+    """ERNIE 4.5 VL: LayerNorm and biases, one-frame patches, a resampler that merges 2 x 2 patches of two frames."""
+    depth, width = _depth_width(vision)
+    inner = vision.integer("intermediate_size", 4 * width)
+    layer = 4 * width * width + 4 * width + 2 * width * inner + inner + width + 4 * width
+    start = 3 * vision.integer("patch_size", 14) ** 2 * width + 2 * width
+    merged = 4 * width
+    spatial = 2 * merged * merged + 4 * merged
+    temporal = 2 * merged * merged + merged * merged + 4 * merged
+    return depth * layer + start + spatial + temporal + merged * hidden + 2 * hidden
+
+
 def _generic_tower(vision: Fields, hidden: int) -> int:
     depth, width = _depth_width(vision)
     inner = vision.integer("intermediate_size", 4 * width)
@@ -263,4 +293,6 @@ TOWERS: dict[str, Callable[[Fields, int], int]] = {
     "qwen3_8_flash_next": _qwen3_5_tower,
     "kimi_k3": _kimi_k3_tower,
     "mistral3": _pixtral_tower,
+    "muse_glimmer": _muse_tower,
+    "ernie4_5_moe_vl": _ernie_tower,
 }

@@ -1,12 +1,13 @@
 """Shapes from config.json: parameter counts against published totals, mixers, refusals."""
 
+import copy
 import json
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.catalog.models import get_model
+from planner.catalog.models import _entries, get_model
 from planner.errors import InvalidInput
 from planner.model.config.build import model_from_config, model_from_shape
 from planner.model.shape import MixerKind
@@ -318,3 +319,77 @@ def test_learned_positions_have_no_rotary_table() -> None:
     model = get_model("openai-community/gpt2")
     assert model.rope_cache_elements == 0
     assert model.extra_embedding_parameters == 1024 * 768
+
+
+# transformers: Olmo3Config and Gemma3TextConfig without layer_types.
+@pytest.mark.parametrize(("model_type", "every"), [("olmo3", 4), ("gemma3_text", 6)])
+def test_windows_that_a_config_leaves_to_its_class(model_type: str, every: int) -> None:
+    config = {"model_type": model_type, "num_hidden_layers": 12, "hidden_size": 256, "num_attention_heads": 4,
+              "intermediate_size": 512, "vocab_size": 1000, "max_position_embeddings": 65_536}  # fmt: skip
+    mixers = [layer.mixer for layer in model_from_config(config).layers]
+    assert [mixer.kind is MixerKind.FULL for mixer in mixers] == [(i + 1) % every == 0 for i in range(12)]
+    assert {mixer.window_tokens for mixer in mixers if mixer.kind is MixerKind.SLIDING} == {4096}
+
+
+# What a config leaves out is noted with what was taken for it; what only looks left out is not.
+@pytest.mark.parametrize(
+    ("change", "noted"),
+    [
+        ({"num_key_value_heads": None}, "num_key_value_heads"),
+        ({"num_experts_per_tok": 2}, "num_experts"),
+        ({"model_type": "qwen3_moe", "num_experts": 8, "num_experts_per_tok": 2}, "moe_intermediate_size"),
+        ({"max_position_embeddings": None}, "max_position_embeddings"),
+        ({"model_type": "unheard_of"}, "model_type"),
+        ({"model_type": None}, "model_type"),
+        ({"torch_dtype": "int4"}, "torch_dtype"),
+    ],
+)
+def test_assumptions_are_noted(change: dict[str, object], noted: str) -> None:
+    notes = model_from_config({**LLAMA, **change}).estimated_fields
+    assert [text for text in notes if text.startswith(noted)]
+
+
+def test_mixtral_states_its_experts_as_intermediate_size() -> None:
+    config = {**LLAMA, "model_type": "mixtral", "num_local_experts": 8, "num_experts_per_tok": 2}
+    assert model_from_config(config).estimated_fields == ()
+
+
+JUNK = (None, 0, -1, 1, 7, 1.5, True, "", "full_attention", [], [1], [0] * 5, ["full_attention"], {}, {"a": 1}, 10**12)
+DAMAGED = (
+    *("meta-llama/Llama-4-Scout-17B-16E-Instruct", "google/gemma-4-E4B-it", "deepseek-ai/DeepSeek-V4-Flash"),
+    *("Qwen/Qwen3.8-Flash-Next", "thinkingmachines/Inkling", "poolside/Laguna-XS-2.1", "inclusionAI/Ling-3.0-flash"),
+    *("moonshotai/Kimi-K3", "MiniMaxAI/MiniMax-M3-MXFP8", "XiaomiMiMo/MiMo-V2.5", "openai/whisper-small"),
+    *("nvidia/Llama-3_3-Nemotron-Super-49B-v1", "baidu/ERNIE-4.5-VL-28B-A3B-PT", "tiiuae/Falcon-H1-7B-Instruct"),
+)
+
+
+def places(config: dict[str, object], above: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    found = []
+    for key, value in config.items():
+        found.append((*above, key))
+        if isinstance(value, dict):
+            found += places(value, (*above, key))
+    return found
+
+
+# A published config with one to three fields dropped or replaced is a model or a refusal, never another error.
+@given(st.data())
+def test_damaged_configs_give_a_model_or_a_refusal(data: st.DataObject) -> None:
+    config = copy.deepcopy(_entries()[data.draw(st.sampled_from(DAMAGED))]["config"])
+    for _ in range(data.draw(st.integers(1, 3))):
+        *path, last = data.draw(st.sampled_from(places(config)))
+        section = config
+        for key in path:
+            section = section[key]
+        if data.draw(st.booleans()):
+            del section[last]
+        else:
+            section[last] = data.draw(st.sampled_from(JUNK))
+        if not config:
+            break
+    try:
+        model = model_from_config(config)
+    except InvalidInput:
+        return
+    assert model.num_parameters > 0
+    assert 0 < model.num_active_parameters <= model.num_parameters
