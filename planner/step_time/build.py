@@ -13,7 +13,7 @@ from planner.step_time.attention import attention_fields
 from planner.step_time.drafting import drafting_line_s
 from planner.step_time.layers import head_s, token_terms_s
 from planner.step_time.overheads import overhead
-from planner.step_time.profile import peak_flops
+from planner.step_time.profile import evidence_of, peak_flops
 from planner.step_time.rank_share import RankShare, weight_kernel
 from planner.step_time.step_table import StepTimeTable
 
@@ -132,7 +132,4 @@ def relative_error(d: RankShare) -> float:
 
 
 def _notes(d: RankShare) -> tuple[str, ...]:
-    measured = d.profile.measured
-    if measured == d.gpu.name:
-        return (f"kernels measured on {measured}",)
-    return (f"no kernel measurement of {d.gpu.name}: efficiencies of {measured} applied to its data sheet",)
+    return (evidence_of(d.gpu),)

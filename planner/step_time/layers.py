@@ -13,7 +13,7 @@ from planner.model import Layer, Mixer, MixerKind, Shard, TensorGroup, weight_bi
 from planner.step_time import kernels
 from planner.step_time.kernels import Parts
 from planner.step_time.overheads import overhead
-from planner.step_time.profile import device_of, peak_flops
+from planner.step_time.profile import NVLINK_GB_S, device_of, peak_flops
 from planner.step_time.rank_share import RankShare, weight_kernel
 
 # For what no kernel table has measured.
@@ -26,7 +26,6 @@ EXCHANGE_FRACTION = 0.75  # share of a PCIe link's one-way bandwidth that they r
 #: the same for NVLink: an all-reduce of 16 MB by NCCL on 8 × H100 takes 136 µs, 0.48 of 450 GB/s
 #: (github.com/ByteDance-Seed/Triton-distributed/issues/57)
 EXCHANGE_FRACTION_NVLINK = 0.5
-NVLINK_GB_S = 400  # slower links are PCIe
 STATE_KERNELS = 4  # small ones of a state layer: convolution, gates, delta rule, gated norm (vLLM models/qwen3_next)
 STATE_FRACTION = 0.6  # share of bandwidth that the update of a state reaches; estimate
 SAMPLING_S = 25e-6  # the sampler's kernels; estimate
