@@ -49,11 +49,12 @@ def _gemm_parts(d: RankShare, tokens: Floats, out: Floats, inner: Floats, bits: 
     """Products of matrices whose weights have the same type; one matrix per entry of the first axis."""
     dtype = weight_kernel(d.model, d.weight_dtype, bits)
     # Outside the experts, MXFP4 and similar 4-bit weights are dequantised in the kernel, as INT4 weights are.
-    dtype = peak_flops(d.gpu, "int4" if dtype == "mxfp4" else dtype)[1]
+    asked = "int4" if dtype == "mxfp4" else dtype
+    dtype = peak_flops(d.gpu, asked)[1]
     parameters, _ = d.profile.parameters("gemm", dtype)
     return kernels.gemm_parts(
         parameters,
-        device_of(d.gpu, dtype),
+        device_of(d.gpu, asked),
         tokens[None, :],
         out[:, None],
         inner[:, None],
@@ -98,13 +99,13 @@ def expert_parts(d: RankShare, layer: Layer, tokens: Floats) -> Parts:
     spread = d.parallelism.expert_parallel and ranks > 1
     size = sum(x.in_features * x.out_features for x in layer.linears if x.group is TensorGroup.EXPERT)
     bits = weight_bits(d.model, d.weight_dtype, TensorGroup.EXPERT)
-    dtype = peak_flops(d.gpu, weight_kernel(d.model, d.weight_dtype, bits))[1]
-    parameters, _ = d.profile.parameters("experts", dtype)
+    asked = weight_kernel(d.model, d.weight_dtype, bits)
+    parameters, _ = d.profile.parameters("experts", peak_flops(d.gpu, asked)[1])
     inner = layer.experts.intermediate_size
     hidden = next((x.in_features for x in layer.linears if x.group is TensorGroup.EXPERT), d.model.hidden_size)
     return kernels.expert_parts(
         parameters,
-        device_of(d.gpu, dtype),
+        device_of(d.gpu, asked),
         tokens * d.attention_ranks,
         hidden=hidden,
         intermediate=inner if spread else inner / ranks,
@@ -143,6 +144,19 @@ def collectives_s(d: RankShare, layer: Layer, tokens: Floats) -> Floats:
         moved = tokens * ranks * hidden * 4 * (ranks - 1) / ranks
         total = total + 2 * EXCHANGE_FIXED_S + moved / rate
     return total
+
+
+def adapters_s(d: RankShare, layer: Layer, tokens: Floats, prompt: NDArray[np.bool_] | bool) -> Floats:
+    """Time of a layer's LoRA products. [s]
+
+    Each decoded token reads the factors of its own adapter, rank × (in + out) of each matrix; a prompt reads them once.
+    Two small kernels per matrix run either way.
+    """
+    matrices = [x for x in layer.linears if x.count == 1 and x.quantizable]
+    widths = sum(sum(_local(d, layer, x.shard, float(x.out_features), float(x.in_features))) for x in matrices)
+    fraction = overhead(d.engine.family, d.engine.version, "lora_bandwidth_fraction")
+    reads = np.where(prompt, 1.0, tokens) * 2 * d.engine.max_lora_rank * widths
+    return 2 * len(matrices) * kernels.ELEMENTWISE_FIXED_S + reads / (fraction * d.bandwidth)
 
 
 def state_s(d: RankShare, mixer: Mixer, tokens: Floats, prompt: NDArray[np.bool_] | bool) -> Floats:
@@ -219,6 +233,8 @@ def token_terms_s(
                 parts = replace(parts, compute=parts.compute * slower, activations=parts.activations * slower)
             add(parts, count, "expert_compute")
         terms["elementwise_and_launch"] += count * (elementwise_s(d, layer, mine) + norm_exchange_s(d, layer))
+        if d.engine.max_loras:
+            terms["elementwise_and_launch"] += count * adapters_s(d, layer, mine, prompt)
         terms["collectives"] += count * collectives_s(d, layer, mine)
         if layer.mixer.kind is MixerKind.STATE:
             terms["state_update"] += count * state_s(d, layer.mixer, mine, prompt)

@@ -58,13 +58,15 @@ def peak_flops(gpu: Gpu, dtype: str) -> tuple[float, str]:
     gpu : Gpu
         The accelerator.
     dtype : str
-        bf16, fp8, fp8_block, nvfp4, mxfp4 or int4.
+        bf16, fp8, fp8_block, int8, nvfp4, mxfp4 or int4.
 
     Returns
     -------
     rate, kernel : float, str
         FLOP/s, and the dtype of the kernel in the profiles.
     """
+    if dtype == "int8" and gpu.int8_tops:  # no table has INT8: the kernels of FP8, and where there are none of 16 bits
+        return gpu.int8_tops * 1e12, "fp8" if gpu.fp8_tflops else "bf16"
     rates = {"fp8": gpu.fp8_tflops, "fp8_block": gpu.fp8_tflops, "nvfp4": gpu.fp4_tflops}
     rate = rates.get(dtype)
     if rate:
@@ -229,8 +231,6 @@ class EfficiencyProfile:
         out = dict(found)
         for row in read_table("catalog/efficiency_classes.csv"):
             if (row["class"], row["kind"]) != (class_of(self.gpu)["class"], kind) or row["dtype"] not in ("", dtype):
-                continue
-            if row["engine"] not in ("", self.engine):
                 continue
             for name in [key for key in out if key == row["parameter"] or key.startswith(f"{row['parameter']}_")]:
                 out[name] = float(row["value"]) * (out[name] if row["how"] == "times" else 1.0)

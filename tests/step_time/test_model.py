@@ -244,7 +244,9 @@ def test_drafting_with_a_separate_model_costs_its_own_passes():
     work = StepWork(num_decodes=1, tokens_per_decode=1 + drafts, kv_tokens=1000, num_logit_rows=1)
     split = explain_step(replica(large, gpu, speculative, wide, draft_model=small), work)
     alone = explain_step(replica(small, gpu, VLLM, wide), StepWork(num_decodes=1, kv_tokens=0, num_logit_rows=1))
-    assert split["drafting"] == pytest.approx(drafts * (sum(alone.values()) - alone["host"]), rel=0.05)
+    # 1.1 ms a step and 0.35 ms a draft of host time beside the draft model's kernels (vllm-project/vllm#20780)
+    passes = drafts * (sum(alone.values()) - alone["host"])
+    assert split["drafting"] == pytest.approx(passes + 1.1 + 0.35 * drafts, rel=0.05)
     table = step_time_table(replica(large, gpu, speculative, wide, draft_model=small))
     assert sum(split.values()) == pytest.approx(1e3 * table.step_s(work))
 
