@@ -221,16 +221,20 @@ def token_terms_s(
         ):
             terms[name] += count * (value if value.ndim == 1 else value.sum(axis=0))
 
+    name, version, generation = d.engine.family, d.engine.version, d.gpu.architecture.removesuffix(" Ultra")
+
+    def in_prompts(parameter: str) -> Floats:
+        # Tables time one kernel at a time; routing, skew and power limits of real prompts are in none of them.
+        factor = 1.0 if d.kernels_only else overhead(name, version, parameter, generation)
+        return np.where(prompt, factor, 1.0)
+
     for layer, count in d.layers if layers is None else layers:
         for parts in linear_parts(d, layer, mine):
-            add(parts, count, "gemm_compute")
+            add(replace(parts, compute=parts.compute * in_prompts("prompt_dense_factor")), count, "gemm_compute")
         if layer.experts is not None:
             parts = expert_parts(d, layer, mine)
-            if not d.kernels_only:  # routing, permutation and skew of real prompts are in no kernel table
-                generation = d.gpu.architecture.removesuffix(" Ultra")
-                factor = overhead(d.engine.family, d.engine.version, "prompt_expert_factor", generation)
-                slower = np.where(prompt, factor, 1.0)
-                parts = replace(parts, compute=parts.compute * slower, activations=parts.activations * slower)
+            slower = in_prompts("prompt_expert_factor")
+            parts = replace(parts, compute=parts.compute * slower, activations=parts.activations * slower)
             add(parts, count, "expert_compute")
         terms["elementwise_and_launch"] += count * (elementwise_s(d, layer, mine) + norm_exchange_s(d, layer))
         if d.engine.max_loras:
