@@ -15,6 +15,7 @@ from planner.step_time.kernels import Parts
 from planner.step_time.overheads import overhead
 from planner.step_time.profile import NVLINK_GB_S, device_of, peak_flops
 from planner.step_time.rank_share import RankShare, weight_kernel
+from planner.units import MIB
 
 # For what no kernel table has measured.
 #: work of the busiest expert-parallel rank over the mean: upper end of AIConfigurator's power-law workloads, 1.1 to 1.5
@@ -34,6 +35,10 @@ NORM_KERNELS = 3  # small ones of a norm over all heads: squares, their sum, sca
 HOP_FIXED_S = 10e-6  # sending activations to the next pipeline stage; estimate
 HOP_FRACTION = 0.8  # share of the link's one-way bandwidth; estimate
 FUSED_QUANTISATION = ("fp8", "nvfp4")  # TensorRT-LLM quantises these activations in the norm or activation before
+#: largest message that an all-reduce fused with its norm takes, by SM generation and ranks [MiB]
+#: (vLLM compilation/passes/fusion/allreduce_rms_fusion.py: FI_ALLREDUCE_FUSION_MAX_SIZE_MB)
+FUSED_MIB = {"Hopper": {2: 64.0, 4: 2.0, 8: 0.5}, "Blackwell": {2: 64.0, 4: 32.0, 8: 1.0}}
+FUSED_NORMS = 2  # a layer: behind attention and behind its matrices or experts
 TOKEN_TERMS = (
     "weights_read",
     "gemm_compute",
@@ -119,14 +124,23 @@ def expert_parts(d: RankShare, layer: Layer, tokens: Floats) -> Parts:
 
 
 def elementwise_s(d: RankShare, layer: Layer, tokens: Floats) -> Floats:
-    """Norms, residuals and activation of a layer. [s]"""
+    """Norms, residuals and activation of a layer; a norm that runs inside an all-reduce costs no kernel. [s]"""
     wide = sum(
         (x.out_features + x.out_features / 2) / d.tp
         for x in layer.linears
         if x.name == "gate_up_proj" and x.group in (TensorGroup.MLP, TensorGroup.SHARED_EXPERT)
     )
     elements = tokens * (8 * d.model.hidden_size + wide)
-    return kernels.elementwise_s(device_of(d.gpu), elements, 3 if wide else 2)
+    whole = kernels.elementwise_s(device_of(d.gpu), elements, 3 if wide else 2)
+    return whole - FUSED_NORMS * kernels.ELEMENTWISE_FIXED_S * fuses_norms(d, tokens)
+
+
+def fuses_norms(d: RankShare, tokens: Floats) -> NDArray[np.bool_]:
+    """Whether the engine's all-reduce also normalises, at each number of tokens: small messages on Hopper and newer."""
+    generation = d.gpu.architecture.removesuffix(" Ultra")
+    limit = FUSED_MIB.get(generation, {}).get(d.tp, 0.0) if d.gpu.link_gb_s >= NVLINK_GB_S else 0.0
+    on = not d.kernels_only and overhead(d.engine.family, d.engine.version, "fuses_norms", generation) > 0
+    return np.asarray(on & (tokens * d.model.hidden_size * 2 <= limit * MIB))
 
 
 def collectives_s(d: RankShare, layer: Layer, tokens: Floats) -> Floats:
