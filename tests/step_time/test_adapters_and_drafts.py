@@ -112,3 +112,23 @@ def test_small_all_reduces_take_the_norm_with_them():
     assert step("0.14", 8, 8) - step("0.18", 8, 8) == pytest.approx(80 * 2 * 3e-3)  # two kernels of 3 us a layer
     assert step("0.14", 1, 8) == step("0.18", 1, 8)
     assert step("0.14", 8, 256) == step("0.18", 8, 256)  # 4 MiB, above the 1 MiB of eight GPUs
+
+
+def test_short_prompts_run_in_graphs_and_long_ones_launch_every_kernel():
+    # Qwen3-4B, 129 tokens: 5.7 ms with graphs and 16.6 without (github.com/wejoncy/sfllm/pull/46); the GPU is not named
+    def prompt_ms(tokens, **engine):
+        share = replica("H100 SXM", model="Qwen/Qwen3-4B", version="0.11", **engine)
+        return explain_step(share, StepWork(chunks=(PrefillChunk(num_tokens=tokens),), num_logit_rows=1))
+
+    admitting = 8  # prompt_step_us of that version
+    graphed, eager = (sum(prompt_ms(129, cuda_graphs=on).values()) - admitting for on in (True, False))
+    assert graphed == pytest.approx(5.7, rel=0.2)
+    assert eager == pytest.approx(16.6, rel=0.2)
+    # beyond the largest captured size of 512 tokens, launches are the floor again
+    assert prompt_ms(520)["prompt_launches"] > prompt_ms(504)["prompt_launches"] + 3
+
+
+def test_eager_steps_are_bound_by_launches():
+    # Qwen3-14B AWQ with --enforce-eager: 20.6 ms a token on A100, V1 (vllm-project/vllm#20469)
+    share = replica("A100 SXM 80GB", model="Qwen/Qwen3-14B", weights="awq_int4", version="0.9.1", cuda_graphs=False)
+    assert step_time_table(share).step_s(decode(1)) == pytest.approx(20.6e-3, rel=0.1)
