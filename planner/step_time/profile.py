@@ -101,6 +101,7 @@ def _profiles() -> dict[str, Any]:
     return data
 
 
+@lru_cache(maxsize=256)
 def class_of(gpu: Gpu) -> Mapping[str, str]:
     """Line of `catalog/gpu_classes.csv`; a GPU that is not listed takes the class of its architecture.
 
@@ -140,8 +141,9 @@ def measured_gpu(gpu: Gpu) -> tuple[str, float]:
     """
     if gpu.name in _profiles():
         return gpu.name, 0.0
+    own = class_of(gpu)["class"]
     for row in read_table("catalog/efficiency_classes.csv"):
-        if row["kind"] == "reference" and row["class"] == class_of(gpu)["class"]:
+        if row["kind"] == "reference" and row["class"] == own:
             name = row["value"]
             if name == "H100 SXM" and gpu.memory_bandwidth_gb_s > H200_LIKE_GB_S and row["class"] == "hopper":
                 name = "H200 SXM"
@@ -228,9 +230,9 @@ class EfficiencyProfile:
         """Replace or scale what the GPU's class is known to reach; "compute" means a GEMM at every token count."""
         if self.as_measured:
             return found
-        out = dict(found)
+        out, own = dict(found), class_of(self.gpu)["class"]
         for row in read_table("catalog/efficiency_classes.csv"):
-            if (row["class"], row["kind"]) != (class_of(self.gpu)["class"], kind) or row["dtype"] not in ("", dtype):
+            if (row["class"], row["kind"]) != (own, kind) or row["dtype"] not in ("", dtype):
                 continue
             for name in [key for key in out if key == row["parameter"] or key.startswith(f"{row['parameter']}_")]:
                 out[name] = float(row["value"]) * (out[name] if row["how"] == "times" else 1.0)
