@@ -13,7 +13,7 @@ model       `step_time_table`, `explain_step`
 
 from planner.step_time import kernels
 from planner.step_time.kernels import Device
-from planner.step_time.model import explain_step, step_time_table
+from planner.step_time.model import explain_step, scaled_overheads, step_time_table
 from planner.step_time.overheads import overhead
 from planner.step_time.profile import ALL_REDUCE_BYTES, device_of, stored_profile
 from planner.step_time.rank_share import RankShare
@@ -30,6 +30,7 @@ __all__ = [
     "explain_step",
     "kernels",
     "overhead",
+    "scaled_overheads",
     "step_time_table",
     "stored_profile",
 ]

@@ -13,7 +13,7 @@ from planner.step_time.attention import attention_fields
 from planner.step_time.drafting import drafting_line_s
 from planner.step_time.layers import head_s, token_terms_s
 from planner.step_time.overheads import overhead
-from planner.step_time.profile import peak_flops
+from planner.step_time.profile import evidence_of, peak_flops
 from planner.step_time.rank_share import RankShare, weight_kernel
 from planner.step_time.step_table import StepTimeTable
 
@@ -37,18 +37,32 @@ def prompt_grid(max_tokens: int) -> Floats:
     )
 
 
-def prompt_launch_s(d: RankShare) -> float:
-    """Time to launch the kernels of a step with prompt tokens one by one, a lower bound of the step. [s]
+def prompt_launch_s(d: RankShare, tokens: Floats, captured: tuple[int, ...]) -> Floats:
+    """Time to launch the kernels of a step with prompt tokens, a lower bound of the step. [s]
 
-    MLA and state layers consist of more kernels; an engine that does not compile its layers launches each of them.
+    MLA and state layers consist of more kernels; an engine that does not compile its layers launches each of them. vLLM
+    V1 runs prompts up to its largest captured size in piecewise graphs and launches only attention one by one.
+
+    Parameters
+    ----------
+    d : RankShare
+        The replica.
+    tokens : array
+        Tokens of the step.
+    captured : tuple of int
+        Captured graph sizes; empty without graphs.
     """
     name, version = d.engine.family, d.engine.version
     usual = overhead(name, version, "prompt_launch_us_per_layer")
-    total = 0.0
+    graphed = overhead(name, version, "prompt_graph_us_per_layer") if captured else math.nan
+    total = np.zeros_like(tokens)
     for layer, count in d.layers:
         kind = {MixerKind.MLA: "latent_", MixerKind.STATE: "state_"}.get(layer.mixer.kind, "")
         own = overhead(name, version, f"prompt_launch_us_per_{kind}layer")
-        total += count * (usual if math.isnan(own) else own)
+        each = np.full_like(tokens, usual if math.isnan(own) else own)
+        if not math.isnan(graphed):
+            each = np.where(tokens <= captured[-1], np.minimum(each, graphed), each)
+        total += count * each
     return total * 1e-6
 
 
@@ -90,7 +104,7 @@ def build_table(d: RankShare, max_tokens: int) -> StepTimeTable:
     mixed = np.maximum.accumulate(both[len(sizes) :] + fixed)
     host: dict[str, float] = {}
     if not d.kernels_only:
-        mixed = np.maximum(mixed, prompt_launch_s(d)) + overhead(name, version, "prompt_step_us") * 1e-6
+        mixed = np.maximum(mixed, prompt_launch_s(d, grid, captured)) + overhead(name, version, "prompt_step_us") * 1e-6
         if not d.engine.cuda_graphs:
             eager = overhead(name, version, "eager_launch_us_per_layer") * 1e-6 * d.model.num_layers / stages
             decode = np.where(decodes > 0, np.maximum(decode, eager), 0.0)
@@ -132,7 +146,4 @@ def relative_error(d: RankShare) -> float:
 
 
 def _notes(d: RankShare) -> tuple[str, ...]:
-    measured = d.profile.measured
-    if measured == d.gpu.name:
-        return (f"kernels measured on {measured}",)
-    return (f"no kernel measurement of {d.gpu.name}: efficiencies of {measured} applied to its data sheet",)
+    return (evidence_of(d.gpu),)

@@ -12,6 +12,7 @@ import numpy as np
 from planner.arrays import Floats
 from planner.step_time.attention import attention_fields
 from planner.step_time.layers import head_s, token_terms_s
+from planner.step_time.overheads import overhead
 from planner.step_time.rank_share import RankShare
 
 BATCHES: Floats = np.array([1.0, 256.0])  # the cost is linear between these
@@ -57,4 +58,9 @@ def drafting_line_s(d: RankShare) -> tuple[float, float]:
         return 0.0, 0.0
     few, many = drafting_s(d, BATCHES)
     slope = max(0.0, float(many - few) / float(BATCHES[1] - BATCHES[0]))
-    return float(few) - slope * float(BATCHES[0]), slope
+    name, version = d.engine.family, d.engine.version
+    host_us = 0.0
+    if not d.kernels_only:
+        each = overhead(name, version, "draft_us")
+        host_us = overhead(name, version, "draft_step_us") + d.engine.num_speculative_tokens * each
+    return float(few) - slope * float(BATCHES[0]) + host_us * 1e-6, slope

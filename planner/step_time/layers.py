@@ -13,8 +13,9 @@ from planner.model import Layer, Mixer, MixerKind, Shard, TensorGroup, weight_bi
 from planner.step_time import kernels
 from planner.step_time.kernels import Parts
 from planner.step_time.overheads import overhead
-from planner.step_time.profile import device_of, peak_flops
+from planner.step_time.profile import NVLINK_GB_S, device_of, peak_flops
 from planner.step_time.rank_share import RankShare, weight_kernel
+from planner.units import MIB
 
 # For what no kernel table has measured.
 #: work of the busiest expert-parallel rank over the mean: upper end of AIConfigurator's power-law workloads, 1.1 to 1.5
@@ -26,7 +27,6 @@ EXCHANGE_FRACTION = 0.75  # share of a PCIe link's one-way bandwidth that they r
 #: the same for NVLink: an all-reduce of 16 MB by NCCL on 8 × H100 takes 136 µs, 0.48 of 450 GB/s
 #: (github.com/ByteDance-Seed/Triton-distributed/issues/57)
 EXCHANGE_FRACTION_NVLINK = 0.5
-NVLINK_GB_S = 400  # slower links are PCIe
 STATE_KERNELS = 4  # small ones of a state layer: convolution, gates, delta rule, gated norm (vLLM models/qwen3_next)
 STATE_FRACTION = 0.6  # share of bandwidth that the update of a state reaches; estimate
 SAMPLING_S = 25e-6  # the sampler's kernels; estimate
@@ -35,6 +35,10 @@ NORM_KERNELS = 3  # small ones of a norm over all heads: squares, their sum, sca
 HOP_FIXED_S = 10e-6  # sending activations to the next pipeline stage; estimate
 HOP_FRACTION = 0.8  # share of the link's one-way bandwidth; estimate
 FUSED_QUANTISATION = ("fp8", "nvfp4")  # TensorRT-LLM quantises these activations in the norm or activation before
+#: largest message that an all-reduce fused with its norm takes, by SM generation and ranks [MiB]
+#: (vLLM compilation/passes/fusion/allreduce_rms_fusion.py: FI_ALLREDUCE_FUSION_MAX_SIZE_MB)
+FUSED_MIB = {"Hopper": {2: 64.0, 4: 2.0, 8: 0.5}, "Blackwell": {2: 64.0, 4: 32.0, 8: 1.0}}
+FUSED_NORMS = 2  # a layer: behind attention and behind its matrices or experts
 TOKEN_TERMS = (
     "weights_read",
     "gemm_compute",
@@ -50,11 +54,12 @@ def _gemm_parts(d: RankShare, tokens: Floats, out: Floats, inner: Floats, bits: 
     """Products of matrices whose weights have the same type; one matrix per entry of the first axis."""
     dtype = weight_kernel(d.model, d.weight_dtype, bits)
     # Outside the experts, MXFP4 and similar 4-bit weights are dequantised in the kernel, as INT4 weights are.
-    dtype = peak_flops(d.gpu, "int4" if dtype == "mxfp4" else dtype)[1]
+    asked = "int4" if dtype == "mxfp4" else dtype
+    dtype = peak_flops(d.gpu, asked)[1]
     parameters, _ = d.profile.parameters("gemm", dtype)
     return kernels.gemm_parts(
         parameters,
-        device_of(d.gpu, dtype),
+        device_of(d.gpu, asked),
         tokens[None, :],
         out[:, None],
         inner[:, None],
@@ -99,13 +104,13 @@ def expert_parts(d: RankShare, layer: Layer, tokens: Floats) -> Parts:
     spread = d.parallelism.expert_parallel and ranks > 1
     size = sum(x.in_features * x.out_features for x in layer.linears if x.group is TensorGroup.EXPERT)
     bits = weight_bits(d.model, d.weight_dtype, TensorGroup.EXPERT)
-    dtype = peak_flops(d.gpu, weight_kernel(d.model, d.weight_dtype, bits))[1]
-    parameters, _ = d.profile.parameters("experts", dtype)
+    asked = weight_kernel(d.model, d.weight_dtype, bits)
+    parameters, _ = d.profile.parameters("experts", peak_flops(d.gpu, asked)[1])
     inner = layer.experts.intermediate_size
     hidden = next((x.in_features for x in layer.linears if x.group is TensorGroup.EXPERT), d.model.hidden_size)
     return kernels.expert_parts(
         parameters,
-        device_of(d.gpu, dtype),
+        device_of(d.gpu, asked),
         tokens * d.attention_ranks,
         hidden=hidden,
         intermediate=inner if spread else inner / ranks,
@@ -119,14 +124,23 @@ def expert_parts(d: RankShare, layer: Layer, tokens: Floats) -> Parts:
 
 
 def elementwise_s(d: RankShare, layer: Layer, tokens: Floats) -> Floats:
-    """Norms, residuals and activation of a layer. [s]"""
+    """Norms, residuals and activation of a layer; a norm that runs inside an all-reduce costs no kernel. [s]"""
     wide = sum(
         (x.out_features + x.out_features / 2) / d.tp
         for x in layer.linears
         if x.name == "gate_up_proj" and x.group in (TensorGroup.MLP, TensorGroup.SHARED_EXPERT)
     )
     elements = tokens * (8 * d.model.hidden_size + wide)
-    return kernels.elementwise_s(device_of(d.gpu), elements, 3 if wide else 2)
+    whole = kernels.elementwise_s(device_of(d.gpu), elements, 3 if wide else 2)
+    return whole - FUSED_NORMS * kernels.ELEMENTWISE_FIXED_S * fuses_norms(d, tokens)
+
+
+def fuses_norms(d: RankShare, tokens: Floats) -> NDArray[np.bool_]:
+    """Whether the engine's all-reduce also normalises, at each number of tokens: small messages on Hopper and newer."""
+    generation = d.gpu.architecture.removesuffix(" Ultra")
+    limit = FUSED_MIB.get(generation, {}).get(d.tp, 0.0) if d.gpu.link_gb_s >= NVLINK_GB_S else 0.0
+    on = not d.kernels_only and overhead(d.engine.family, d.engine.version, "fuses_norms", generation) > 0
+    return np.asarray(on & (tokens * d.model.hidden_size * 2 <= limit * MIB))
 
 
 def collectives_s(d: RankShare, layer: Layer, tokens: Floats) -> Floats:
@@ -144,6 +158,19 @@ def collectives_s(d: RankShare, layer: Layer, tokens: Floats) -> Floats:
         moved = tokens * ranks * hidden * 4 * (ranks - 1) / ranks
         total = total + 2 * EXCHANGE_FIXED_S + moved / rate
     return total
+
+
+def adapters_s(d: RankShare, layer: Layer, tokens: Floats, prompt: NDArray[np.bool_] | bool) -> Floats:
+    """Time of a layer's LoRA products. [s]
+
+    Each decoded token reads the factors of its own adapter, rank × (in + out) of each matrix; a prompt reads them once.
+    Two small kernels per matrix run either way.
+    """
+    matrices = [x for x in layer.linears if x.count == 1 and x.quantizable]
+    widths = sum(sum(_local(d, layer, x.shard, float(x.out_features), float(x.in_features))) for x in matrices)
+    fraction = overhead(d.engine.family, d.engine.version, "lora_bandwidth_fraction")
+    reads = np.where(prompt, 1.0, tokens) * 2 * d.engine.max_lora_rank * widths
+    return 2 * len(matrices) * kernels.ELEMENTWISE_FIXED_S + reads / (fraction * d.bandwidth)
 
 
 def state_s(d: RankShare, mixer: Mixer, tokens: Floats, prompt: NDArray[np.bool_] | bool) -> Floats:
@@ -208,18 +235,24 @@ def token_terms_s(
         ):
             terms[name] += count * (value if value.ndim == 1 else value.sum(axis=0))
 
+    name, version, generation = d.engine.family, d.engine.version, d.gpu.architecture.removesuffix(" Ultra")
+
+    def in_prompts(parameter: str) -> Floats:
+        # Tables time one kernel at a time; routing, skew and power limits of real prompts are in none of them.
+        factor = 1.0 if d.kernels_only else overhead(name, version, parameter, generation)
+        return np.where(prompt, factor, 1.0)
+
     for layer, count in d.layers if layers is None else layers:
         for parts in linear_parts(d, layer, mine):
-            add(parts, count, "gemm_compute")
+            add(replace(parts, compute=parts.compute * in_prompts("prompt_dense_factor")), count, "gemm_compute")
         if layer.experts is not None:
             parts = expert_parts(d, layer, mine)
-            if not d.kernels_only:  # routing, permutation and skew of real prompts are in no kernel table
-                generation = d.gpu.architecture.removesuffix(" Ultra")
-                factor = overhead(d.engine.family, d.engine.version, "prompt_expert_factor", generation)
-                slower = np.where(prompt, factor, 1.0)
-                parts = replace(parts, compute=parts.compute * slower, activations=parts.activations * slower)
+            slower = in_prompts("prompt_expert_factor")
+            parts = replace(parts, compute=parts.compute * slower, activations=parts.activations * slower)
             add(parts, count, "expert_compute")
         terms["elementwise_and_launch"] += count * (elementwise_s(d, layer, mine) + norm_exchange_s(d, layer))
+        if d.engine.max_loras:
+            terms["elementwise_and_launch"] += count * adapters_s(d, layer, mine, prompt)
         terms["collectives"] += count * collectives_s(d, layer, mine)
         if layer.mixer.kind is MixerKind.STATE:
             terms["state_update"] += count * state_s(d, layer.mixer, mine, prompt)

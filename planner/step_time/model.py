@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 
 import numpy as np
@@ -10,6 +12,7 @@ from planner.memory import captured_sizes
 from planner.step_time.build import build_table, graph_size
 from planner.step_time.drafting import drafting_line_s
 from planner.step_time.layers import TOKEN_TERMS, head_s, token_terms_s
+from planner.step_time.overheads import scales_in_force
 from planner.step_time.rank_share import RankShare
 from planner.step_time.step_table import StepTimeTable, StepWork
 
@@ -36,6 +39,23 @@ def step_time_table(replica: RankShare, max_tokens: int = 16384) -> StepTimeTabl
         When a scheme does not exist.
     """
     return build_table(replica, max_tokens)
+
+
+@contextmanager
+def scaled_overheads(scales: Mapping[tuple[str, str], float]) -> Iterator[None]:
+    """Multiply serving overheads while the block runs, in new tables only.
+
+    Parameters
+    ----------
+    scales : mapping
+        (engine family, parameter of `catalog/serving_overheads.csv`) to factor.
+    """
+    step_time_table.cache_clear()
+    try:
+        with scales_in_force(scales):
+            yield
+    finally:
+        step_time_table.cache_clear()
 
 
 def explain_step(replica: RankShare, work: StepWork, max_tokens: int = 16384) -> dict[str, float]:

@@ -8,6 +8,7 @@ error.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cache, lru_cache
 from pathlib import Path
@@ -21,22 +22,13 @@ from planner.step_time import kernels
 from planner.step_time.kernels import Device
 from planner.tables import read_table
 
+NVLINK_GB_S = 400  # slower links are PCIe
+LEAST_HBM_GB_S = 1200  # the fastest Ampere card with GDDR has 1,008 GB/s, the slowest with HBM2e 933 and 1,555
+H200_LIKE_GB_S = 4000  # Hopper with more bandwidth has the HBM3e of H200
 PROFILE_FILE = Path(__file__).parent.parent / "catalog" / "efficiency.json"
 
 #: message sizes at which all-reduce times are kept [bytes]
 ALL_REDUCE_BYTES: Floats = 2.0 ** np.arange(8, 31, 2, dtype=np.float64)
-#: streaming multiprocessors of the measured GPUs, from their data sheets
-NUM_SMS = {
-    "A100 SXM 80GB": 108,
-    "H100 SXM": 132,
-    "H200 SXM": 132,
-    "B200": 148,
-    "B300": 148,
-    "GB200": 148,
-    "GB300": 148,
-    "L40S": 142,
-    "RTX PRO 6000 Blackwell Server": 188,
-}
 #: matrix products with a longer fixed time were measured without a CUDA graph, or with a separate kernel that quantises
 #: the input. Engines use graphs and fuse the two: serving takes the shortest fixed time of any engine
 UNFUSED_US = 9.0
@@ -47,11 +39,13 @@ LAUNCH_BOUND_US = 40.0
 #: no kernel reads the KV cache from memory faster; measurements above it hit the L2 cache
 MOST_BANDWIDTH = 0.92
 MIXED_KERNELS_RESIDUAL = 0.25
-#: share of a PCIe link's one-way bandwidth that a ring reaches; the measured servers had no peer-to-peer access
-PCIE_RING_FRACTION = 0.55
 #: added to the residual where the profile is of another GPU of the same architecture, or of another architecture
 INHERITED_ERROR = 0.06
 FOREIGN_ERROR = 0.15
+#: error that each kind of evidence of a class adds
+EVIDENCE_ERROR = dict.fromkeys(("measured", "family"), INHERITED_ERROR) | dict.fromkeys(
+    ("related", "none"), FOREIGN_ERROR
+)
 
 
 def peak_flops(gpu: Gpu, dtype: str) -> tuple[float, str]:
@@ -64,13 +58,15 @@ def peak_flops(gpu: Gpu, dtype: str) -> tuple[float, str]:
     gpu : Gpu
         The accelerator.
     dtype : str
-        bf16, fp8, fp8_block, nvfp4, mxfp4 or int4.
+        bf16, fp8, fp8_block, int8, nvfp4, mxfp4 or int4.
 
     Returns
     -------
     rate, kernel : float, str
         FLOP/s, and the dtype of the kernel in the profiles.
     """
+    if dtype == "int8" and gpu.int8_tops:  # no table has INT8: the kernels of FP8, and where there are none of 16 bits
+        return gpu.int8_tops * 1e12, "fp8" if gpu.fp8_tflops else "bf16"
     rates = {"fp8": gpu.fp8_tflops, "fp8_block": gpu.fp8_tflops, "nvfp4": gpu.fp4_tflops}
     rate = rates.get(dtype)
     if rate:
@@ -91,9 +87,10 @@ def device_of(gpu: Gpu, dtype: str = "bf16") -> Device:
     Returns
     -------
     Device
-        Without a measured profile the SMs follow from the tensor rate, which per SM hardly differs within a generation.
+        Of a GPU that is not in `catalog/gpu_classes.csv` the SMs follow from the tensor rate, as on H100.
     """
-    sms = NUM_SMS.get(gpu.name) or max(8, min(304, round(132 * gpu.bf16_tflops / 989)))
+    known = class_of(gpu)["num_sms"]
+    sms = int(known) if known else max(8, min(304, round(132 * gpu.bf16_tflops / 989)))
     return Device(bandwidth=gpu.memory_bandwidth_gb_s * 1e9, peak=peak_flops(gpu, dtype)[0], num_sms=sms)
 
 
@@ -102,6 +99,31 @@ def _profiles() -> dict[str, Any]:
     with PROFILE_FILE.open(encoding="utf-8") as file:
         data: dict[str, Any] = json.load(file)
     return data
+
+
+@lru_cache(maxsize=256)
+def class_of(gpu: Gpu) -> Mapping[str, str]:
+    """Line of `catalog/gpu_classes.csv`; a GPU that is not listed takes the class of its architecture.
+
+    Returns
+    -------
+    mapping
+        gpu, class, num_sms ("" = not known), link and source.
+    """
+    for row in read_table("catalog/gpu_classes.csv"):
+        if row["gpu"] == gpu.name:
+            return row
+    pcie = gpu.link_gb_s < NVLINK_GB_S
+    wanted = {
+        "Hopper": "hopper",
+        "Ada": "ada_gddr",
+        "Ampere": "ampere_gddr" if gpu.memory_bandwidth_gb_s < LEAST_HBM_GB_S else "ampere_hbm",
+        "Blackwell": "blackwell_gddr" if pcie else "blackwell",
+        "CDNA2": "cdna2",
+        "CDNA3": "cdna3",
+        "CDNA4": "cdna4",
+    }.get(gpu.architecture.removesuffix(" Ultra"), "")
+    return {"gpu": gpu.name, "class": wanted, "num_sms": "", "link": "pcie_p2p" if pcie else "", "source": ""}
 
 
 def measured_gpu(gpu: Gpu) -> tuple[str, float]:
@@ -119,16 +141,39 @@ def measured_gpu(gpu: Gpu) -> tuple[str, float]:
     """
     if gpu.name in _profiles():
         return gpu.name, 0.0
-    if gpu.architecture == "Hopper":
-        return "H200 SXM" if gpu.memory_bandwidth_gb_s > 4000 else "H100 SXM", INHERITED_ERROR
-    if gpu.architecture.startswith("Blackwell"):
-        workstation = gpu.link_gb_s < 400
-        name = "RTX PRO 6000 Blackwell Server" if workstation else "B300" if "Ultra" in gpu.architecture else "B200"
-        return name, INHERITED_ERROR
-    if gpu.architecture in ("Ada", "Ampere"):
-        return "L40S" if gpu.architecture == "Ada" else "A100 SXM 80GB", INHERITED_ERROR
-    modern = gpu.architecture in ("CDNA3", "CDNA4", "Gaudi", "TPU")
+    own = class_of(gpu)["class"]
+    for row in read_table("catalog/efficiency_classes.csv"):
+        if row["kind"] == "reference" and row["class"] == own:
+            name = row["value"]
+            if name == "H100 SXM" and gpu.memory_bandwidth_gb_s > H200_LIKE_GB_S and row["class"] == "hopper":
+                name = "H200 SXM"
+            if name == "B200" and "Ultra" in gpu.architecture:
+                name = "B300"
+            return name, EVIDENCE_ERROR[row["evidence"]]
+    modern = gpu.architecture in ("Gaudi", "TPU")
     return "H100 SXM" if modern else "A100 SXM 80GB", FOREIGN_ERROR
+
+
+def evidence_of(gpu: Gpu) -> str:
+    """What the kernel parameters of a GPU rest on, in words."""
+    name, error = measured_gpu(gpu)
+    if not error:
+        return f"kernels measured on {name}"
+    found = next(
+        (
+            row["evidence"]
+            for row in read_table("catalog/efficiency_classes.csv")
+            if row["kind"] == "reference" and row["class"] == class_of(gpu)["class"]
+        ),
+        "none",
+    )
+    why = {
+        "measured": f"kernels of {name} with bandwidth and compute that published runs on this class of GPU reach",
+        "family": f"efficiencies of {name}, the same architecture, applied to its data sheet",
+        "related": f"efficiencies of {name} and of a related architecture applied to its data sheet",
+        "none": f"efficiencies of {name}, another architecture, applied to its data sheet",
+    }[found]
+    return f"no kernel measurement of {gpu.name}: {why}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -181,6 +226,18 @@ class EfficiencyProfile:
                 found = found | {row["parameter"]: float(row["value"])}
         return found
 
+    def _adjusted(self, found: dict[str, float], kind: str, dtype: str) -> dict[str, float]:
+        """Replace or scale what the GPU's class is known to reach; "compute" means a GEMM at every token count."""
+        if self.as_measured:
+            return found
+        out, own = dict(found), class_of(self.gpu)["class"]
+        for row in read_table("catalog/efficiency_classes.csv"):
+            if (row["class"], row["kind"]) != (own, kind) or row["dtype"] not in ("", dtype):
+                continue
+            for name in [key for key in out if key == row["parameter"] or key.startswith(f"{row['parameter']}_")]:
+                out[name] = float(row["value"]) * (out[name] if row["how"] == "times" else 1.0)
+        return out
+
     def parameters(self, kind: str, dtype: str) -> tuple[Any, float]:
         """Parameters of a kernel family and their residual (median absolute error).
 
@@ -208,6 +265,7 @@ class EfficiencyProfile:
         for name in nearest:
             found = self._served(kind, name)
             if found:
+                found = self._adjusted(found, kind, dtype)
                 names = [item.name for item in fields(kernels.PARAMETERS[kind])]
                 error = found["residual"] + (0.0 if name == dtype else INHERITED_ERROR)
                 return kernels.PARAMETERS[kind](**{key: found[key] for key in names if key in found}), error
@@ -216,8 +274,8 @@ class EfficiencyProfile:
     def all_reduce(self, ranks: int) -> tuple[Floats, Floats]:
         """All-reduce times by message size.
 
-        On another link of the same architecture the time beyond the latency is scaled; more ranks than one node has add
-        a ring over a network of 50 GB/s per GPU.
+        Over PCIe they follow `catalog/all_reduce_links.csv`. On another NVLink of the same architecture the time beyond
+        the latency is scaled; more ranks than one node has add a ring over a network of 50 GB/s per GPU.
 
         Parameters
         ----------
@@ -229,6 +287,18 @@ class EfficiencyProfile:
         bytes, seconds : array
             Message sizes, times.
         """
+        if not self.as_measured and (link := self._pcie_link(ranks)):
+            alpha_us, bytes_s = link
+            seconds = alpha_us * 1e-6 + ALL_REDUCE_BYTES * 2 * (ranks - 1) / ranks / bytes_s
+            if self.measured == self.gpu.name:
+                seconds = np.minimum(seconds, self._measured_all_reduce(ranks))
+        else:
+            seconds = self._measured_all_reduce(ranks)
+        if ranks > self.gpu.gpus_per_node:
+            seconds = seconds + 20e-6 + 2 * ALL_REDUCE_BYTES / NETWORK_BYTES_S
+        return ALL_REDUCE_BYTES, seconds
+
+    def _measured_all_reduce(self, ranks: int) -> Floats:
         engines = _profiles()[self.measured]
         table = (engines.get(self.engine, {}) or {}).get("all_reduce") or engines["sglang"]["all_reduce"]
         known = sorted(int(size) for size in table)
@@ -237,12 +307,20 @@ class EfficiencyProfile:
         if self.measured != self.gpu.name:
             ratio = REFERENCE_LINK_GB_S[self.measured] / self.gpu.link_gb_s
             seconds = seconds[0] + (seconds - seconds[0]) * ratio
-        if not self.as_measured and self.gpu.link_gb_s <= 128:
-            ring = PCIE_RING_FRACTION * self.gpu.link_gb_s * 1e9 / 2
-            seconds = np.minimum(seconds, seconds[0] + ALL_REDUCE_BYTES * 2 * (ranks - 1) / ranks / ring)
-        if ranks > self.gpu.gpus_per_node:
-            seconds = seconds + 20e-6 + 2 * ALL_REDUCE_BYTES / NETWORK_BYTES_S
-        return ALL_REDUCE_BYTES, seconds
+        return seconds
+
+    def _pcie_link(self, ranks: int) -> tuple[float, float] | None:
+        """Latency in µs and bytes/s of an all-reduce over PCIe; None over NVLink and other fabrics."""
+        link, gb_s = class_of(self.gpu)["link"], self.gpu.link_gb_s
+        if link == "nvlink_pair":
+            if ranks == 2:
+                return None
+            link, gb_s = "pcie_p2p", PCIE5_GB_S
+        rows = [row for row in read_table("catalog/all_reduce_links.csv") if row["link"] == link]
+        if not rows:
+            return None
+        row = min(rows, key=lambda row: abs(np.log(float(row["gpus"]) / ranks)))
+        return float(row["alpha_us"]), float(row["beta_gb_s"]) * 1e9 * gb_s / float(row["reference_gb_s"])
 
     @property
     def source(self) -> str:
@@ -265,6 +343,7 @@ REFERENCE_LINK_GB_S = {
     "RTX PRO 6000 Blackwell Server": 128.0,
 }
 NETWORK_BYTES_S = 50e9
+PCIE5_GB_S = 128  # both directions of PCIe 5 x16
 
 
 def stored_profile(gpu: Gpu, engine: str) -> dict[str, Any]:

@@ -106,4 +106,6 @@ def weight_kernel(model: ModelShape, weight_dtype: str, bits: float) -> str:
     name = resolve_scheme(model, weight_dtype).name
     if name in ("fp8_block", "nvfp4", "mxfp4"):
         return name if bits < 8 or name == "fp8_block" else "fp8"
-    return "fp8" if name in ("fp8", "mxfp8", "int8", "bnb_int8", "fp8_fp4_experts") else "int4"
+    if name == "int8":
+        return name
+    return "fp8" if name in ("fp8", "mxfp8", "bnb_int8", "fp8_fp4_experts") else "int4"

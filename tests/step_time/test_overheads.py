@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from planner.step_time.overheads import overhead
+from planner.step_time.overheads import _stored, overhead
 
 ROWS = (
     {"engine": "", "architecture": "", "version_from": "", "parameter": "x", "value": "1"},
@@ -18,9 +18,9 @@ ROWS = (
 @pytest.fixture
 def rows(monkeypatch):
     monkeypatch.setattr("planner.step_time.overheads.read_table", lambda _name: ROWS)
-    overhead.cache_clear()
+    _stored.cache_clear()
     yield
-    overhead.cache_clear()
+    _stored.cache_clear()
 
 
 @pytest.mark.parametrize(

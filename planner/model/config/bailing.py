@@ -1,7 +1,7 @@
 """Ling and Ring 2.5 to 3.0 (bailing_hybrid): latent attention at the end of each group of layers, states in the rest.
 
 Shapes as in transformers bailing_hybrid (3.0) and vLLM bailing_moe_linear.py (2.5, 2.6); totals equal the hub's
-(tests/catalog/test_models.py).
+(tests/model/config/test_new_families.py).
 """
 
 from __future__ import annotations

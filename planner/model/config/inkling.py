@@ -1,7 +1,7 @@
 """Inkling: windows in five of six layers, short convolutions in every layer, experts with shared ones among them.
 
 Shapes as in transformers (models/inkling); totals with towers and draft layers equal the hub's
-(tests/model/config/test_new_families.py).
+(tests/model/config/test_inkling.py).
 """
 
 from __future__ import annotations

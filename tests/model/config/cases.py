@@ -3,6 +3,7 @@
 import json
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -60,3 +61,14 @@ def calibrated(section: dict[str, object]) -> ModelShape:
          "num_key_value_heads": 4, "intermediate_size": 4096, "vocab_size": 1000, "max_position_embeddings": 4096,
          "quantization_config": section}
     )  # fmt: skip
+
+
+def ling(**change: Any) -> dict[str, Any]:
+    config = {
+        "model_type": "bailing_hybrid", "num_hidden_layers": 8, "hidden_size": 256, "num_attention_heads": 2,
+        "num_key_value_heads": 2, "head_dim": 128, "vocab_size": 1000, "intermediate_size": 512,
+        "moe_intermediate_size": 64, "num_experts": 8, "num_experts_per_tok": 2, "first_k_dense_replace": 1,
+        "layer_group_size": 3, "kv_lora_rank": 64, "qk_nope_head_dim": 32, "qk_rope_head_dim": 16, "v_head_dim": 32,
+        "max_position_embeddings": 4096,
+    }  # fmt: skip
+    return config | change

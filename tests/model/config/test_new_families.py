@@ -12,6 +12,7 @@ from planner.catalog.models import get_model
 from planner.errors import InvalidInput
 from planner.model.config.build import model_from_config
 from planner.model.shape import MixerKind, ModelShape, TensorGroup
+from tests.model.config.cases import ling
 
 FULL, SLIDING, STATE, MLA = MixerKind.FULL, MixerKind.SLIDING, MixerKind.STATE, MixerKind.MLA
 
@@ -28,8 +29,6 @@ def kinds(model: ModelShape) -> dict[MixerKind, int]:
         ("poolside/Laguna-XS-2.1", 33_442_617_088, {SLIDING: 30, FULL: 10}),
         ("poolside/Laguna-S-2.1", 117_561_977_600, {SLIDING: 36, FULL: 12}),
         ("poolside/Laguna-M.1", 225_795_725_568, {FULL: 70}),
-        ("thinkingmachines/Inkling", 952_377_623_626, {SLIDING: 55, FULL: 11}),
-        ("thinkingmachines/Inkling-Small", 265_956_439_090, {SLIDING: 35, FULL: 7}),
         ("inclusionAI/Ling-2.6-flash", 107_494_409_216, {STATE: 28, MLA: 4}),
         ("inclusionAI/Ling-2.6-1T", 1_025_414_425_344, {STATE: 70, MLA: 10}),
         ("inclusionAI/Ling-3.0-flash", 127_486_405_600, {STATE: 35, MLA: 7}),
@@ -83,14 +82,6 @@ def test_cache_that_grows_with_the_context(name: str, expected: int) -> None:
     assert total == expected
 
 
-# 32 heads of 128 x 128 in 16 bits (vLLM bailing_moe_linear.py); Kimi delta attention keeps fp32 and convolutions.
-def test_states_of_ling() -> None:
-    lightning = next(x.mixer for x in get_model("inclusionAI/Ling-2.6-flash").layers if x.mixer.kind is STATE)
-    assert (lightning.state_elements, lightning.state_element_bytes, lightning.conv_elements) == (524_288, 2, 0)
-    delta = next(x.mixer for x in get_model("inclusionAI/Ling-3.0-flash").layers if x.mixer.kind is STATE)
-    assert (delta.state_elements, delta.state_element_bytes, delta.conv_elements) == (524_288, 4, 3 * 3 * 4096)
-
-
 def test_laguna_has_more_heads_in_its_windows() -> None:
     heads = {x.mixer.kind: x.mixer.num_heads for x in get_model("poolside/Laguna-XS-2.1").layers}
     assert heads == {FULL: 48, SLIDING: 64}  # ggml-org/llama.cpp pull 25595
@@ -112,23 +103,6 @@ def test_ernie_vl_has_experts_of_two_widths() -> None:
     assert [(x.count, x.in_features) for x in experts] == [(64, 1536), (64, 512)]
 
 
-def ling(**change: Any) -> dict[str, Any]:
-    config = {
-        "model_type": "bailing_hybrid", "num_hidden_layers": 8, "hidden_size": 256, "num_attention_heads": 2,
-        "num_key_value_heads": 2, "head_dim": 128, "vocab_size": 1000, "intermediate_size": 512,
-        "moe_intermediate_size": 64, "num_experts": 8, "num_experts_per_tok": 2, "first_k_dense_replace": 1,
-        "layer_group_size": 3, "kv_lora_rank": 64, "qk_nope_head_dim": 32, "qk_rope_head_dim": 16, "v_head_dim": 32,
-        "max_position_embeddings": 4096,
-    }  # fmt: skip
-    return config | change
-
-
-# Layers behind the last whole group attend, too (is_linear_layer in vLLM).
-def test_layers_behind_the_last_group_of_ling_attend() -> None:
-    model = model_from_config(ling())
-    assert [x.mixer.kind is MLA for x in model.layers] == [False, False, True, False, False, True, True, True]
-
-
 @pytest.mark.parametrize(
     ("config", "field"),
     [
@@ -136,8 +110,6 @@ def test_layers_behind_the_last_group_of_ling_attend() -> None:
         (ling(model_type="laguna", num_attention_heads_per_layer=[2]), "num_attention_heads_per_layer"),
         (ling(model_type="laguna", num_attention_heads_per_layer=[3] * 8), "num_attention_heads_per_layer"),
         (ling(model_type="laguna", mlp_layer_types=["sparse"]), "mlp_layer_types"),
-        (ling(model_type="inkling_text", local_layer_ids=[8]), "local_layer_ids"),
-        (ling(model_type="inkling_text", swa_num_attention_heads=3), "swa_num_key_value_heads"),
         (ling(model_type="ernie4_5_moe_vl", moe_intermediate_size=[1, 2, 3]), "moe_intermediate_size"),
     ],
 )

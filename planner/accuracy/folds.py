@@ -1,0 +1,207 @@
+"""Errors on rows that were left out of the fit: by source, and by model and GPU.
+
+    python -m planner.accuracy.folds SERVING.csv [--rows-per-pair N]
+
+The serving overheads (`catalog/serving_overheads.csv`) are the parameters that were chosen with serving rows in view.
+Each fold takes one source, or one pair of model and GPU, away, fits a scale of each of an engine's overheads to the
+rows that remain, and predicts those taken away. The simulator is run once per overhead, not once per fold: the
+logarithm of a prediction is taken as linear in the logarithm of an overhead, from a change of 25 %.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pandas as pd
+
+from planner.accuracy import serving
+from planner.accuracy.calibration import gauss_newton
+from planner.accuracy.names import find_engine_preset
+from planner.accuracy.scoring import labels, relative_errors, serving_class, serving_counts
+from planner.accuracy.validation import read_rows
+from planner.arrays import Floats
+from planner.catalog import get_engine
+from planner.step_time import scaled_overheads
+
+QUANTITIES = ("ttft_ms_mean", "tpot_ms_mean", "output_tok_s_total")
+#: overheads that a fold fits, one scale per engine over all of its versions and architectures
+FITTED = (
+    "request_overhead_ms",
+    "prompt_step_us",
+    "prompt_launch_us_per_layer",
+    "prompt_expert_factor",
+    "host_us",
+    "host_us_per_sequence",
+    "api_ms_per_request",
+    "api_us_per_token",
+)
+ENGINES = ("vllm", "sglang", "trtllm")
+CHANGE = 1.25
+SCALE_PRIOR_SD = 0.4  # of the logarithm of a scale: the stored overheads are right within a factor of 1.5
+LEAST_ROWS = 20  # of a group that is printed
+
+Predictor = Callable[[pd.DataFrame], tuple[pd.DataFrame, dict[int, str]]]
+
+
+def engine_families(frame: pd.DataFrame) -> pd.Series:
+    """Engine family of each row, "" where the row names none that is known."""
+
+    def family(name: object) -> str:
+        try:
+            return get_engine(find_engine_preset(str(name))).family
+        except ValueError:
+            return ""
+
+    known = {name: family(name) for name in frame["engine"].unique()}
+    return frame["engine"].map(known).astype(object)
+
+
+def thinned(frame: pd.DataFrame, rows_per_pair: int) -> pd.DataFrame:
+    """At most so many rows of each source, model and GPU, the same at every call; 0 keeps all."""
+    if not rows_per_pair:
+        return frame
+    mixed = frame.sample(frac=1.0, random_state=3)
+    kept = mixed.groupby([labels(mixed[name]) for name in ("source", "model", "gpu")]).head(rows_per_pair)
+    return kept.sort_index()
+
+
+def log_errors(frame: pd.DataFrame, predicted: pd.DataFrame) -> Floats:
+    """ln(predicted ÷ measured) of each row and quantity; NaN where it does not count."""
+    columns = []
+    for quantity in QUANTITIES:
+        error = relative_errors(frame, predicted, quantity).where(serving_counts(frame, quantity))
+        columns.append(np.log1p(error.to_numpy(np.float64)))
+    return np.stack(columns, axis=1)
+
+
+def sensitivities(frame: pd.DataFrame, base: Floats, predict: Predictor = serving.predict) -> Floats:
+    """How the logarithm of each prediction follows the logarithm of each overhead of its engine.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Serving rows.
+    base : array, rows × quantities
+        `log_errors` with the stored overheads.
+    predict : callable
+        Rows → predictions.
+
+    Returns
+    -------
+    array, rows × quantities × parameters
+        Zero for rows of engines without overheads of their own.
+    """
+    families = engine_families(frame).to_numpy()
+    slopes = np.zeros((*base.shape, len(FITTED)))
+    for engine in ENGINES:
+        mine = families == engine
+        if not mine.any():
+            continue
+        for number, parameter in enumerate(FITTED):
+            with scaled_overheads({(engine, parameter): CHANGE}):
+                changed = log_errors(frame[mine], predict(frame[mine])[0])
+            slopes[mine, :, number] = (changed - base[mine]) / np.log(CHANGE)
+    return np.nan_to_num(slopes)
+
+
+def fit_scales(errors: Floats, slopes: Floats) -> Floats:
+    """Fit the scales of one engine's overheads to its rows.
+
+    Parameters
+    ----------
+    errors : array, rows × quantities
+        ln(predicted ÷ measured) with the stored overheads.
+    slopes : array, rows × quantities × parameters
+        `sensitivities` of the same rows.
+
+    Returns
+    -------
+    array
+        Logarithm of each parameter's scale: Huber weights and a prior at no change.
+    """
+    known = ~np.isnan(errors)
+    if not known.any():
+        return np.zeros(slopes.shape[-1])
+    error, slope = errors[known], slopes[known]
+    scales, _ = gauss_newton(
+        lambda x: np.exp(error + slope @ np.log(x)),
+        np.ones(len(error)),
+        np.ones(slope.shape[1]),
+        prior_sd=SCALE_PRIOR_SD,
+    )
+    return np.asarray(np.log(scales))
+
+
+def left_out(errors: Floats, slopes: Floats, groups: Sequence[str]) -> Floats:
+    """ln(predicted ÷ measured) of each row, with scales fitted to the rows of all other groups."""
+    names = np.asarray(groups)
+    out = errors.copy()
+    for name in np.unique(names):
+        mine = names == name
+        out[mine] = errors[mine] + slopes[mine] @ fit_scales(errors[~mine], slopes[~mine])
+    return out
+
+
+def report(frame: pd.DataFrame, base: Floats, slopes: Floats) -> pd.DataFrame:
+    """Compare stored, fitted and left-out errors by class, engine and GPU.
+
+    Returns
+    -------
+    pandas.DataFrame
+        quantity, group, rows, and signed median, median and 90th percentile in percent of: the stored overheads, scales
+        fitted to all rows, scales fitted without the row's source, and without its model and GPU.
+    """
+    families = engine_families(frame).to_numpy()
+    found = {name: base.copy() for name in ("stored", "fitted", "no source", "no pair")}
+    pairs = labels(frame["model"]) + " · " + labels(frame["gpu"])
+    for engine in ENGINES:
+        mine = families == engine
+        error, slope = base[mine], slopes[mine]
+        found["fitted"][mine] = error + slope @ fit_scales(error, slope)
+        found["no source"][mine] = left_out(error, slope, labels(frame.loc[mine, "source"]).tolist())
+        found["no pair"][mine] = left_out(error, slope, pairs[mine].tolist())
+    classes = serving_class(frame)
+    groups = pd.concat([classes, classes + " · " + labels(frame["engine"]), classes + " · " + labels(frame["gpu"])])
+    lines = []
+    for number, quantity in enumerate(QUANTITIES):
+        for group in sorted(groups.unique()):
+            mine = np.asarray((groups == group).groupby(level=0).any().reindex(frame.index))
+            rows = int((~np.isnan(base[mine, number])).sum())
+            if rows < LEAST_ROWS:
+                continue
+            line: dict[str, object] = {"quantity": quantity, "group": group, "rows": rows}
+            for name, errors in found.items():
+                percent = 100 * np.expm1(errors[mine, number])
+                percent = percent[~np.isnan(percent)]
+                line[name] = (
+                    f"{np.median(percent):+6.1f} {np.median(np.abs(percent)):5.1f} "
+                    f"{np.quantile(np.abs(percent), 0.9):6.1f}"
+                )
+            lines.append(line)
+    return pd.DataFrame(lines)
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Print the errors of a serving file's rows, fitted and left out."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", metavar="SERVING.csv")
+    parser.add_argument("--rows-per-pair", type=int, default=3, help="rows of each source, model and GPU; 0 = all")
+    options = parser.parse_args(argv)
+    frame = thinned(read_rows(options.file), options.rows_per_pair).reset_index(drop=True)
+    base = log_errors(frame, serving.predict(frame)[0])
+    slopes = sensitivities(frame, base)
+    families = engine_families(frame).to_numpy()
+    print(
+        f"{len(frame):,} rows, {len(FITTED) * len(ENGINES)} scales: {len(FITTED)} overheads of {len(ENGINES)} engines"
+    )
+    for engine in ENGINES:
+        scales = np.exp(fit_scales(base[families == engine], slopes[families == engine]))
+        print(f"  {engine}: " + ", ".join(f"{name} × {x:.2f}" for name, x in zip(FITTED, scales, strict=True)))
+    print("signed median, median and p90 of the error in %")
+    print(report(frame, base, slopes).to_string(index=False))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+"""GPUs without kernel tables, and links: each against a published measurement that is not a serving row."""
+
+import numpy as np
+import pytest
+
+from planner.catalog.gpus import get_gpu, gpu_names
+from planner.catalog.models import get_model
+from planner.inputs.engine import EngineSettings
+from planner.inputs.hardware import Parallelism
+from planner.step_time import kernels
+from planner.step_time.model import step_time_table
+from planner.step_time.profile import class_of, device_of, efficiency_profile, evidence_of, peak_flops
+from planner.step_time.rank_share import RankShare
+from planner.step_time.step_table import StepWork
+from planner.tables import read_table
+
+BITS = {"bf16": 16.0, "fp8": 8.0, "fp8_block": 8.0, "int4": 4.25}
+
+
+def product_s(gpu, dtype, tokens, out, inner, engine="vllm"):
+    card = get_gpu(gpu)
+    kernel = peak_flops(card, dtype)[1]
+    parameters, _ = efficiency_profile(card, engine).parameters("gemm", kernel)
+    size = (np.array([float(n)]) for n in (tokens, out, inner))
+    return float(kernels.gemm_parts(parameters, device_of(card, kernel), *size, BITS[dtype]).total[0])
+
+
+def all_reduce_s(gpu, ranks, message):
+    return float(
+        kernels.collective_s(*efficiency_profile(get_gpu(gpu), "vllm").all_reduce(ranks), np.array([message]))[0]
+    )
+
+
+@pytest.mark.parametrize(
+    ("gpu", "dtype", "size", "measured_us", "within"),
+    [
+        # DeepGEMM, github.com/vllm-project/vllm/issues/49932
+        ("H20", "fp8_block", (16, 24576, 7168), 93, 0.3),
+        ("H20", "fp8_block", (4096, 24576, 7168), 2 * 4096 * 24576 * 7168 / 275e6, 0.2),
+        # Marlin W4, 4.98 TFLOP/s at one token, github.com/inclusionAI/humming/pull/2
+        ("H100 SXM", "int4", (1, 8192, 8192), 2 * 8192**2 / 4.98e6, 0.2),
+        # AITER FP8 from 1 to 64 tokens, github.com/ROCm/aiter/pull/1092
+        ("MI300X", "fp8", (64, 1280, 8192), 10.7, 0.2),
+    ],
+)
+def test_small_products_where_no_table_measured_them(gpu, dtype, size, measured_us, within):
+    assert 1e6 * product_s(gpu, dtype, *size) == pytest.approx(measured_us, rel=within)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "dtype", "measured_tflops"),
+    [
+        # github.com/xzwgit/gpu-flops-bench
+        ("RTX 4090", "bf16", 179),
+        ("RTX 5090", "bf16", 254),
+        # github.com/mag-/gpu_benchmark (H100 NVL with a caveat there)
+        ("H100 NVL", "bf16", 489),
+        # calebcoffie.com/benchmarks
+        ("RTX 3090", "bf16", 65),
+    ],
+)
+def test_large_products_reach_what_benchmarks_reach(gpu, dtype, measured_tflops):
+    n = 8192.0
+    assert 2 * n**3 / product_s(gpu, dtype, n, n, n) == pytest.approx(1e12 * measured_tflops, rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "model", "tokens_per_s"),
+    [
+        # Qwen3-8B in 16 bits, github.com/AlexsJones/llmfit/pull/1046
+        ("RTX 4090", "Qwen/Qwen3-8B", 58.7),
+        # Llama-3-8B on one A10G, 30 ms a token
+        ("A10G", "meta-llama/Llama-3.1-8B-Instruct", 1000 / 30),
+    ],
+)
+def test_graphics_memory_is_read_at_nine_tenths_of_its_rate(gpu, model, tokens_per_s):
+    share = RankShare(model=get_model(model), gpu=get_gpu(gpu), engine=EngineSettings(), parallelism=Parallelism())
+    step = step_time_table(share).step_s(StepWork(num_decodes=1, kv_tokens=500, num_logit_rows=1))
+    assert 1 / step == pytest.approx(tokens_per_s, rel=0.1)
+
+
+def test_all_reduces_of_geforce_pass_through_host_memory():
+    # NCCL on 2 × 2080 Ti without peer-to-peer: 280 us for 1 MB on PCIe 3 (Anthony-Hoo.github.io); PCIe 4 has twice that
+    # bandwidth, and an RTX 3090 lies between the two.
+    assert 140e-6 < all_reduce_s("RTX 3090", 2, 2**20) < 280e-6
+    # across sockets without peer-to-peer, L40S: 116 us for 256 KB and 1,649 us for 4 MB on four GPUs (AIConfigurator)
+    assert all_reduce_s("RTX 4090", 4, 2**18) == pytest.approx(116e-6, rel=0.2)
+    assert all_reduce_s("RTX 4090", 4, 2**22) == pytest.approx(1649e-6, rel=0.2)
+
+
+def test_all_reduces_with_peer_to_peer_reach_the_published_bus_bandwidth():
+    # 8 × RTX PRO 6000 on PCIe 5: 37.6 to 41 GB/s (github.com/voipmonitor/rtx6kpro)
+    size = 2.0**28
+    bus = size * 2 * 7 / 8 / all_reduce_s("RTX PRO 6000 Blackwell Server", 8, size)
+    assert bus == pytest.approx(39e9, rel=0.15)
+
+
+def test_a_bridge_joins_two_cards_only():
+    message = 2.0**22
+    assert all_reduce_s("H100 NVL", 4, message) > 4 * all_reduce_s("H100 NVL", 2, message)
+
+
+def test_lists_of_classes_name_known_gpus_and_say_where_values_come_from():
+    rows = read_table("catalog/gpu_classes.csv")
+    assert {row["gpu"] for row in rows} <= set(gpu_names())
+    assert len({row["gpu"] for row in rows}) == len(rows)
+    known = {row["class"] for row in read_table("catalog/efficiency_classes.csv")}
+    without = {row["class"] for row in rows} - known
+    assert without == {"turing", "volta", "cdna2", "rdna3"}
+    for name in ("gpu_classes", "efficiency_classes", "all_reduce_links"):
+        assert all(row["source"] for row in read_table(f"catalog/{name}.csv"))
+
+
+def test_a_gpu_that_is_not_listed_takes_the_class_of_its_architecture():
+    known = get_gpu("H20")
+    stranger = type(known)(
+        name="H25",
+        architecture="Hopper",
+        memory_gb=96.0,
+        memory_gib=96.0,
+        memory_bandwidth_gb_s=4000.0,
+        bf16_tflops=300.0,
+    )
+    assert class_of(stranger)["class"] == "hopper"
+    assert "same architecture" in evidence_of(stranger)
+    assert "published runs" in evidence_of(known)
+    assert evidence_of(get_gpu("H100 SXM")) == "kernels measured on H100 SXM"
+    assert "another architecture" in evidence_of(get_gpu("Gaudi 2"))
