@@ -8,6 +8,7 @@ from planner.answer.outcome import Plan, serving_replicas
 from planner.memory import (
     OOM,
     OOM_CAPTURE,
+    OOM_HOST,
     OOM_SAMPLER,
     PARTLY_ON_CPU,
     REFUSED_FREE_MEMORY,
@@ -36,6 +37,7 @@ def refusal_in_short(memory: MemoryPlan) -> str:
     return {
         OOM: f"{weights:.1f} GiB of weights do not fit in {gpu:.1f} GiB",
         OOM_CAPTURE: f"weights and KV cache leave no room for {memory.cuda_graph_bytes / GIB:.1f} GiB of CUDA graphs",
+        OOM_HOST: "the host has too little memory for what the GPUs do not hold",
         OOM_SAMPLER: f"no room is left to warm up the sampler for {counted(memory.max_num_seqs, 'sequence')}",
         REFUSED_NO_BLOCKS: f"{_before_the_cache(memory)} leave no room for the KV cache{_shortage(memory)}",
         REFUSED_LENGTH: f"the KV cache holds {memory.held_length_tokens:,} tokens, a full-length sequence needs "

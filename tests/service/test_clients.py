@@ -36,7 +36,8 @@ def test_replicas_without_a_user_cost_and_serve_nothing():
 def test_a_token_costs_the_same_on_four_replicas_with_four_times_the_users():
     one, four = plan(CLOSED), plan(CLOSED.replace(concurrent_users=4 * 32, num_replicas=4))
     assert four.cost.usd_per_million_tokens == pytest.approx(one.cost.usd_per_million_tokens, rel=1e-6)
-    assert four.metrics.ttft_s.p50 == pytest.approx(one.metrics.ttft_s.p50, rel=0.02)
+    # Prompts of one length wait for one step or for two: the mean moves less than a percentile between the two.
+    assert four.metrics.ttft_s.mean == pytest.approx(one.metrics.ttft_s.mean, rel=0.02)
     assert four.metrics.e2e_s.mean == pytest.approx(one.metrics.e2e_s.mean, rel=0.02)
     # The batching lab shows one of them.
     assert four.policies[-1].capacity_rps == one.policies[-1].capacity_rps
