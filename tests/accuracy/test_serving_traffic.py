@@ -3,6 +3,7 @@
 import pytest
 
 from planner.accuracy.serving_rows import read_run
+from planner.accuracy.serving_traffic import arrivals_of, dataset_of, lengths_of
 from planner.errors import InvalidInput
 from planner.workload.offered import draw
 from tests.accuracy.published_rows import BURST, CLOSED, STATIC
@@ -91,3 +92,29 @@ def test_draws_of_lengths_in_words(notes, low, high):
     prompts = draw(read(CLOSED | {"source": "x", "notes": notes}).replace(num_requests=5000)).prompt_tokens
     assert low - 1 <= prompts.min() <= low + 0.02 * (high - low) + 1
     assert high - 0.02 * (high - low) - 1 <= prompts.max() <= high + 1
+
+
+def test_a_closed_loop_that_counts_no_requests_sends_ten_a_user_or_as_many_as_its_scripts_say():
+    row = {"arrival": "concurrency", "concurrency": "6"}
+    assert arrivals_of(row, {}) == {"arrivals": "closed", "concurrent_users": 6, "num_requests": 60}
+    assert arrivals_of(row, {"requests_per_user": 5})["num_requests"] == 30
+
+
+@pytest.mark.parametrize("rate", ["inf", "Infinity"])
+def test_an_infinite_rate_sends_everything_at_once(rate):
+    assert arrivals_of({"arrival": "poisson", "request_rate_rps": rate}, {})["arrivals"] == "once"
+
+
+def test_a_rate_that_no_run_can_have_is_refused():
+    with pytest.raises(InvalidInput, match="request_rate_rps"):
+        arrivals_of({"arrival": "poisson", "request_rate_rps": "1e-9"}, {})
+
+
+def test_a_dataset_is_found_however_its_name_is_spelled():
+    assert dataset_of({"notes": "ShareGPT, 500 prompts"}) == dataset_of({"notes": "share_gpt"})
+    assert dataset_of({"notes": "random tokens"}) is None
+
+
+def test_kernels_of_decoding_have_no_prompt():
+    found = lengths_of({"isl": "4096", "osl": "128"}, {"decode_only": True})
+    assert found == {"lengths": "constant", "prompt_mean_tokens": 1.0, "output_mean_tokens": 128.0}
