@@ -28,7 +28,7 @@ from planner.workload import Requests, draw, with_rate
 
 MAX_SIMULATED_REPLICAS = 16
 MAX_REPLICAS_OF_A_BURST = 500
-ALONE_S = 600.0  # between requests that shall not meet
+ALONE_S = 600.0  # between requests that must not overlap
 ALONE_REQUESTS = 500
 MOST_REQUESTS = 400_000  # simulated for one figure; a run that needs more says that it is not settled
 GROWTH = 4  # each longer run is this many times the last

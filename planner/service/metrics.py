@@ -112,7 +112,7 @@ class ServingMetrics:
 
 
 class Latencies(NamedTuple):
-    """What each of some requests saw, one entry a request. [s]"""
+    """Latencies of single requests, one entry each. [s]"""
 
     ttft_s: Floats
     tpot_s: Floats  # NaN where the answer is one token

@@ -74,7 +74,7 @@ def compare_policies(
         alone = Replica(engine=engine, limits=replica.limits, step_time=replica.step_time)
         top = capacity_rps(alone, requests)
         result = alone.run(requests, timeline=True)
-        taken = result.status != REJECTED  # what is turned away counts as offered, and brings no tokens
+        taken = result.status != REJECTED  # a rejected request counts as offered and yields no tokens
         tokens_per_s = top * float(np.where(taken, result.prompt_tokens + result.output_tokens, 0).mean())
         return PolicyOutcome(
             name=name,

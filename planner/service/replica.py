@@ -27,7 +27,7 @@ def _threads() -> ThreadPoolExecutor:
 
 
 def in_parallel(function: Callable[[Given], Found], items: Iterable[Given]) -> list[Found]:
-    """Apply a function to each item on all cores, in order; the compiled simulator runs beside others."""
+    """Apply a function to each item on all cores, in order; the compiled simulator holds no lock."""
     return list(_threads().map(function, items))
 
 

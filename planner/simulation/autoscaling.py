@@ -200,7 +200,7 @@ class _Service:
         for name in ("max_gap", "preemptions", "made", "given", "own", "place"):
             self.jobs[name][lost] = 0
         self.jobs["status"][lost] = UNFINISHED
-        host.machine.state["stopped"] = 1  # it does nothing any more
+        host.machine.state["stopped"] = 1  # it takes no further step
         if math.isfinite(failure.recovery_s):
             self.add(now, now + failure.recovery_s)
         return [int(index) for index in lost]

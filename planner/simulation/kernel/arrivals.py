@@ -1,4 +1,4 @@
-"""Who has arrived joins the queue; who has lost patience leaves, wherever it is."""
+"""Arrived requests join the queue; a request whose client gave up leaves, wherever it is."""
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, untyped-decorator"
 
@@ -23,7 +23,7 @@ from planner.simulation.state import NUM_BINS, NUM_PARTS, NUM_REASONS, PARTIAL
 
 @compiled
 def oldest_here(jobs, st, feed, silent):
-    """The earliest request that is still here (`silent`: and has seen no token), -1 if there is none."""
+    """The earliest unfinished request (`silent`: of those without a token so far), -1 if there is none."""
     k = st.silent_from if silent else st.open_from
     found = -1
     while found < 0 and k < st.next:
@@ -48,7 +48,7 @@ def patience_since(jobs, st, feed, silent):
 
 @compiled
 def let_go(jobs, slots, groups, runs, calendar, rules, times, st, feed):
-    """Let go whose first token or whole answer takes too long. Patience is one for all: who came first goes first."""
+    """Drop requests whose first token or answer takes too long. Clients wait equally long: the earliest go first."""
     for silent in (True, False):
         limit = rules.patience_s if silent else rules.timeout_s
         while limit < np.inf:
@@ -70,7 +70,7 @@ def let_go(jobs, slots, groups, runs, calendar, rules, times, st, feed):
 
 @compiled
 def let_go_unseen(jobs, slots, groups, runs, calendar, rules, times, st):
-    """Let go who leaves between the computation of its first token and its turn at the API server."""
+    """Drop requests whose client leaves after the first token is computed and before the API server sends it."""
     for k in range(st.chunks):
         slot = slots[k].chunk_slot
         job = slots[slot].job
@@ -99,7 +99,7 @@ def leave_queue(jobs, groups, runs, slots, st, job):
 
 @compiled
 def take_arrivals(jobs, slots, groups, runs, calendar, rules, times, st, feed):
-    """Move who has arrived into the queue, or turn them away; let go who has lost patience.
+    """Queue or reject the requests that have arrived, and drop those whose clients gave up.
 
     The scheduler looks at its inbox only every so many decode steps, at once after prompts and with nothing to run.
     """

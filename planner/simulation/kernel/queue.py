@@ -49,7 +49,7 @@ def insert_after(jobs, st, before, job):
 
 @compiled
 def push_tail(jobs, slots, st, job):
-    """Queue behind everyone of its class."""
+    """Queue behind all requests of its class."""
     own = jobs[job].priority
     insert_after(jobs, st, last_of(slots, own), job)
     slots[own].class_tail = job
@@ -57,7 +57,7 @@ def push_tail(jobs, slots, st, job):
 
 @compiled
 def push_head(jobs, slots, st, job):
-    """Queue before everyone of its class."""
+    """Queue before all requests of its class."""
     own = jobs[job].priority
     insert_after(jobs, st, last_of(slots, own - 1), job)
     if slots[own].class_tail < 0:
@@ -73,7 +73,7 @@ def adapter_fits(jobs, groups, rules, st, job):
 
 @compiled
 def count_waiting(jobs, groups, st, job, change):
-    """Count who joins (1) or leaves (-1) the queue by adapter; `st.fitting` need no new one: theirs runs, or none."""
+    """Count a request that joins (1) or leaves (-1) the queue, by adapter; `st.fitting` of them need no new one."""
     adapter = jobs[job].adapter
     if adapter >= 0:
         groups[adapter].adapter_waiting += change

@@ -37,7 +37,7 @@ def reserve_running(jobs, slots, st):
 
 @compiled
 def add_chunk(slots, st, slot, tokens):
-    """File a part of a prompt for this step."""
+    """Add a part of a prompt to this step."""
     slots[st.chunks].chunk_slot = slot
     slots[st.chunks].chunk_tokens = tokens
     st.chunks += 1
@@ -45,7 +45,7 @@ def add_chunk(slots, st, slot, tokens):
 
 @compiled
 def continue_partials(jobs, slots, groups, runs, calendar, rules, times, st, budget):
-    """Go on with prompts that are under way. Returns the budget left and whether anyone was preempted."""
+    """Continue prompts that are under way. Returns the budget left and whether anyone was preempted."""
     preempted = False
     k = 0
     while k < st.partials and budget > 0:

@@ -200,7 +200,7 @@ def preempt(jobs, slots, groups, runs, calendar, rules, times, st, slot):
 
 @compiled
 def choose_victim(jobs, slots, rules, st, asking):
-    """Who goes when blocks are short: the last admitted; with classes, the last arrived of the lowest.
+    """Sequence to preempt when blocks are short: the last admitted; with classes, the last to arrive of the lowest.
 
     A prompt other than the one that asks stays, since its chunk may be part of the step already.
     """
