@@ -7,7 +7,6 @@ from planner.model.config.build import model_from_config
 from planner.model.config.vision import ESTIMATED_TOWER
 from planner.model.from_user import custom_shape, shape_from_config
 from planner.model.quantization import (
-    QWEN4_FP8_DRAFT,
     kv_bits,
     kv_dtype_names,
     linear_bytes,
@@ -34,7 +33,6 @@ from planner.model.shape import (
 __all__ = [
     "ESTIMATED_TOWER",
     "MEDIA",
-    "QWEN4_FP8_DRAFT",
     "STATE_DTYPES",
     "Layer",
     "Linear",

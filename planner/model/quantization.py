@@ -1,7 +1,8 @@
 """Quantisation of weights and KV cache: bits per element, and what stays in 16 bits.
 
 A scheme applies to the large matrices. Embedding, head, norms, router and vision tower stay in 16 bits, unless the
-scheme covers the whole file (GGUF) or the checkpoint says otherwise.
+scheme covers the whole file (GGUF) or the checkpoint says otherwise. Data: catalog/quantization.csv and, by family,
+quantization_groups.csv.
 """
 
 from __future__ import annotations
@@ -43,47 +44,6 @@ ALIASES = {
 }
 
 
-#: Qwen4's checkpoints: groups that stay in 16 bits, an fp8 table with one scale, a draft layer with fp8 experts
-QWEN4_KEPT = {"attention": 16.0, "state": 16.0, "shared_expert": 16.0, "ngram": 8.0}
-QWEN4_FP8_DRAFT = (2_516_582_400 * 8.001 + 90_568_448 * 16) / 2_607_150_848  # of its parameters, experts are fp8
-
-#: bits of groups that a family's published checkpoints treat differently from the scheme's rule:
-#: {scheme: {model_type: {group: bits}}}. Sources: exclude_modules and quantized_layers of NVIDIA ModelOpt checkpoints;
-#: expert_dtype of DeepSeek-V4; latent attention keeps all but its output projection in 16 bits. Kimi-K3: from its file
-#: size, 1,609.9 GB. Step: routed experts only, from the number of scales. llm-compressor's recipes for NVFP4 ignore
-#: linear_attn. Qwen3.8-Flash-Next: routed experts only, and an fp8 n-gram table with one scale (135.25 GB in NVFP4,
-#: 185.5 GB in FP8, where the draft layer's experts are fp8 too: 2,516,582,400 of its 2,607,150,848 parameters).
-GROUP_BITS: dict[str, dict[str, dict[str, float]]] = {
-    "nvfp4": {
-        "qwen3_5_text": {"attention": 8.0, "state": 8.0, "lm_head": 4.5},
-        "qwen3_5_moe_text": {"attention": 16.0, "state": 16.0, "shared_expert": 16.0},
-        "qwen3_next": {"attention": 16.0, "state": 16.0, "shared_expert": 16.0},
-        "gemma4_text": {"attention": 16.0},
-        "deepseek_v3": {"attention": 8.8},
-        "deepseek_v32": {"attention": 8.8},
-        "glm_moe_dsa": {"attention": 16.0},
-        "kimi_k2": {"attention": 16.0},
-        "kimi_linear": {"attention": 8.0, "state": 8.0, "shared_expert": 16.0, "mlp": 16.0},
-        "minimax_m2": {"attention": 16.0},
-        "minimax_m3": {"attention": 8.25, "shared_expert": 8.25, "mlp": 8.25},
-        "deepseek_v4": {"attention": 8.0, "shared_expert": 8.0},
-        "step3p5": {"attention": 16.0, "shared_expert": 16.0, "mlp": 16.0},
-        "qwen4_exp_text": QWEN4_KEPT | {"mtp": 16.0},
-    },
-    "fp8": {"qwen4_exp_text": QWEN4_KEPT | {"mtp": QWEN4_FP8_DRAFT}},
-    "fp8_block": {
-        "step3p5": {"attention": 16.0, "shared_expert": 16.0, "mlp": 16.0, "mtp": 16.0},
-        "qwen4_exp_text": QWEN4_KEPT | {"mtp": QWEN4_FP8_DRAFT},
-    },
-    "nvfp4_linear": {
-        "qwen3_5_text": {"state": 16.0},
-        "qwen3_5_moe_text": {"state": 16.0},
-        "qwen3_next": {"state": 16.0},
-    },
-    "fp8_fp4_experts": {"deepseek_v4": {"expert": 4.25}},
-}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuantizationScheme:
     """One way to store weights. `bits_per_weight` includes scales and zero points."""
@@ -99,6 +59,15 @@ class QuantizationScheme:
     def is_native(self) -> bool:
         """Whether it quantises nothing."""
         return self.name in NATIVE_BITS
+
+
+@lru_cache(maxsize=1)
+def _family_bits() -> dict[tuple[str, str], dict[str, float]]:
+    """Bits by (scheme, model_type) and group, where a family's checkpoints differ from the scheme's rule."""
+    found: dict[tuple[str, str], dict[str, float]] = {}
+    for row in read_table("catalog/quantization_groups.csv"):
+        found.setdefault((row["scheme"], row["model_type"]), {})[row["group"]] = float(row["bits"])
+    return found
 
 
 @lru_cache(maxsize=1)
@@ -190,7 +159,7 @@ def weight_bits(model: ModelShape, weight_dtype: str, group: TensorGroup, quanti
     chosen = resolve_scheme(model, weight_dtype)
     if chosen.is_native:
         return chosen.bits_per_weight
-    special = GROUP_BITS.get(chosen.name, {}).get(model.model_type, {})
+    special = _family_bits().get((chosen.name, model.model_type), {})
     own = dict(model.group_bits) if chosen.name == model.quantization else {}
     if group.value in own:
         return own[group.value]

@@ -18,6 +18,7 @@ from planner.model.shape import (
     ModelShape,
     TensorGroup,
 )
+from planner.tables import read_table
 from planner.units import GIB
 from tests.memory.cases import QWEN27
 
@@ -203,3 +204,15 @@ def test_step_quantises_its_routed_experts_only() -> None:
 def test_nemotron_super_in_nvfp4_quantises_every_matrix() -> None:
     covered = quantised(get_model("nvidia/Llama-3_3-Nemotron-Super-49B-v1_5-NVFP4"), 4.5)
     assert 49_867_145_216 - covered + covered // 2 == 25_984_778_240
+
+
+def test_each_group_of_a_family_is_known_and_has_a_source():
+    families = {get_model(name).model_type for name in model_names()}
+    rows = read_table("catalog/quantization_groups.csv")
+    assert len({(row["scheme"], row["model_type"], row["group"]) for row in rows}) == len(rows)
+    for row in rows:
+        assert scheme(row["scheme"]).name == row["scheme"]
+        assert row["model_type"] in families, row
+        assert TensorGroup(row["group"])
+        assert 4 <= float(row["bits"]) <= 16
+        assert row["source"]

@@ -14,12 +14,13 @@ from planner.model.config.blocks import replicated_linear
 from planner.model.config.decoder import feed_forward, gqa_mixer, mixer_kinds, state_mixer
 from planner.model.config.families import FAMILIES
 from planner.model.config.fields import MAX_LAYERS, Fields
-from planner.model.quantization import QWEN4_FP8_DRAFT
 from planner.model.shape import Layer, Linear, MixerKind, TensorGroup
 
 FAMILY = FAMILIES["qwen4_exp_text"]
 SMALL_PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)  # enough witnesses for every 64-bit number
 MOST_TABLES = 1024
+#: bits of the fp8 checkpoints' draft layer, whose experts are fp8: 2,516,582,400 of its 2,607,150,848 parameters
+FP8_DRAFT_BITS = (2_516_582_400 * 8.001 + 90_568_448 * 16) / 2_607_150_848
 
 
 def qwen4_exp_layers(fields: Fields) -> list[Layer]:
@@ -87,7 +88,7 @@ def checkpoint_widths(fields: Fields, scheme: str) -> tuple[tuple[str, float], .
     layers = (fields.section("quantization_config") or {}).get("quantized_layers")
     chosen = layers.get("mtp.layers.0.mlp.experts") if isinstance(layers, dict) else None
     if isinstance(chosen, dict) and str(chosen.get("quant_algo", "")).upper().startswith("FP8"):
-        widths += ((TensorGroup.MTP.value, QWEN4_FP8_DRAFT),)
+        widths += ((TensorGroup.MTP.value, FP8_DRAFT_BITS),)
     return widths
 
 
