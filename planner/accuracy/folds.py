@@ -1,11 +1,12 @@
 """Errors on rows that were left out of the fit: by source, and by model and GPU.
 
-    python -m planner.accuracy.folds SERVING.csv [--rows-per-pair N]
+    python -m planner.accuracy.folds SERVING.csv [--rows-per-pair N] [--out LEFT_OUT.csv]
 
 The serving overheads (`catalog/serving_overheads.csv`) are the parameters that were chosen with serving rows in view.
 Each fold takes one source, or one pair of model and GPU, away, fits a scale of each of an engine's overheads to the
 rows that remain, and predicts those taken away. The simulator is run once per overhead, not once per fold: the
 logarithm of a prediction is taken as linear in the logarithm of an overhead, from a change of 25 %.
+`accuracy/data/left_out.csv`, which the Accuracy page shows, is written with `--rows-per-pair 0`.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ ENGINES = ("vllm", "sglang", "trtllm")
 CHANGE = 1.25
 SCALE_PRIOR_SD = 0.4  # of the logarithm of a scale: the stored overheads are right within a factor of 1.5
 LEAST_ROWS = 20  # of a group that is printed
+METHODS = ("stored", "fitted", "no_source", "no_pair")
 
 Predictor = Callable[[pd.DataFrame], tuple[pd.DataFrame, dict[int, str]]]
 
@@ -151,17 +153,17 @@ def report(frame: pd.DataFrame, base: Floats, slopes: Floats) -> pd.DataFrame:
     -------
     pandas.DataFrame
         quantity, group, rows, and signed median, median and 90th percentile in percent of: the stored overheads, scales
-        fitted to all rows, scales fitted without the row's source, and without its model and GPU.
+        fitted to all rows, scales fitted without the row's source, and without its model and GPU (`METHODS`).
     """
     families = engine_families(frame).to_numpy()
-    found = {name: base.copy() for name in ("stored", "fitted", "no source", "no pair")}
+    found = {name: base.copy() for name in METHODS}
     pairs = labels(frame["model"]) + " · " + labels(frame["gpu"])
     for engine in ENGINES:
         mine = families == engine
         error, slope = base[mine], slopes[mine]
         found["fitted"][mine] = error + slope @ fit_scales(error, slope)
-        found["no source"][mine] = left_out(error, slope, labels(frame.loc[mine, "source"]).tolist())
-        found["no pair"][mine] = left_out(error, slope, pairs[mine].tolist())
+        found["no_source"][mine] = left_out(error, slope, labels(frame.loc[mine, "source"]).tolist())
+        found["no_pair"][mine] = left_out(error, slope, pairs[mine].tolist())
     classes = serving_class(frame)
     groups = pd.concat([classes, classes + " · " + labels(frame["engine"]), classes + " · " + labels(frame["gpu"])])
     lines = []
@@ -175,10 +177,9 @@ def report(frame: pd.DataFrame, base: Floats, slopes: Floats) -> pd.DataFrame:
             for name, errors in found.items():
                 percent = 100 * np.expm1(errors[mine, number])
                 percent = percent[~np.isnan(percent)]
-                line[name] = (
-                    f"{np.median(percent):+6.1f} {np.median(np.abs(percent)):5.1f} "
-                    f"{np.quantile(np.abs(percent), 0.9):6.1f}"
-                )
+                line[f"{name}_signed_pct"] = np.median(percent)
+                line[f"{name}_median_pct"] = np.median(np.abs(percent))
+                line[f"{name}_p90_pct"] = np.quantile(np.abs(percent), 0.9)
             lines.append(line)
     return pd.DataFrame(lines)
 
@@ -188,6 +189,7 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", metavar="SERVING.csv")
     parser.add_argument("--rows-per-pair", type=int, default=3, help="rows of each source, model and GPU; 0 = all")
+    parser.add_argument("--out", metavar="LEFT_OUT.csv", help="also write the table to a file")
     options = parser.parse_args(argv)
     frame = thinned(read_rows(options.file), options.rows_per_pair).reset_index(drop=True)
     base = log_errors(frame, serving.predict(frame)[0])
@@ -200,7 +202,10 @@ def main(argv: list[str] | None = None) -> None:
         scales = np.exp(fit_scales(base[families == engine], slopes[families == engine]))
         print(f"  {engine}: " + ", ".join(f"{name} × {x:.2f}" for name, x in zip(FITTED, scales, strict=True)))
     print("signed median, median and p90 of the error in %")
-    print(report(frame, base, slopes).to_string(index=False))
+    table = report(frame, base, slopes)
+    print(table.to_string(index=False, float_format="{:.1f}".format))
+    if options.out:
+        table.to_csv(options.out, index=False, float_format="%.1f")
 
 
 if __name__ == "__main__":

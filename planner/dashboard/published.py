@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import planner.accuracy
 from planner.accuracy import find_gpu, find_model
 from planner.answer import Plan
 from planner.cost import normalised
+from planner.tables import read_table
 from planner.units import format_percent
 
 ROWS_FILE = Path(planner.accuracy.__file__).parent / "data" / "accuracy_rows.csv"
@@ -128,6 +130,36 @@ def sentence(rows: pd.DataFrame) -> str:
             median = (of_name["predicted"] / of_name["measured"] - 1).abs().median()
             parts.append(f"{words} {format_percent(median)}")
     return f"Median error against {len(rows):,} published measurements: " + ", ".join(parts)
+
+
+@lru_cache(maxsize=1)
+def left_out_rows() -> tuple[Mapping[str, str], ...]:
+    """Errors of rows that the fit did not see, by quantity and class; () where this copy has no such file."""
+    try:
+        return read_table("accuracy/data/left_out.csv")
+    except OSError:
+        return ()
+
+
+def left_out(rows: Iterable[Mapping[str, str]]) -> str:
+    """The errors to expect of a source that we have not seen, in one sentence; "" without rows.
+
+    Parameters
+    ----------
+    rows : iterable of mappings
+        Lines of `planner.accuracy.folds`.
+    """
+    words = {"tpot_ms_mean": "TPOT", "ttft_ms_mean": "TTFT", "output_tok_s_total": "output tokens per second"}
+    kinds = {"dense": "dense", "moe": "mixture of experts"}
+    parts = [
+        f"{words[row['quantity']]} {float(row['no_source_median_pct']):.0f} % ({kinds[row['group']]}, 9 in 10 within "
+        f"{float(row['no_source_p90_pct']):.0f} %)"
+        for row in rows
+        if row["quantity"] in words and row["group"] in kinds
+    ]
+    if not parts:
+        return ""
+    return f"On a source that was left out of the fit, the median error is: {'; '.join(parts)}."
 
 
 def against_peer(rows: pd.DataFrame) -> str:

@@ -4,7 +4,15 @@ import pandas as pd
 import pytest
 
 from planner.answer.planning import size
-from planner.dashboard.published import against_peer, error_table, quantities, rows_like, sentence
+from planner.dashboard.published import (
+    against_peer,
+    error_table,
+    left_out,
+    left_out_rows,
+    quantities,
+    rows_like,
+    sentence,
+)
 from planner.scenario.scenario import Scenario
 
 
@@ -52,3 +60,11 @@ def test_rows_like_the_scenario(rows):
 def test_words(rows):
     assert quantities(rows) == ["tpot_ms_mean"]
     assert "TPOT 15 %" in sentence(rows)  # median of 0, 10, 20, 30 %
+
+
+def test_errors_of_rows_left_out_of_the_fit():
+    line = {"quantity": "ttft_ms_mean", "group": "moe", "no_source_median_pct": "21.2", "no_source_p90_pct": "73.0"}
+    said = left_out([line, line | {"group": "moe · vLLM"}, line | {"quantity": "req_s"}])
+    assert said.endswith("the median error is: TTFT 21 % (mixture of experts, 9 in 10 within 73 %).")
+    assert left_out([]) == ""
+    assert len(left_out(left_out_rows()).split(";")) == 6  # three quantities, dense and mixture of experts

@@ -17,6 +17,7 @@ if rows is None or rows.empty:
     st.stop()
 
 sharing.answer(published.sentence(rows))
+st.caption(published.left_out(published.left_out_rows()))
 with st.container(horizontal=True):
     quantity = st.selectbox(
         "Quantity",
