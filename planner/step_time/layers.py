@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.arrays import Floats
-from planner.inputs import release_of
 from planner.model import Layer, Mixer, MixerKind, Shard, TensorGroup, weight_bits
 from planner.step_time import kernels
 from planner.step_time.kernels import Parts
@@ -186,13 +185,13 @@ def state_s(d: RankShare, mixer: Mixer, tokens: Floats, prompt: NDArray[np.bool_
 def norm_exchange_s(d: RankShare, layer: Layer) -> float:
     """Norm of query and key over all heads, with a sum over tensor-parallel ranks. [s]
 
-    vLLM fuses it on Hopper from v0.18 on.
+    An engine may fuse it (`fuses_head_norms`).
     """
     mixer = layer.mixer
     wide = (mixer.num_heads + mixer.num_kv_heads) * mixer.head_dim
     if not wide or layer.norm_parameters - 2 * d.model.hidden_size < wide:
         return 0.0
-    if d.engine.family == "vllm" and d.gpu.architecture == "Hopper" and release_of(d.engine.version) >= (0, 18):
+    if overhead(d.engine.family, d.engine.version, "fuses_head_norms", d.gpu.architecture):
         return 0.0
     return NORM_KERNELS * kernels.ELEMENTWISE_FIXED_S + (
         2 * float(d.profile.all_reduce(d.tp)[1][0]) if d.tp > 1 else 0.0
