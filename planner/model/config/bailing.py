@@ -10,10 +10,10 @@ from dataclasses import replace
 
 from planner.errors import InvalidInput
 from planner.model.config.blocks import gqa_linears, replicated_linear
-from planner.model.config.decoder import feed_forward, mla_mixer, moe_flags
+from planner.model.config.decoder import feed_forward, matrix_state, mla_mixer, moe_flags
 from planner.model.config.families import FAMILIES
 from planner.model.config.fields import MAX_LAYERS, Fields
-from planner.model.shape import Layer, Linear, Mixer, MixerKind, Shard, TensorGroup
+from planner.model.shape import Layer, Linear, Mixer, Shard, TensorGroup
 
 FAMILY = FAMILIES["bailing_hybrid"]
 #: fields that only configs with Kimi delta attention (3.0) have; 2.5 and 2.6 have lightning attention
@@ -70,15 +70,7 @@ def _linear_attention(fields: Fields) -> tuple[Mixer, tuple[Linear, ...], int]:
         linears += (Linear(name=name, group=state, in_features=hidden, out_features=width, shard=Shard.COLUMN),)
     if delta:
         linears += (replicated_linear("b_proj", state, hidden, heads, quantizable=False),)
-    mixer = Mixer(
-        kind=MixerKind.STATE,
-        num_heads=heads,
-        num_kv_heads=heads,
-        head_dim=head_dim,
-        value_head_dim=head_dim,
-        state_elements=width * head_dim,
-        conv_elements=3 * width * (kernel - 1) if delta else 0,
-        state_element_bytes=4 if delta else 2,
-    )
+    convolutions, wide = (3 * width * (kernel - 1), 4) if delta else (0, 2)
+    mixer = matrix_state(heads, head_dim, conv_elements=convolutions, element_bytes=wide)
     small = 3 * width * kernel + width + heads + head_dim if delta else width + 2 * head_dim
     return mixer, linears, small

@@ -313,18 +313,23 @@ def kda_mixer(fields: Fields) -> tuple[Mixer, tuple[Linear, ...], int]:
             replicated_linear(f"{name}_b_proj", state, head_dim, width, quantizable=False),
         )
     linears += (replicated_linear("b_proj", state, hidden, heads, quantizable=False),)
-    mixer = Mixer(
+    mixer = matrix_state(heads, head_dim, conv_elements=3 * width * (kernel - 1), element_bytes=4)
+    decays = head_dim if full_rank else heads  # Kimi-K3 stores A_log as wide as a head
+    return mixer, linears, 3 * width * kernel + width + decays + head_dim
+
+
+def matrix_state(heads: int, head_dim: int, *, conv_elements: int, element_bytes: int) -> Mixer:
+    """Linear attention with a square matrix per head, as delta and lightning attention keep it."""
+    return Mixer(
         kind=MixerKind.STATE,
         num_heads=heads,
         num_kv_heads=heads,
         head_dim=head_dim,
         value_head_dim=head_dim,
         state_elements=heads * head_dim * head_dim,
-        conv_elements=3 * width * (kernel - 1),
-        state_element_bytes=4,
+        conv_elements=conv_elements,
+        state_element_bytes=element_bytes,
     )
-    decays = head_dim if full_rank else heads  # Kimi-K3 stores A_log as wide as a head
-    return mixer, linears, 3 * width * kernel + width + decays + head_dim
 
 
 def _gate_linear(group: TensorGroup, hidden: int, width: int) -> Linear:
