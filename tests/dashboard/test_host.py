@@ -24,7 +24,7 @@ from planner.scenario.scenario import Scenario
 from planner.tables import cell_of_text
 
 from .conftest import PAGES, clean
-from .test_inputs import LLAMA_3_8B
+from .published_config import LLAMA_3_8B
 
 # mdast-util-gfm-autolink-literal makes links of these, after escapes are resolved.
 AUTOLINK = re.compile(r"(https?://|www(?=\.))[-.\w]+|[-.\w+]+@[-\w]+(\.[-\w]+)+", re.IGNORECASE)

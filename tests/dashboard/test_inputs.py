@@ -10,6 +10,7 @@ from planner.scenario.fields import fields_by_name
 from planner.scenario.scenario import Scenario
 
 from .conftest import clean
+from .published_config import LLAMA_3_8B
 
 
 def test_wrong_value_on_the_page_stands_under_its_field_and_nothing_else_is_lost(open_app):
@@ -31,26 +32,6 @@ def test_inputs_survive_a_page_switch(open_app):
     app.switch_page("planner/dashboard/pages/plan.py").run()
     assert app.number_input(key="s_users").value == 600
     assert dict(app.query_params) == {"v": "1", "u": "600"}
-
-
-# Llama 3 8B, as published: https://huggingface.co/meta-llama/Meta-Llama-3-8B/blob/main/config.json
-LLAMA_3_8B = {
-    "architectures": ["LlamaForCausalLM"],
-    "bos_token_id": 128000,
-    "hidden_act": "silu",
-    "hidden_size": 4096,
-    "intermediate_size": 14336,
-    "max_position_embeddings": 8192,
-    "model_type": "llama",
-    "num_attention_heads": 32,
-    "num_hidden_layers": 32,
-    "num_key_value_heads": 8,
-    "rope_theta": 500000.0,
-    "tie_word_embeddings": False,
-    "torch_dtype": "bfloat16",
-    "transformers_version": "4.40.0.dev0",
-    "vocab_size": 128256,
-}
 
 
 def test_pasted_config_becomes_the_model_and_travels_in_the_link(open_app):
