@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from planner.errors import InvalidInput
-from planner.inputs import Batching, EngineSettings, KvReservation, OnMemoryShortage, StepOrder, release_of
+from planner.inputs import Batching, EngineSettings, KvReservation, OnMemoryShortage, StepOrder, first_of, release_of
 from planner.tables import read_table
 
 _ENUMS: dict[str, Any] = {
@@ -97,7 +97,7 @@ def as_of(engine: EngineSettings) -> EngineSettings:
 def _holds(condition: str, engine: EngineSettings) -> bool:
     if condition == "V0":
         return engine.is_v0
-    return release_of(engine.version) < tuple(int(part) for part in condition.removeprefix("<").split("."))
+    return release_of(engine.version) < first_of(condition.removeprefix("<"))
 
 
 @lru_cache(maxsize=1)

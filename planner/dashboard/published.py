@@ -132,7 +132,6 @@ def sentence(rows: pd.DataFrame) -> str:
     return f"Median error against {len(rows):,} published measurements: " + ", ".join(parts)
 
 
-@lru_cache(maxsize=1)
 def left_out_rows() -> tuple[Mapping[str, str], ...]:
     """Errors of rows that the fit did not see, by quantity and class; () where this copy has no such file."""
     try:

@@ -12,7 +12,7 @@ from planner.inputs.engine import (
     OnMemoryShortage,
     StepOrder,
 )
-from planner.inputs.engine_version import NEWEST, Release, check_version, release_of
+from planner.inputs.engine_version import NEWEST, Release, check_version, first_of, release_of
 from planner.inputs.hardware import Gpu, Parallelism
 from planner.inputs.limits import Limits
 from planner.inputs.traffic import ArrivalKind, Arrivals, LengthKind, Lengths, ServiceLevel, Traffic
@@ -37,5 +37,6 @@ __all__ = [
     "StepOrder",
     "Traffic",
     "check_version",
+    "first_of",
     "release_of",
 ]

@@ -53,6 +53,17 @@ def release_of(version: str) -> Release:
     return Release(numbers[0], numbers[1], patch)
 
 
+def first_of(line: str) -> tuple[int, ...]:
+    """The first release of a line of versions, as numbers that compare with `release_of`.
+
+    Parameters
+    ----------
+    line : str
+        Such as "0.18" of a data file, from which on a rule holds; "" comes before every release.
+    """
+    return tuple(int(part) for part in line.split(".") if part)
+
+
 def check_version(field: str, version: str) -> None:
     """Refuse a text that is no version.
 

@@ -83,7 +83,6 @@ def simulate(
     step_time: StepTimeTable,
     *,
     timeline: bool = False,
-    seed: int = 0,
     stop_on_overload: bool = True,
 ) -> SimulationResult:
     """Serve requests on one replica.
@@ -100,8 +99,6 @@ def simulate(
         Duration of a step.
     timeline : bool
         Keep samples of the step loop, at most 4,096.
-    seed : int
-        Not used by one replica, whose scheduler draws nothing; kept beside `simulate_fleet`.
     stop_on_overload : bool
         End an open-loop run whose queue outgrows 20,000 requests and 30 % of all arrivals; those
         not finished then count as UNFINISHED.
@@ -111,7 +108,6 @@ def simulate(
     SimulationResult
         Records per request, averages over time, verdict.
     """
-    del seed
     if not len(requests):
         raise InvalidInput("requests", 0, "at least one request")
     if not kernel.is_compiled():

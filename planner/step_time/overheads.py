@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 
-from planner.inputs import release_of
+from planner.inputs import first_of, release_of
 from planner.tables import read_table
 
 _scales: dict[tuple[str, str], float] = {}
@@ -62,9 +62,8 @@ def _stored(engine: str, version: str, parameter: str, architecture: str) -> flo
     have = release_of(version)
     value = math.nan
     for row in read_table("catalog/serving_overheads.csv"):
-        since = tuple(int(part) for part in row["version_from"].split(".") if part)
         if row["parameter"] != parameter or row["architecture"] not in ("", architecture):
             continue
-        if row["engine"] in ("", engine) and have >= since:
+        if row["engine"] in ("", engine) and have >= first_of(row["version_from"]):
             value = float(row["value"])
     return value
