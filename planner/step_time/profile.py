@@ -141,17 +141,23 @@ def measured_gpu(gpu: Gpu) -> tuple[str, float]:
     """
     if gpu.name in _profiles():
         return gpu.name, 0.0
+    row = _reference_of(gpu)
+    if row is None:
+        modern = gpu.architecture in ("Gaudi", "TPU")
+        return "H100 SXM" if modern else "A100 SXM 80GB", FOREIGN_ERROR
+    name = row["value"]
+    if name == "H100 SXM" and gpu.memory_bandwidth_gb_s > H200_LIKE_GB_S and row["class"] == "hopper":
+        name = "H200 SXM"
+    if name == "B200" and "Ultra" in gpu.architecture:
+        name = "B300"
+    return name, EVIDENCE_ERROR[row["evidence"]]
+
+
+def _reference_of(gpu: Gpu) -> Mapping[str, str] | None:
+    """Line that names the measured GPU whose kernels a GPU's class takes."""
     own = class_of(gpu)["class"]
-    for row in read_table("catalog/efficiency_classes.csv"):
-        if row["kind"] == "reference" and row["class"] == own:
-            name = row["value"]
-            if name == "H100 SXM" and gpu.memory_bandwidth_gb_s > H200_LIKE_GB_S and row["class"] == "hopper":
-                name = "H200 SXM"
-            if name == "B200" and "Ultra" in gpu.architecture:
-                name = "B300"
-            return name, EVIDENCE_ERROR[row["evidence"]]
-    modern = gpu.architecture in ("Gaudi", "TPU")
-    return "H100 SXM" if modern else "A100 SXM 80GB", FOREIGN_ERROR
+    rows = read_table("catalog/efficiency_classes.csv")
+    return next((row for row in rows if row["kind"] == "reference" and row["class"] == own), None)
 
 
 def evidence_of(gpu: Gpu) -> str:
@@ -159,20 +165,13 @@ def evidence_of(gpu: Gpu) -> str:
     name, error = measured_gpu(gpu)
     if not error:
         return f"kernels measured on {name}"
-    found = next(
-        (
-            row["evidence"]
-            for row in read_table("catalog/efficiency_classes.csv")
-            if row["kind"] == "reference" and row["class"] == class_of(gpu)["class"]
-        ),
-        "none",
-    )
+    row = _reference_of(gpu)
     why = {
         "measured": f"kernels of {name} with bandwidth and compute that published runs on this class of GPU reach",
         "family": f"efficiencies of {name}, the same architecture, applied to its data sheet",
         "related": f"efficiencies of {name} and of a related architecture applied to its data sheet",
         "none": f"efficiencies of {name}, another architecture, applied to its data sheet",
-    }[found]
+    }[row["evidence"] if row else "none"]
     return f"no kernel measurement of {gpu.name}: {why}"
 
 
@@ -214,7 +213,7 @@ class EfficiencyProfile:
         if kind == "decode_attention" and found:
             most = {name: found[name] for name in ("bandwidth", "bandwidth_single") if name in found}
             found = found | {name: min(value, MOST_BANDWIDTH) for name, value in most.items()}
-        family = self.gpu.architecture.removesuffix(" Ultra") + ("" if self.gpu.link_gb_s >= 400 else " PCIe")
+        family = self.gpu.architecture.removesuffix(" Ultra") + ("" if self.gpu.link_gb_s >= NVLINK_GB_S else " PCIe")
         for row in read_table("catalog/serving_kernels.csv"):
             if (row["architecture"], row["engine"], row["kind"], row["dtype"]) != (family, self.engine, kind, dtype):
                 continue
