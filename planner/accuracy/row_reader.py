@@ -4,7 +4,7 @@ A table (accuracy/data/*_patterns.csv) has the columns
 
 ========= ============================================================================================
 columns   columns of the row that are read, joined with "; ": "other_flags+notes"
-when      "column:pattern" that must hold as well, several joined with " & "; "" = always
+when      "column:pattern" that must match, too; several are joined with " & "; "" = always
 pattern   regular expression, searched in any case
 field     field of the Scenario, or a fact that the reader of such rows works fields out from
 value     what the field becomes: text in which \1 is the first group; "" leaves the field as it is

@@ -151,7 +151,7 @@ class Inputs(EngineRuntime):
         "KV cache",
         group="model",
         help="Precision of the KV cache (vLLM and SGLang --kv-cache-dtype); 'as the checkpoint' means 16 bit, or fp8 "
-        "where the checkpoint is calibrated for it and the engine follows.",
+        "where the checkpoint has scales for it and the engine uses them.",
     )
     max_model_len: int = setting(
         8192,
