@@ -18,7 +18,7 @@ VOCABULARY = """
 | ITL | inter-token latency: each gap between two tokens, pooled over all tokens |
 | E2E | arrival → last token |
 | goodput | requests per second that meet every target |
-| p50, p95, p99 | linear interpolation over requests completed after warm-up; rejected and unfinished requests count as missed targets |
+| p50, p95, p99 | linear interpolation over the requests finished in the steady state, after warm-up and before the drain; rejected and unfinished requests count as missed targets |
 | replica | one copy of the model: one engine on tensor × pipeline parallel GPUs |
 | KV pool | memory for keys and values of all running sequences, in bytes, blocks and tokens |
 | concurrency | sequences running at once |
