@@ -1,4 +1,4 @@
-"""Command line: `python -m planner plan|simulate|recommend|validate|seed|calibrate`.
+"""Command line: `python -m planner plan|simulate|recommend|validate|read|seed|calibrate`.
 
 Exit code 0 on success; 2 and one line on stderr on bad input.
 """
@@ -121,6 +121,10 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--json", action="store_true", help="write JSON")
     command.add_argument("--out", metavar="PREDICTED.csv", help="also write the predictions row by row")
     command.set_defaults(run=_validate)
+    command = commands.add_parser("read", help="read a start-up log or a benchmark's output into a plan")
+    command.add_argument("file", metavar="FILE", help="log, benchmark table, JSON or Prometheus text; '-' for stdin")
+    command.add_argument("--json", action="store_true", help="write JSON")
+    command.set_defaults(run=_read_report)
     command = commands.add_parser("seed", help="the scheduling comparison of the seed article")
     command.set_defaults(run=lambda options: print(format_seed_table()))
     command = commands.add_parser("calibrate", help="fit efficiency profiles to kernel step times")
@@ -176,11 +180,11 @@ def _read(text: str, base: Scenario) -> Decoded:
     )
 
 
-def _read_stdin() -> bytes:
+def _read_stdin(field: str = "SCENARIO", max_bytes: int = MAX_FILE_BYTES) -> bytes:
     try:
-        return sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
+        return sys.stdin.buffer.read(max_bytes + 1)
     except (AttributeError, OSError, ValueError) as error:  # closed: None, or a file that cannot be read
-        raise InvalidInput("SCENARIO", "-", "text on standard input, which is closed") from error
+        raise InvalidInput(field, "-", "text on standard input, which is closed") from error
 
 
 def _names_a_file(address: str) -> bool:
@@ -361,6 +365,20 @@ def _validate(options: argparse.Namespace) -> None:
         except (OSError, ValueError) as error:
             raise InvalidInput("--out", options.out, "a writable file path") from error
     print(json.dumps(done.to_dict(), indent=2) if options.json else format_validation(done))
+
+
+def _read_report(options: argparse.Namespace) -> None:
+    from planner.reading import MAX_BYTES, read, reading_dict, reading_text  # noqa: PLC0415 - its tables only here
+
+    if options.file == "-":
+        data = _read_stdin("FILE", MAX_BYTES)
+    elif not _is_file(options.file):
+        raise InvalidInput("FILE", options.file, "a file on this machine")
+    else:
+        with Path(options.file).open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    reading = read(data)
+    print(json.dumps(reading_dict(reading), indent=2) if options.json else reading_text(reading))
 
 
 def _calibrate(options: argparse.Namespace) -> None:

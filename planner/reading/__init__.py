@@ -1,0 +1,13 @@
+"""What engines and benchmarks print, read into a plan.
+
+In: a start-up log, a benchmark's output or JSON, metrics of a running engine. Out: a `Reading`: every figure with its
+line, what was not understood, and the Scenario that the file describes.
+"""
+
+from planner.reading.benchmarks import Run
+from planner.reading.figures import Understood
+from planner.reading.reading import NotUnderstood, Reading, read
+from planner.reading.text import MAX_BYTES
+from planner.reading.wording import reading_dict, reading_text
+
+__all__ = ["MAX_BYTES", "NotUnderstood", "Reading", "Run", "Understood", "read", "reading_dict", "reading_text"]

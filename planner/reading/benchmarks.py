@@ -1,0 +1,281 @@
+"""Benchmark results: the tables that tools print and the JSON that they save, as columns of a serving row."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from planner.reading.figures import Understood
+from planner.reading.text import Line
+from planner.tables import read_table
+
+NAMES = "reading/benchmark_names.csv"
+#: kinds of benchmark output, and the words that begin one
+TABLE_STARTS = {
+    "serving": re.compile(r"=+ ?Serving Benchmark Result ?=+"),
+    "trtllm-bench": re.compile(r"= *(?:PYTORCH BACKEND|PERFORMANCE OVERVIEW|ENGINE DETAILS|_?AUTODEPLOY BACKEND)"),
+}
+UNITS = {"_ms": "ms", "_s_mean": "s", "tok_s": "tokens/s", "req_s": "req/s", "tokens": "tokens", "duration_s": "s"}
+_ROW = re.compile(r"^(?P<name>[A-Za-z][^:|=]*?):\s+(?P<value>\S.*?)\s*$")
+_PERCENTILES = {"avg": "mean", "mean": "mean", "p50": "p50", "median": "p50", "p95": "p95", "p99": "p99"}
+_LATENCIES = {
+    "time_to_first_token": ("ttft_ms", 1.0),
+    "time_to_first_token_ms": ("ttft_ms", 1.0),
+    "inter_token_latency": ("itl_ms", 1.0),
+    "inter_token_latency_ms": ("itl_ms", 1.0),
+    "time_per_output_token_ms": ("tpot_ms", 1.0),
+    "request_latency": ("e2e_s", 1.0),
+}
+_UNIT_IN_MS = {"ms": 1.0, "s": 1e3, "sec": 1e3, "us": 1e-3, "ns": 1e-6}
+_BENCH_ROW = re.compile(r"^\|.*\|\s*(?P<test>(?:pp|tg)\d+(?:\+tg\d+)?)(?: @ d\d+)?\s*\|\s*(?P<rate>[\d.]+)\s*±")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One measured run: its columns as in serving_benchmarks.csv, and the lines that say them."""
+
+    tool: str
+    columns: Mapping[str, float | str]
+    understood: tuple[Understood, ...]
+
+    @property
+    def tells_deployment(self) -> bool:
+        """Whether the report names model and split, as trtllm-bench's does, and not only the traffic."""
+        return bool(self.columns.get("model")) and bool(self.columns.get("tp"))
+
+
+def tables_in(lines: tuple[Line, ...]) -> tuple[Run, ...]:
+    """Runs that a tool printed as text, one for each table of results.
+
+    Parameters
+    ----------
+    lines : tuple of Line
+        Whole output, logs before and between tables included.
+
+    Returns
+    -------
+    tuple of Run
+        Empty where no table is in it.
+    """
+    runs = [*_serving_tables(lines), *_trtllm_report(lines), *_llama_bench(lines)]
+    return tuple(run for run in runs if run.columns)
+
+
+def _serving_tables(lines: tuple[Line, ...]) -> Iterable[Run]:
+    names = _columns("serving")
+    starts = [at for at, line in enumerate(lines) if TABLE_STARTS["serving"].search(line.text)]
+    for start, end in pairwise([*starts, len(lines)]):
+        yield _table(
+            "vllm bench serve or SGLang bench_serving", lines[start + 1 : end], names, stop=r"^.{0,40}={30,}\s*$"
+        )
+
+
+def _trtllm_report(lines: tuple[Line, ...]) -> Iterable[Run]:
+    if any(TABLE_STARTS["trtllm-bench"].search(line.text) for line in lines):
+        yield _table("trtllm-bench", lines, _columns("trtllm-bench"), stop=r"= *DATASET DETAILS")
+
+
+def _columns(tool: str) -> dict[str, Mapping[str, str]]:
+    return {row["name"]: row for row in read_table(NAMES) if row["tool"] == tool}
+
+
+def _table(tool: str, lines: Iterable[Line], names: Mapping[str, Mapping[str, str]], stop: str) -> Run:
+    columns: dict[str, float | str] = {}
+    understood: list[Understood] = []
+    for line in lines:
+        if re.search(stop, line.text) and columns:
+            break
+        match = _ROW.match(_unprefixed(line.text))
+        row = names.get(" ".join(match["name"].lower().split())) if match else None
+        if match is None or row is None or row["column"] in columns:
+            continue
+        value = _value(match["value"], row["scale"])
+        if value is not None:
+            columns[row["column"]] = value
+            understood.append(_item(row["column"], value, line.number))
+    return Run(tool=tool, columns=columns, understood=tuple(understood))
+
+
+def _unprefixed(text: str) -> str:
+    """A line without the time and level that a logger puts before it."""
+    return re.sub(
+        r"^\s*(?:\[?\d{2,4}[-/]\d\d[-/ T\d:.,+Z]*\]?\s*)?(?:\[?[A-Z-]+(?:LLM)?\]?\s*\[[A-Z]\]\s*)?", "", text
+    ).strip()
+
+
+def _value(text: str, scale: str) -> float | str | None:
+    if not scale:
+        return text
+    if text.lower() in ("inf", "infinity"):
+        return "inf"
+    match = re.match(r"-?[\d,]+(?:\.\d+)?(?:[eE][+-]?\d+)?", text)
+    return float(match[0].replace(",", "")) * float(scale) if match else None
+
+
+def _item(column: str, value: float | str, line: int) -> Understood:
+    unit = next((unit for part, unit in UNITS.items() if part in column), "") if isinstance(value, float) else ""
+    return Understood(name=column, value=value, unit=unit, line=line)
+
+
+def _llama_bench(lines: tuple[Line, ...]) -> Iterable[Run]:
+    """Rows of llama-bench's table; a test of generation (tgN) is one stream's rate of decoding."""
+    header: list[str] = []
+    for line in lines:
+        cells = [cell.strip() for cell in line.text.strip().strip("|").split("|")]
+        if {"model", "test", "t/s"} <= set(cells):
+            header = cells
+        match = _BENCH_ROW.match(line.text.strip())
+        if not match or not header or len(cells) != len(header):
+            continue
+        row = dict(zip(header, cells, strict=True))
+        prompt, _, answer = match["test"].partition("+")
+        rate = float(match["rate"])
+        columns: dict[str, float | str] = {"model": row["model"], "concurrency": 1.0, "n_requests": 1.0}
+        if match["test"].startswith("tg"):
+            columns |= {
+                "isl": 1.0,
+                "osl": float(match["test"][2:]),
+                "output_tok_s_total": rate,
+                "tpot_ms_mean": 1e3 / rate,
+            }
+        elif not answer:
+            tokens = float(prompt[2:])
+            columns |= {"isl": tokens, "osl": 1.0, "ttft_ms_mean": 1e3 * tokens / rate}
+        else:
+            continue
+        yield Run(
+            tool="llama-bench",
+            columns=columns,
+            understood=tuple(_item(name, value, line.number) for name, value in columns.items()),
+        )
+
+
+def json_runs(text: str) -> tuple[Run, ...]:
+    """Runs that a tool saved as JSON or as one JSON object a line.
+
+    Parameters
+    ----------
+    text : str
+        `vllm bench serve --save-result`, SGLang `bench_serving --output-file`, GenAI-Perf, AIPerf or GuideLLM.
+
+    Returns
+    -------
+    tuple of Run
+        Empty where the text is no JSON or of no tool that is known. A line of a run in a pretty-printed file is 1.
+    """
+    found: list[Run] = []
+    for number, body in _objects(text):
+        if isinstance(body.get("benchmarks"), list):
+            found += [_guidellm(item, number) for item in body["benchmarks"] if isinstance(item, dict)]
+        elif isinstance(body.get("request_throughput"), dict) or isinstance(body.get("time_to_first_token"), dict):
+            found.append(_genai_perf(body, number))
+        elif "output_throughput" in body and ("mean_ttft_ms" in body or "request_throughput" in body):
+            found.append(_saved_serving(body, number))
+    return tuple(run for run in found if run.columns)
+
+
+def _objects(text: str) -> Iterable[tuple[int, dict[str, Any]]]:
+    if text.lstrip()[:1] not in "{[":
+        return
+    try:
+        whole = json.loads(text)
+    except (ValueError, RecursionError):
+        for number, line in enumerate(text.split("\n"), 1):
+            try:
+                body = json.loads(line)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(body, dict):
+                yield number, body
+        return
+    for body in whole if isinstance(whole, list) else [whole]:
+        if isinstance(body, dict):
+            yield 1, body
+
+
+def _saved_serving(body: Mapping[str, Any], line: int) -> Run:
+    columns: dict[str, float | str] = {}
+    for name, row in _columns("serving-json").items():
+        given = body.get(name)
+        if isinstance(given, bool) or given in (None, ""):
+            continue
+        value = _value(str(given), row["scale"])
+        if value is not None:
+            columns[row["column"]] = value
+    tool = "SGLang bench_serving" if "mean_e2e_latency_ms" in body or "server_info" in body else "vllm bench serve"
+    return _run(tool, columns, line)
+
+
+def _genai_perf(body: Mapping[str, Any], line: int) -> Run:
+    columns: dict[str, float | str] = {}
+    for name, row in _columns("genai-perf").items():
+        value = body.get(name)
+        if isinstance(value, dict) and isinstance(value.get("avg"), (int, float)):
+            columns[row["column"]] = float(value["avg"])
+    for name, (column, _) in _LATENCIES.items():
+        spread = body.get(name)
+        if isinstance(spread, dict):
+            columns |= _spread(column, spread, _UNIT_IN_MS.get(str(spread.get("unit", "ms")), 1.0))
+    given = _dict(body.get("input_config"))
+    loadgen = {**given, **_dict(given.get("perf_analyzer")), **_dict(given.get("loadgen"))}
+    stimulus = _dict(loadgen.get("stimulus"))
+    for key, column in (("concurrency", "concurrency"), ("request_rate", "request_rate_rps")):
+        value = loadgen.get(key) or stimulus.get(key)
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            columns[column] = float(value)
+    models = loadgen.get("model") or loadgen.get("model_names")
+    if isinstance(models, list) and models:
+        columns["model"] = str(models[0])
+    return _run("GenAI-Perf or AIPerf", columns, line)
+
+
+def _spread(column: str, spread: Mapping[str, Any], to_ms: float) -> dict[str, float | str]:
+    scale = to_ms / 1e3 if column == "e2e_s" else to_ms
+    found: dict[str, float | str] = {}
+    for key, name in _PERCENTILES.items():
+        value = spread.get(key)
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
+            found.setdefault(f"{column}_{name}", float(value) * scale)
+    return found
+
+
+def _guidellm(body: Mapping[str, Any], line: int) -> Run:
+    metrics = _dict(body.get("metrics"))
+    columns: dict[str, float | str] = {}
+    for name, row in _columns("guidellm").items():
+        done = _successful(metrics.get(name))
+        if isinstance(done.get("mean"), (int, float)):
+            columns[row["column"]] = float(done["mean"])
+    for name, (column, _) in _LATENCIES.items():
+        done = _successful(metrics.get(name))
+        flat = {**done, **_dict(done.get("percentiles"))}
+        columns |= _spread(column, flat, 1e3 if name == "request_latency" else 1.0)
+    strategy = _dict(_dict(body.get("config") or body.get("args")).get("strategy"))
+    streams, rate = strategy.get("streams") or strategy.get("max_concurrency"), strategy.get("rate")
+    if isinstance(streams, (int, float)):
+        columns["concurrency"] = float(streams)
+    elif isinstance(rate, (int, float)):
+        columns["request_rate_rps"] = float(rate)
+    count = _dict(metrics.get("request_totals")).get("successful")
+    if isinstance(count, int):
+        columns["n_requests"] = float(count)
+    return _run("GuideLLM", columns, line)
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _successful(metric: Any) -> dict[str, Any]:
+    return _dict(_dict(metric).get("successful"))
+
+
+def _run(tool: str, columns: dict[str, float | str], line: int) -> Run:
+    return Run(
+        tool=tool, columns=columns, understood=tuple(_item(name, value, line) for name, value in columns.items())
+    )

@@ -1,0 +1,248 @@
+"""What a file says: its kind, each figure with its line, what was not understood, and the Scenario it describes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from planner.accuracy import find_model, read_case, read_run, traffic_of
+from planner.errors import InvalidInput, PlannerError
+from planner.reading.benchmarks import Run, json_runs, tables_in
+from planner.reading.figures import Understood
+from planner.reading.metrics_text import metrics_in
+from planner.reading.startup import StartUp, start_up_in
+from planner.reading.text import lines_of, text_of
+from planner.scenario import Scenario, fields_by_name, message
+
+#: groups of fields that a start-up log says nothing about: they stay as the user has them
+KEPT_GROUPS = ("traffic", "targets", "prices", "simulation")
+SHOWN_CHARS = 120
+#: names of settings as the Scenario has them, where a start-up row's column is shorter
+LONG_NAMES = {
+    "tp": "tensor_parallel_size",
+    "pp": "pipeline_parallel_size",
+    "dp": "data_parallel_size",
+    "ep": "enable_expert_parallel",
+    "weight_quant": "quantization",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotUnderstood:
+    """Something in the file that the plan cannot use, and why. `line` 0: the file as a whole."""
+
+    text: str
+    line: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What a file says.
+
+    `kind` names what it is ("vllm start-up log", "vllm bench serve or SGLang bench_serving", …). `measured` holds
+    figures of the start in GiB and tokens, `runs` the benchmark's runs. `scenario` is the base with what the file
+    states filled in; None where it describes no plan, and then `problem` says why.
+    """
+
+    kind: str
+    understood: tuple[Understood, ...]
+    not_understood: tuple[NotUnderstood, ...]
+    measured: Mapping[str, float] = field(default_factory=dict)
+    outcome: str = ""
+    runs: tuple[Run, ...] = ()
+    scenario: Scenario | None = None
+    problem: str = ""
+
+
+def read(data: bytes | str, base: Scenario | None = None) -> Reading:
+    """Read what an engine or a benchmark printed.
+
+    Parameters
+    ----------
+    data : bytes or str
+        A start-up log (vLLM, SGLang, TensorRT-LLM, llama.cpp, Ollama, TGI), a benchmark's table or JSON (vllm bench
+        serve, SGLang bench_serving, GuideLLM, GenAI-Perf, AIPerf, trtllm-bench, llama-bench), Prometheus text of a
+        running engine, or several of them in one file; recognised by content. At most 50 MB.
+    base : Scenario, optional
+        What stays where the file is silent; None: the form's defaults.
+
+    Returns
+    -------
+    Reading
+        Prompts and answers in a log are never kept: only the figures and settings that the tables name.
+
+    Raises
+    ------
+    InvalidInput
+        When the file is empty, too large, an archive, or nothing in it is known.
+    """
+    text = text_of(data)
+    lines = lines_of(text)
+    runs = json_runs(text)
+    start = None if runs else start_up_in(lines)
+    runs = runs or tables_in(lines)
+    if not runs:
+        metrics = metrics_in(lines)
+        runs = (metrics,) if metrics else ()
+    if runs and runs[0].tells_deployment:
+        start = None  # the report repeats the engine's version and settings
+    if start is None and not runs:
+        raise InvalidInput(
+            "file",
+            lines[0].text.strip()[:SHOWN_CHARS],
+            "a start-up log of vLLM, SGLang, TensorRT-LLM, llama.cpp, Ollama or TGI, a benchmark's table or JSON, or "
+            "Prometheus text of a running engine",
+        )
+    return _reading(start, runs, base or Scenario())
+
+
+def _reading(start: StartUp | None, runs: tuple[Run, ...], base: Scenario) -> Reading:
+    open_points: list[NotUnderstood] = []
+    understood: list[Understood] = [item for run in runs for item in run.understood]
+    scenario: Scenario | None = base
+    problem = ""
+    if start is not None:
+        said = _settings(start)
+        names = {item.name for item in said}
+        understood = [*said, *(item for item in start.understood if item.name not in names), *understood]
+        open_points += _unused(start)
+    try:
+        if start is not None:
+            scenario = _started(start, base, open_points)
+        for run in runs[:1]:
+            fill = _measured_deployment if run.tells_deployment else _measured_traffic
+            scenario = fill(run, scenario or base, open_points)
+    except PlannerError as error:
+        scenario, problem = None, " ".join(message(error).split())
+    if len(runs) > 1:
+        open_points.append(NotUnderstood(text=f"{len(runs)} runs", line=0, reason="the scenario is that of the first"))
+    return Reading(
+        kind=_kind(start, runs),
+        understood=tuple(understood),
+        not_understood=tuple(open_points),
+        measured=dict(start.measured) if start else {},
+        outcome=start.outcome if start else "",
+        runs=runs,
+        scenario=scenario,
+        problem=problem,
+    )
+
+
+def _kind(start: StartUp | None, runs: tuple[Run, ...]) -> str:
+    kinds = []
+    if start is not None:
+        logged = start.understood or any(item.said != "command" for item in start.settings)
+        kinds = [f"{start.engine} {'start-up log' if logged else 'command'}"]
+    return " and ".join([*kinds, *dict.fromkeys(run.tool for run in runs)])
+
+
+def _settings(start: StartUp) -> list[Understood]:
+    return [
+        Understood(
+            name=LONG_NAMES.get(item.column, item.name if item.column == "flag" else item.column),
+            value=item.value[:SHOWN_CHARS],
+            unit="",
+            line=item.line,
+        )
+        for item in start.settings
+        if item.column not in ("", "-")
+    ]
+
+
+def _unused(start: StartUp) -> list[NotUnderstood]:
+    found = [
+        NotUnderstood(
+            text=f"--{item.name.replace('_', '-')} {item.value}"[:SHOWN_CHARS],
+            line=item.line,
+            reason="the plan has no input for it",
+        )
+        for item in start.settings
+        if not item.column and item.said != "configuration"
+    ]
+    if start.starts > 1:
+        found.append(NotUnderstood(text=f"{start.starts} starts", line=0, reason="the last one is read"))
+    return found
+
+
+def _started(start: StartUp, base: Scenario, open_points: list[NotUnderstood]) -> Scenario:
+    """The base with the engine, model and hardware of a log; a model or GPU that it does not name stays."""
+    row = dict(start.inputs)
+    named = row.get("model", "")
+    if not named or find_model(named) is None:
+        reason = (
+            f"no such model in the catalog; {base.model} stays" if named else f"the log names none; {base.model} stays"
+        )
+        open_points.append(NotUnderstood(text=f"model {named}".strip()[:SHOWN_CHARS], line=0, reason=reason))
+        row["model"] = base.model
+    try:
+        case = read_case(row)
+    except InvalidInput as error:
+        if error.field != "max_model_len":
+            raise
+        told = NotUnderstood(text=f"max_model_len {row.pop('max_model_len')}", line=0, reason=f"expected {error.valid}")
+        open_points.append(told)
+        case = read_case(row)
+    changes = {
+        name: getattr(case.scenario, name)
+        for name, declared in fields_by_name().items()
+        if declared.metadata["group"] not in KEPT_GROUPS and name != "title"
+    }
+    if not case.gpu_known:
+        kept = [name for name, declared in fields_by_name().items() if declared.metadata["group"] == "gpu"]
+        changes |= {name: getattr(base, name) for name in ("gpu", "gpu_total_gib", *kept)}
+        open_points.append(NotUnderstood(text="GPU", line=0, reason=f"the log names none; {base.gpu} stays"))
+    return base.replace(**changes)
+
+
+def _measured_deployment(run: Run, base: Scenario, open_points: list[NotUnderstood]) -> Scenario:
+    """The base with the deployment and the traffic of a report that names both, all requests queued at once."""
+    columns = run.columns
+    open_points.append(NotUnderstood(text="GPU", line=0, reason=f"the report names none; {base.gpu} stays"))
+    row = dict(columns) | {
+        "engine": run.tool,
+        "gpu": base.gpu,
+        "n_gpus": float(columns.get("tp", 1)) * float(columns.get("pp", 1)),
+        "arrival": "offline",
+        "kv_dtype": str(columns.get("kv_dtype", "")).lower(),
+    }
+    made = read_run(row).scenario
+    for name in ("max_num_seqs", "max_num_batched_tokens"):
+        if isinstance(columns.get(name), float):
+            made = made.replace(**{name: int(float(columns[name]))})
+    kept = ("targets", "prices")
+    fields = fields_by_name().items()
+    return base.replace(
+        **{
+            name: getattr(made, name)
+            for name, field in fields
+            if field.metadata["group"] not in kept and name != "title"
+        }
+    )
+
+
+def _measured_traffic(run: Run, base: Scenario, open_points: list[NotUnderstood]) -> Scenario:
+    """The base with the model and the traffic of a benchmark's run."""
+    columns: dict[str, Any] = dict(run.columns)
+    changes: dict[str, Any] = {}
+    if columns.get("model"):
+        found = find_model(str(columns["model"]))
+        if found is None:
+            open_points.append(
+                NotUnderstood(text=str(columns["model"])[:SHOWN_CHARS], line=0, reason="no such model in the catalog")
+            )
+        elif found != base.model:
+            changes |= {"model": found, "model_config": "", "weight_dtype": "auto", "max_model_len": base.max_model_len}
+    for side, total in (("isl", "total_input_tokens"), ("osl", "total_output_tokens")):
+        if side not in columns and columns.get("n_requests") and columns.get(total):
+            columns[side] = float(columns[total]) / float(columns["n_requests"])
+    if "isl" not in columns or "osl" not in columns:
+        open_points.append(NotUnderstood(text=run.tool, line=0, reason="it states no prompt and answer lengths"))
+        return base.replace(**changes)
+    if not columns.get("concurrency") and "request_rate_rps" not in columns and columns.get("req_s"):
+        # without a stated load, what was served is the load
+        columns["request_rate_rps"] = columns["req_s"]
+    cells = {name: "" if value is None else str(value) for name, value in columns.items()}
+    changes |= traffic_of(cells)
+    return base.replace(**changes)

@@ -1,0 +1,54 @@
+"""A `Reading` as text for a terminal, and as plain types for JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from planner.reading.reading import Reading
+from planner.scenario import to_json, to_query
+
+
+def reading_text(reading: Reading) -> str:
+    """What a file says, line by line: each figure with its line number, then what was not understood."""
+    rows = [f"{reading.kind}{f', {reading.outcome}' if reading.outcome else ''}", "", "Understood:"]
+    rows += [
+        f"  line {item.line:>6,}  {item.name} = {_value(item.value)}{f' {item.unit}' if item.unit else ''}"
+        for item in reading.understood
+    ]
+    if reading.not_understood:
+        rows += ["", "Not used:"]
+        rows += [
+            f"  {f'line {item.line:>6,}' if item.line else 'whole file '}  {item.text}: {item.reason}"
+            for item in reading.not_understood
+        ]
+    rows.append("")
+    if reading.scenario is None:
+        rows.append(f"No plan can start from it: {reading.problem}")
+    else:
+        rows.append(f"Plan it: {to_query(reading.scenario)}")
+    return "\n".join(rows)
+
+
+def _value(value: str | float) -> str:
+    return value if isinstance(value, str) else f"{value:,.6g}" if abs(value) < 1e6 else f"{value:,.0f}"
+
+
+def reading_dict(reading: Reading) -> dict[str, Any]:
+    """The same as plain types: kind, understood (name, value, unit, line), not_understood, runs, scenario, link."""
+    scenario = reading.scenario
+    return {
+        "kind": reading.kind,
+        "outcome": reading.outcome,
+        "understood": [
+            {"name": item.name, "value": item.value, "unit": item.unit, "line": item.line}
+            for item in reading.understood
+        ],
+        "not_understood": [
+            {"text": item.text, "line": item.line, "reason": item.reason} for item in reading.not_understood
+        ],
+        "runs": [{"tool": run.tool, **run.columns} for run in reading.runs],
+        "scenario": None if scenario is None else json.loads(to_json(scenario)),
+        "problem": reading.problem,
+        "link": None if scenario is None else to_query(scenario),
+    }

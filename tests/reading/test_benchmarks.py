@@ -1,0 +1,103 @@
+"""JSON and tables of benchmark tools, as their writers document them."""
+
+import json
+
+import pytest
+
+from planner.errors import InvalidInput
+from planner.reading import read
+from planner.reading.benchmarks import json_runs
+
+#: keys of `vllm bench serve --save-result` (vllm/benchmarks/serve.py)
+SAVED = {
+    "backend": "vllm",
+    "model_id": "Qwen/Qwen3-8B",
+    "request_rate": "inf",
+    "max_concurrency": 32,
+    "completed": 320,
+    "duration": 64.0,
+    "total_input_tokens": 320 * 1024,
+    "total_output_tokens": 320 * 256,
+    "request_throughput": 5.0,
+    "output_throughput": 1280.0,
+    "total_token_throughput": 6400.0,
+    "mean_ttft_ms": 250.0,
+    "p99_ttft_ms": 900.0,
+    "mean_tpot_ms": 24.0,
+}
+#: GenAI-Perf's profile_export_genai_perf.json
+GENAI_PERF = {
+    "request_throughput": {"unit": "requests/sec", "avg": 5.0},
+    "output_token_throughput": {"unit": "tokens/sec", "avg": 1280.0},
+    "time_to_first_token": {"unit": "ms", "avg": 250.0, "p50": 240.0, "p99": 900.0},
+    "inter_token_latency": {"unit": "ms", "avg": 24.0},
+    "request_latency": {"unit": "ms", "avg": 6400.0},
+    "input_sequence_length": {"unit": "tokens", "avg": 1024.0},
+    "output_sequence_length": {"unit": "tokens", "avg": 256.0},
+    "input_config": {"model": ["Qwen/Qwen3-8B"], "perf_analyzer": {"stimulus": {"concurrency": 32}}},
+}
+#: GuideLLM's benchmarks.json
+GUIDELLM = {
+    "benchmarks": [
+        {
+            "config": {"strategy": {"type_": "concurrent", "streams": 32}},
+            "metrics": {
+                "request_totals": {"successful": 320},
+                "requests_per_second": {"successful": {"mean": 5.0}},
+                "output_tokens_per_second": {"successful": {"mean": 1280.0}},
+                "prompt_token_count": {"successful": {"mean": 1024.0}},
+                "output_token_count": {"successful": {"mean": 256.0}},
+                "time_to_first_token_ms": {"successful": {"mean": 250.0, "percentiles": {"p99": 900.0}}},
+                "inter_token_latency_ms": {"successful": {"mean": 24.0}},
+                "request_latency": {"successful": {"mean": 6.4}},
+            },
+        }
+    ]
+}
+
+
+@pytest.mark.parametrize("body", [SAVED, GENAI_PERF, GUIDELLM], ids=["vllm", "genai-perf", "guidellm"])
+def test_one_run_reads_alike_from_every_tool(body):
+    reading = read(json.dumps(body))
+    columns = reading.runs[0].columns
+    assert columns["req_s"] == 5.0
+    assert columns["output_tok_s_total"] == 1280.0
+    assert columns["ttft_ms_mean"] == 250.0
+    assert columns["ttft_ms_p99"] == 900.0
+    made = reading.scenario
+    assert (made.arrivals, made.concurrent_users) == ("closed", 32)
+    assert (made.prompt_mean_tokens, made.output_mean_tokens) == (1024.0, 256.0)
+    if "e2e_s_mean" in columns:
+        assert columns["e2e_s_mean"] == pytest.approx(6.4)
+
+
+def test_the_model_of_a_saved_result_is_filled_in():
+    assert read(json.dumps(SAVED)).scenario.model == "Qwen/Qwen3-8B"
+    unknown = read(json.dumps(SAVED | {"model_id": "acme/none-such-9000"}))
+    assert any("acme/none-such-9000" in item.text for item in unknown.not_understood)
+
+
+def test_a_line_a_run():
+    runs = json_runs(json.dumps(SAVED) + "\n" + json.dumps(SAVED | {"max_concurrency": 64}) + "\n{broken")
+    assert [run.columns["concurrency"] for run in runs] == [32.0, 64.0]
+    assert [item.line for run in runs for item in run.understood if item.name == "concurrency"] == [1, 2]
+
+
+def test_llama_bench():
+    table = (
+        "| model | size | params | backend | ngl | test | t/s |\n| --- | ---: | ---: | --- | --: | ---: | ---: |\n"
+        "| llama 8B Q4_K - Medium | 4.58 GiB | 8.03 B | CUDA | 99 | pp512 | 4000.00 ± 10.00 |\n"
+        "| llama 8B Q4_K - Medium | 4.58 GiB | 8.03 B | CUDA | 99 | tg128 | 125.00 ± 0.50 |\n"
+    )
+    prefill, decode = read(table).runs
+    assert prefill.columns["ttft_ms_mean"] == pytest.approx(128.0)  # 512 tokens at 4,000 a second
+    assert decode.columns["tpot_ms_mean"] == pytest.approx(8.0)  # 125 a second
+
+
+@pytest.mark.parametrize(
+    "text", ["{}", "[]", "[1, 2]", '{"benchmarks": 3}', "[" * 100_000, "hello world", '{"a": NaN}']
+)
+def test_other_text_is_refused_with_what_would_be_read(text):
+    with pytest.raises(InvalidInput) as caught:
+        read(text)
+    assert "start-up log of vLLM" in str(caught.value)

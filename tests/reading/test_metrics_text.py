@@ -1,0 +1,36 @@
+"""Prometheus text of a running engine."""
+
+import pytest
+
+from planner.reading import read
+from planner.reading.metrics_text import histogram_quantile
+
+TEXT = """# HELP vllm:time_to_first_token_seconds Histogram of time to first token in seconds.
+# TYPE vllm:time_to_first_token_seconds histogram
+vllm:time_to_first_token_seconds_bucket{le="0.1",model_name="Qwen/Qwen3-8B"} 50.0
+vllm:time_to_first_token_seconds_bucket{le="0.5",model_name="Qwen/Qwen3-8B"} 90.0
+vllm:time_to_first_token_seconds_bucket{le="+Inf",model_name="Qwen/Qwen3-8B"} 100.0
+vllm:time_to_first_token_seconds_sum{model_name="Qwen/Qwen3-8B"} 20.0
+vllm:time_to_first_token_seconds_count{model_name="Qwen/Qwen3-8B"} 100.0
+vllm:request_prompt_tokens_sum{model_name="Qwen/Qwen3-8B"} 102400.0
+vllm:request_prompt_tokens_count{model_name="Qwen/Qwen3-8B"} 100.0
+vllm:request_generation_tokens_sum{model_name="Qwen/Qwen3-8B"} 25600.0
+vllm:request_generation_tokens_count{model_name="Qwen/Qwen3-8B"} 100.0
+vllm:num_requests_running{model_name="Qwen/Qwen3-8B"} 7.0
+"""
+
+
+def test_means_and_quantiles_since_the_start():
+    columns = read(TEXT).runs[0].columns
+    assert columns["ttft_ms_mean"] == pytest.approx(200.0)
+    assert columns["ttft_ms_p50"] == pytest.approx(100.0)
+    assert "ttft_ms_p99" not in columns  # in the open last bucket: beyond half a second, nobody knows how far
+    assert (columns["isl"], columns["osl"]) == (1024.0, 256.0)
+    assert columns["running_requests"] == 7.0
+
+
+def test_quantile_is_linear_within_its_bucket():
+    buckets = {1.0: 10.0, 2.0: 30.0, float("inf"): 30.0}
+    assert histogram_quantile(0.5, buckets) == pytest.approx(1.25)  # the 15th of 30: a quarter into the second bucket
+    assert histogram_quantile(0.1, buckets) == pytest.approx(0.3)
+    assert histogram_quantile(0.5, {}) is None

@@ -1,0 +1,49 @@
+"""Published lines of engines: what a person reads in them is what is understood, and what a plan starts from."""
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from planner.reading import read
+from planner.reading.reading import Reading
+
+PUBLISHED = Path(__file__).parent / "published"
+LINES = (PUBLISHED / "published.csv").read_text().splitlines()
+ROWS = list(csv.DictReader(line for line in LINES if not line.startswith("#")))
+
+
+def told(reading: Reading) -> dict[str, str | float]:
+    """What was understood, by the name of a field of the Scenario where it is one, else by that of the figure."""
+    found: dict[str, str | float] = {}
+    for item in reading.understood:
+        found.setdefault(item.name, item.value)
+    return found
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row["file"] for row in ROWS])
+def test_published_lines(row):
+    reading = read((PUBLISHED / row["file"]).read_bytes())
+    assert reading.kind == row["kind"]
+    assert reading.problem == ""
+    figures = told(reading)
+    lines = (PUBLISHED / row["file"]).read_text().split("\n")
+    assert all(1 <= item.line <= len(lines) for item in reading.understood)
+    for pair in row["expected"].split("; "):
+        name, _, expected = pair.partition("=")
+        if name == "outcome":
+            assert reading.outcome == expected
+        elif name == "model_scenario":
+            assert expected.lower() in reading.scenario.model.lower()
+        elif name in figures and not isinstance(figures[name], float):
+            assert str(figures[name]) == expected, name
+        elif name in figures:
+            assert figures[name] == pytest.approx(float(expected), abs=0.005), name
+        else:  # a setting under the engine's own name: what the plan has made of it
+            value = getattr(reading.scenario, name)
+            assert str(value) == expected or float(value) == pytest.approx(float(expected)), name
+
+
+def test_no_published_file_is_forgotten():
+    assert {row["file"] for row in ROWS} == {path.name for path in PUBLISHED.glob("*.txt")}
+    assert len({row["file"].rsplit(".txt")[0] for row in ROWS}) >= 10

@@ -1,0 +1,51 @@
+"""One start of an engine out of a log."""
+
+from planner.reading.startup import start_up_in
+from planner.reading.text import lines_of
+
+TWO_STARTS = """Initializing a V1 LLM engine (v0.9.0) with config: model='a/first', max_seq_len=1024
+Available KV cache memory: 1.00 GiB
+Initializing a V1 LLM engine (v0.11.0) with config: model='b/second', max_seq_len=2048
+Available KV cache memory: 5.00 GiB"""
+
+
+def start(text: str):
+    return start_up_in(lines_of(text))
+
+
+def test_of_two_starts_the_last_is_read():
+    found = start(TWO_STARTS)
+    assert found.starts == 2
+    assert found.inputs["model"] == "b/second"
+    assert found.inputs["max_model_len"] == "2048"
+    assert found.measured == {"available_kv_gib": 5.0}
+
+
+def test_paths_become_names():
+    def model(path: str) -> str:
+        return start(f"vllm serve {path} --max-num-seqs 4").inputs.get("model", "")
+
+    assert model("/root/.cache/models--Qwen--Qwen3-8B/snapshots/abc") == "Qwen/Qwen3-8B"
+    assert model("/data/Qwen3-8B/") == "Qwen3-8B"
+    assert model("Qwen/Qwen3-8B") == "Qwen/Qwen3-8B"
+    gguf = start("llama-server -m /m/Qwen3-8B-Q4_K_M-00001-of-00002.gguf -c 8192 -np 4").inputs
+    assert (gguf["model"], gguf["max_model_len"]) == ("Qwen3-8B-Q4_K_M", "2048")
+
+
+def test_memory_that_other_programs_hold_is_an_input():
+    busy = start("vllm: Free memory on device (60.00/79.20 GiB) on startup")
+    assert "60.00/79.20" in busy.inputs["other_flags"]
+    idle = start("vllm: Free memory on device (78.50/79.20 GiB) on startup")
+    assert "other_flags" not in idle.inputs
+
+
+def test_data_parallel_attention_and_experts():
+    found = start("server_args=ServerArgs(model_path='m/x', tp_size=8, dp_size=8, enable_dp_attention=True)")
+    assert found.inputs["dp_ep"] == "DP8 attention"
+
+
+def test_how_it_ended():
+    assert start("vllm: No available memory for the cache blocks").outcome == "refused"
+    assert start("vllm\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1 GiB").outcome == "out of memory"
+    assert start("vllm\nLoading model weights took 5.0 GB").outcome == ""
+    assert start("just text") is None

@@ -1,0 +1,37 @@
+"""Bytes of uploads: what is text becomes lines, what is not is named."""
+
+import pytest
+
+from planner.errors import InvalidInput
+from planner.reading.text import MAX_BYTES, lines_of, text_of
+
+
+def test_colours_prefixes_and_progress_bars_leave_the_line_that_counts():
+    raw = b"\xef\xbb\xbf\x1b[36m(EngineCore pid=1)\x1b[0m INFO ok\r\nLoading: 10%\rLoading: 100%\r\n\r\nend"
+    assert [(line.number, line.text) for line in lines_of(text_of(raw))] == [
+        (1, "(EngineCore pid=1) INFO ok"),
+        (2, "Loading: 100%"),
+        (4, "end"),
+    ]
+
+
+def test_other_encodings_are_read():
+    assert text_of("größe = 5".encode("utf-16")) == "größe = 5"
+    assert text_of("größe = 5".encode("latin-1")) == "größe = 5"
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "no text"),
+        (b" \n\t\n", "no text"),
+        (b"PK\x03\x04rest", "a zip archive"),
+        (b"\x1f\x8brest", "a gzip archive"),
+        (b"x" * (MAX_BYTES + 1), "50 MB"),
+    ],
+)
+def test_what_is_no_log_is_named(data, said):
+    with pytest.raises(InvalidInput) as caught:
+        text_of(data)
+    assert caught.value.field == "file"
+    assert said in f"{caught.value.value}"
