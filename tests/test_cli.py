@@ -23,7 +23,7 @@ def test_plan_prints_the_answer(capsys):
     code, out, err = run("plan", "--requests", "300", capsys=capsys)
     assert (code, err) == (0, "")
     assert "Llama-3.1-8B-Instruct" in out
-    assert "Link: ?v=1" in out
+    assert "Link: ?v=2" in out
 
 
 def test_plan_json_is_complete_and_strict(capsys):
@@ -183,7 +183,7 @@ def test_the_json_of_a_plan_plans_the_same(encoding, tmp_path, capsys):
     code, again, err = run("plan", str(file), "--json", capsys=capsys)
     assert (code, err) == (0, "")
     assert json.loads(again)["scenario"] == json.loads(out)["scenario"]
-    assert json.loads(again)["link"] == "v=1&n=Budget+%C3%9F&g=L40S&tp=2&u=50&usd=1.5&nr=300"
+    assert json.loads(again)["link"] == "v=2&n=Budget+%C3%9F&g=L40S&tp=2&u=50&usd=1.5&nr=300"
 
 
 def test_standard_input_may_begin_with_a_mark(monkeypatch, capsys):

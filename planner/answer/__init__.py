@@ -3,23 +3,38 @@
 In: a Scenario. Out: a `Plan`; `recommend` searches for the cheapest one; `report` writes it down.
 """
 
-from planner.answer.confidence import Band
-from planner.answer.outcome import ChainLink, Plan, fit_on_rank, offered_rps, run_at_once, run_on_rank, serving_replicas
+from planner.answer.confidence import BAND_OF, Band
+from planner.answer.outcome import (
+    ChainLink,
+    Plan,
+    Reached,
+    fit_on_rank,
+    offered_rps,
+    reached,
+    run_at_once,
+    run_on_rank,
+    serving_replicas,
+)
 from planner.answer.planning import plan, replica_of, size
 from planner.answer.report import plan_html, plan_text
 from planner.answer.search import Change, Search, recommend, what_would_change
+from planner.answer.wording import meeting
 
 __all__ = [
+    "BAND_OF",
     "Band",
     "ChainLink",
     "Change",
     "Plan",
+    "Reached",
     "Search",
     "fit_on_rank",
+    "meeting",
     "offered_rps",
     "plan",
     "plan_html",
     "plan_text",
+    "reached",
     "recommend",
     "replica_of",
     "run_at_once",

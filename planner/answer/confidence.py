@@ -19,6 +19,7 @@ from planner.tables import read_table
 _ENGINES = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM"}
 _MEDIAN_OF_NORMAL = 0.6744897501960817  # median of |z| for a standard normal z
 MIN_ROWS = 20
+BAND_OF = {"TTFT": "ttft", "TPOT": "tpot", "ITL": "tpot", "E2E": "ttft"}  # target -> the measured error that it takes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,15 +94,19 @@ def bands_of(model: ModelShape, engine: EngineSettings) -> dict[str, Band]:
 
 
 def slo_probability(scenario: Scenario, bands: dict[str, Band], metrics: ServingMetrics) -> float:
-    """Chance that both targets hold, given our error: the smaller of the two chances, since they fail together.
+    """Chance that every target holds, given our error: the smallest of the chances, since they fail together.
 
-    0 when more requests are rejected or abandoned than may miss the targets, however fast the others are.
+    The error of TTFT also stands for E2E, which queueing moves as it moves TTFT, and that of TPOT for the gaps between
+    tokens. NaN without a target, or where nothing was measured. 0 when more requests are rejected or abandoned than may
+    miss the targets, however fast the others are.
     """
     if metrics.lost_fraction > 1 - scenario.target_quantile:
         return 0.0
-    chances = (
-        bands["ttft"].probability_below(metrics.ttft_s.at(scenario.target_quantile), scenario.ttft_target_s),
-        bands["tpot"].probability_below(metrics.tpot_s.at(scenario.target_quantile), scenario.tpot_target_s),
-    )
+    chances = [
+        bands[BAND_OF[target.name]].probability_below(
+            getattr(metrics, target.latency).at(scenario.target_quantile), target.limit_s
+        )
+        for target in scenario.targets
+    ]
     known = [chance for chance in chances if not math.isnan(chance)]
     return min(known) if known else math.nan

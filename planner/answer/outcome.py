@@ -35,7 +35,7 @@ class Plan:
     `num_replicas` is what the plan buys, `replicas_for_slo` what the targets need (None: no number of
     replicas meets them). `slo_met` comes from simulating the bought fleet at the peak rate.
     `chain` explains the GPU count. `bands` hold our measured error for TTFT, TPOT, throughput and KV
-    pool; `slo_probability` is the chance, given that error, that both targets hold (NaN when unknown).
+    pool; `slo_probability` is the chance, given that error, that every target holds (NaN when unknown).
     """
 
     scenario: Scenario
@@ -62,6 +62,42 @@ class Plan:
     mean_output_tokens: float
     bands: dict[str, Band]
     slo_probability: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reached:
+    """One target that is on, and what the plan makes of it: `figure_s` at the share of requests asked for (NaN: none).
+
+    `field` is the Scenario's field, `name` TTFT, TPOT, ITL or E2E; both times in seconds.
+    """
+
+    field: str
+    name: str
+    figure_s: float
+    limit_s: float
+
+    @property
+    def is_missed(self) -> bool:
+        """Whether the figure is above its limit."""
+        return self.figure_s > self.limit_s
+
+    @property
+    def margin(self) -> float:
+        """Room below the limit as a share of it; negative where the target is missed."""
+        return 1 - self.figure_s / self.limit_s
+
+
+def reached(scenario: Scenario, metrics: ServingMetrics) -> tuple[Reached, ...]:
+    """Every target that is on beside what these metrics say of it."""
+    return tuple(
+        Reached(
+            field=target.field,
+            name=target.name,
+            figure_s=getattr(metrics, target.latency).at(scenario.target_quantile),
+            limit_s=target.limit_s,
+        )
+        for target in scenario.targets
+    )
 
 
 def offered_rps(done: Plan) -> float:

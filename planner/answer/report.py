@@ -6,7 +6,7 @@ import math
 from html import escape
 
 from planner.answer.outcome import Plan, offered_rps, serving_replicas
-from planner.scenario import to_query
+from planner.scenario import TARGETS, to_query
 from planner.service import Distribution, ServingMetrics
 from planner.units import GIB, counted, format_duration, format_number, format_percent, format_usd
 
@@ -16,25 +16,20 @@ def figures(done: Plan) -> tuple[tuple[str, str, str], ...]:
     scenario = done.scenario
     if done.metrics is None or done.cost is None or done.curve is None:
         return ()
-    m, q, serving = done.metrics, scenario.target_quantile, serving_replicas(done)
-    label, room = f"p{q * 100:g}", done.curve.slo_rate_rps * serving  # from one replica's curve; a fleet can differ
+    m, serving = done.metrics, serving_replicas(done)
+    room = done.curve.slo_rate_rps * serving  # from one replica's curve; a fleet can differ
     return (
         (
             "GPUs",
             f"{done.num_gpus}",
             f"{counted(done.num_replicas, 'replica')} of {counted(scenario.parallelism.gpus_per_replica, 'GPU')}",
         ),
+        *_latency_rows(done, m),
         (
-            f"{label} TTFT",
-            format_duration(m.ttft_s.at(q)),
-            f"target {format_duration(scenario.ttft_target_s)}{_sampled(m.ttft_s)}",
+            "Meet every target" if scenario.targets else "Finish",
+            format_percent(m.slo_attainment),
+            f"goodput {format_number(m.goodput_rps)} req/s",
         ),
-        (
-            f"{label} TPOT",
-            format_duration(m.tpot_s.at(q)),
-            f"target {format_duration(scenario.tpot_target_s)}{_sampled(m.tpot_s)}",
-        ),
-        ("Meet both targets", format_percent(m.slo_attainment), f"goodput {format_number(m.goodput_rps)} req/s"),
         ("Simulated", counted(m.num_requests, "request"), _window(done, m)),
         (
             "Meets the targets up to",
@@ -44,6 +39,20 @@ def figures(done: Plan) -> tuple[tuple[str, str, str], ...]:
         ("Per million tokens", format_usd(done.cost.usd_per_million_tokens), "prompt and output tokens alike"),
         ("Per month", format_usd(done.cost.usd_per_month), f"{format_usd(done.cost.usd_per_gpu_hour)} per GPU-hour"),
     )
+
+
+def _latency_rows(done: Plan, m: ServingMetrics) -> list[tuple[str, str, str]]:
+    """TTFT and TPOT, with or without a target, and what else has one."""
+    s, shown = done.scenario, {"ttft_target_s", "tpot_target_s"} | {target.field for target in done.scenario.targets}
+    rows = []
+    for field, (name, _, latency) in TARGETS.items():
+        if field in shown:
+            seen, limit = getattr(m, latency), getattr(s, field)
+            beside = "no target" if limit is None else f"target {format_duration(limit)}"
+            name = "longest gap (ITL)" if name == "ITL" else name
+            value = format_duration(seen.at(s.target_quantile))
+            rows.append((f"p{s.target_quantile * 100:g} {name}", value, f"{beside}{_sampled(seen)}"))
+    return rows
 
 
 def _sampled(latency: Distribution) -> str:

@@ -359,10 +359,10 @@ def what_would_change(scenario: Scenario) -> tuple[Change, ...]:
         ("twice the tensor parallelism", {"tensor_parallel_size": scenario.tensor_parallel_size * 2}),
         ("half the tensor parallelism", {"tensor_parallel_size": scenario.tensor_parallel_size // 2}),
         ("50 % more traffic", _more_traffic(scenario, 1.5)),
-        ("half the TTFT target", {"ttft_target_s": scenario.ttft_target_s / 2}),
-        ("twice the TTFT target", {"ttft_target_s": scenario.ttft_target_s * 2}),
-        ("half the TPOT target", {"tpot_target_s": scenario.tpot_target_s / 2}),
     ]
+    for target in scenario.targets:
+        tries.append((f"half the {target.name} target", {target.field: target.limit_s / 2}))
+        tries.append((f"twice the {target.name} target", {target.field: target.limit_s * 2}))
     changes = []
     for label, fields in tries:
         try:

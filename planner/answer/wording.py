@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from planner.answer.outcome import Plan, serving_replicas
+from planner.answer.outcome import Plan, Reached, reached, serving_replicas
 from planner.memory import (
     OOM,
     OOM_CAPTURE,
@@ -81,7 +81,8 @@ def headline(done: Plan) -> str:
         return f"{fleet} cannot serve {who}: {lost or 'no request finishes'}."
     if done.slo_met:
         verb, price = "serve" if done.num_gpus > 1 else "serves", format_usd(done.cost.usd_per_million_tokens)
-        return f"{fleet} {verb} {who}: {', '.join([*_latencies(done), f'{price} per million tokens'])}."
+        without = "" if scenario.targets else "; no latency target is set, so throughput alone sizes it"
+        return f"{fleet} {verb} {who}: {', '.join([*_latencies(done), f'{price} per million tokens'])}{without}."
     assert done.curve is not None
     most = done.curve.capacity_rps * serving_replicas(done)
     if scenario.is_open_loop and most < scenario.peak_rate_rps:
@@ -89,32 +90,46 @@ def headline(done: Plan) -> str:
             f"{fleet} cannot keep up with {who}: at most {format_number(most)} req/s finish, so the queue keeps "
             "growing."
         )
-    return (
-        f"{fleet} cannot meet the targets for {who}: {', '.join(_latencies(done, beside_target=True))}; "
-        f"{_meeting(metrics)}{', ' if lost else ''}{lost}."
-    )
+    if not scenario.targets:
+        return f"{fleet} cannot serve {who}: {lost or meeting(done)}."
+    missed = ", ".join(_latencies(done, targets_only=True))
+    of_target = "target" if len(scenario.targets) == 1 else "targets"
+    return f"{fleet} cannot meet the {of_target} for {who}: {missed}; {meeting(done)}{', ' if lost else ''}{lost}."
 
 
-def _latencies(done: Plan, *, beside_target: bool = False) -> list[str]:
-    """TTFT and TPOT at the plan's quantile, those that exist."""
+_SAID = {
+    "ttft_target_s": "p{percent:g} first token {time}",
+    "tpot_target_s": "{time} per token",
+    "itl_target_s": "longest gap p{percent:g} {time}",
+    "e2e_target_s": "end to end p{percent:g} {time}",
+}
+
+
+def _latencies(done: Plan, *, targets_only: bool = False) -> list[str]:
+    """Latencies at the plan's quantile, each target named beside its own; TTFT and TPOT also without one."""
     scenario, metrics = done.scenario, done.metrics
     assert metrics is not None
     quantile = scenario.target_quantile
-    rows = (
-        (f"p{quantile * 100:g} first token {{}}", metrics.ttft_s.at(quantile), scenario.ttft_target_s),
-        ("{} per token", metrics.tpot_s.at(quantile), scenario.tpot_target_s),
-    )
-    return [
-        text.format(format_duration(value)) + (f" (target {format_duration(target)})" if beside_target else "")
-        for text, value, target in rows
-        if math.isfinite(value)
-    ]
+    limits = {row.field: row for row in reached(scenario, metrics)}
+    usual = {} if targets_only else {"ttft_target_s": metrics.ttft_s, "tpot_target_s": metrics.tpot_s}
+    said = []
+    for field, text in _SAID.items():
+        row = limits.get(field)
+        value = row.figure_s if row is not None else usual[field].at(quantile) if field in usual else math.nan
+        if math.isfinite(value):
+            told = text.format(percent=quantile * 100, time=format_duration(value))
+            said.append(told + (f" (target {format_duration(row.limit_s)})" if row is not None else ""))
+    return said
 
 
-def _meeting(metrics: ServingMetrics) -> str:
-    if metrics.slo_attainment == 0:
-        return "no request meets both"
-    return f"{format_percent(metrics.slo_attainment)} of requests meet both"
+def meeting(done: Plan) -> str:
+    """The share of requests that meet every target, in words."""
+    assert done.metrics is not None
+    share, number = done.metrics.slo_attainment, len(done.scenario.targets)
+    what = {0: "finish", 1: "meet it", 2: "meet both"}.get(number, f"meet all {number}")
+    if share == 0:
+        return f"no request {'finishes' if not number else what.replace('meet', 'meets')}"
+    return f"{format_percent(share)} of requests {what}"
 
 
 def _lost(metrics: ServingMetrics) -> str:
@@ -184,13 +199,7 @@ def _why_not_even_idle(done: Plan) -> str:
             f"cache holds. {no_help}; a longer context or shorter prompts do."
         )
     idle, quantile = done.curve.points[0].metrics, scenario.target_quantile
-    first, each = idle.ttft_s.at(quantile), idle.tpot_s.at(quantile)
-    rows = (("TTFT", first, scenario.ttft_target_s), ("TPOT", each, scenario.tpot_target_s))
-    missed = [
-        f"the {name} target ({format_duration(value)}, target {format_duration(target)})"
-        for name, value, target in rows
-        if value > target
-    ]
+    missed = [f"the {row.name} target ({_against(row)})" for row in reached(scenario, idle) if row.is_missed]
     if missed:
         return (
             f"Even an idle replica misses {' and '.join(missed)}. {no_help}; a faster GPU, more tensor parallelism or "
@@ -216,6 +225,10 @@ def _why_not_even_idle(done: Plan) -> str:
             f"{no_help}; a longer context or shorter prompts do."
         )
     return (
-        f"Even an idle replica meets both targets for only {format_percent(idle.slo_attainment)} of requests; the plan "
+        f"On an idle replica only {format_percent(idle.slo_attainment)} of requests meet every target; the plan "
         f"needs {format_percent(quantile)}. {no_help}; a faster GPU, more tensor parallelism or a smaller model does."
     )
+
+
+def _against(row: Reached) -> str:
+    return f"{format_duration(row.figure_s)}, target {format_duration(row.limit_s)}"

@@ -38,7 +38,7 @@ def figures(plan: Plan) -> tuple[Figure, ...]:
         ("GPUs", gpus, format_number(gpus), True),
         (f"p{q * 100:g} TTFT", ttft, format_duration(ttft), True),
         (f"p{q * 100:g} TPOT", tpot, format_duration(tpot), True),
-        ("Meet both targets", meet, format_percent(meet), False),
+        ("Meet every target", meet, format_percent(meet), False),
         ("Meets the targets up to", holds, f"{format_number(holds)} req/s", False),
         ("Busy at peak", busy, format_percent(busy), None),
         ("Cost per month", month, format_usd(month), True),

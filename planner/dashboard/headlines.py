@@ -7,8 +7,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from planner.answer import Band, Change, Plan, Search, fit_on_rank, offered_rps, run_on_rank, serving_replicas
+from planner.answer import (
+    BAND_OF,
+    Band,
+    Change,
+    Plan,
+    Search,
+    fit_on_rank,
+    meeting,
+    offered_rps,
+    reached,
+    run_on_rank,
+    serving_replicas,
+)
 from planner.dashboard.markdown import escaped
+from planner.scenario import TARGETS
 from planner.service import Distribution, LoadPoint, ServingMetrics
 from planner.step_time import StepWork
 from planner.units import GIB, counted, format_duration, format_number, format_percent, format_usd
@@ -74,39 +87,64 @@ def _does_not_start(pool_gib: float) -> str:
     return f"does not start: {-pool_gib:,.1f} GiB short" if pool_gib < 0 else "does not start"
 
 
-def _latencies(plan: Plan) -> tuple[tuple[str, float, float], ...]:
-    """Name, figure and target of both latencies at the plan's quantile. [s]"""
-    s, m = plan.scenario, plan.metrics
-    assert m is not None
-    return (
-        ("TTFT", m.ttft_s.at(s.target_quantile), s.ttft_target_s),
-        ("TPOT", m.tpot_s.at(s.target_quantile), s.tpot_target_s),
-    )
-
-
 def _targets_met(plan: Plan) -> str:
-    known = [row for row in _latencies(plan) if math.isfinite(row[1])]
-    told = ", ".join(f"{name} {format_duration(value)} of {format_duration(target)}" for name, value, target in known)
-    room = min((1 - value / target for _, value, target in known), default=0.0)
-    return f"meets the targets with {format_percent(max(0.0, room))} to spare: {told}"
+    assert plan.metrics is not None
+    known = [row for row in reached(plan.scenario, plan.metrics) if math.isfinite(row.figure_s)]
+    if not known:
+        return "keeps up; no latency target is set"
+    told = ", ".join(f"{row.name} {format_duration(row.figure_s)} of {format_duration(row.limit_s)}" for row in known)
+    room = max(0.0, min(row.margin for row in known))
+    return f"meets the {_targets(len(known))} with {format_percent(room)} to spare: {told}"
 
 
 def _targets_missed(plan: Plan) -> str:
-    m = plan.metrics
-    assert m is not None
-    missed = [row for row in _latencies(plan) if row[1] > row[2]]
-    meet = "no request meets" if m.slo_attainment == 0 else f"{format_percent(m.slo_attainment)} of requests meet"
+    assert plan.metrics is not None
+    rows = reached(plan.scenario, plan.metrics)
+    missed, meet = [row for row in rows if row.is_missed], meeting(plan)
     if not missed:
-        return f"misses the targets: {meet} both, target {format_percent(plan.scenario.target_quantile)}"
+        enough = f"{meet}, target {format_percent(plan.scenario.target_quantile)}"
+        return f"misses the {_targets(len(rows))}: {enough}" if rows else f"does not keep up: {enough}"
     told = "; ".join(
-        f"{name} {format_duration(value)}, target {format_duration(target)}" for name, value, target in missed
+        f"{row.name} {format_duration(row.figure_s)}, target {format_duration(row.limit_s)}" for row in missed
     )
-    which = "both targets" if len(missed) > 1 else f"the {missed[0][0]} target"
-    return f"misses {which}: {told.removeprefix(missed[0][0] + ' ') if len(missed) == 1 else told} ({meet} both)"
+    if len(missed) > 1:
+        return f"misses {len(missed)} targets: {told} ({meet})"
+    return f"misses the {missed[0].name} target: {told.removeprefix(missed[0].name + ' ')} ({meet})"
+
+
+def _targets(count: int) -> str:
+    return "target" if count == 1 else "targets"
+
+
+_USUAL = ("ttft_target_s", "tpot_target_s")  # shown with or without a target
+_MEANING = {
+    "TTFT": "Time to first token, queueing included",
+    "TPOT": "Time per output token after the first, one figure per request",
+    "ITL": "Longest gap between two tokens of a request",
+    "E2E": "Time from arrival to the last token",
+}
+
+
+def _latency_tile(plan: Plan, field: str) -> Tile:
+    name, _, latency = TARGETS[field]
+    s, metrics, curve, limit = plan.scenario, plan.metrics, plan.curve, getattr(plan.scenario, field)
+    assert metrics is not None
+    assert curve is not None
+    q, seen, error = _percentile(plan), getattr(metrics, latency), plan.bands[BAND_OF[name]]
+    target = "no target" if limit is None else f"≤ {format_duration(limit)}"
+    return Tile(
+        label=f"{q} {'longest gap' if name == 'ITL' else name}",
+        value=format_duration(seen.at(s.target_quantile)),
+        beside=f"{target}{band_text(error)}",
+        help=f"{_MEANING[name]}: {q} over the requests at the peak"
+        f"{'' if limit is None else ', with its target (≤)'}. {interval_text(metrics, seen)}{band_meaning(error)} "
+        f"The line: {name} against load.",
+        line=_line(plan, lambda p: getattr(p.metrics, latency).at(s.target_quantile), curve.points[:-2]),
+    )
 
 
 def tiles(plan: Plan) -> tuple[Tile, ...]:
-    """The five headline figures; dashes where the engine does not start."""
+    """The headline figures: GPUs, TTFT, TPOT and what else has a target, load, price; dashes where nothing starts."""
     q, metrics, cost, curve = _percentile(plan), plan.metrics, plan.cost, plan.curve
     if metrics is None or cost is None or curve is None:
         names = ("GPUs", f"{q} TTFT", f"{q} TPOT", "Busy at peak", "USD / M tokens")
@@ -114,7 +152,6 @@ def tiles(plan: Plan) -> tuple[Tile, ...]:
             Tile(label=name, value="—", beside="does not start", help="Known once the engine starts.") for name in names
         )
     s, points = plan.scenario, curve.points
-    ttft_band, tpot_band = plan.bands["ttft"], plan.bands["tpot"]
     slo = curve.slo_rate_rps
     per_replica = s.parallelism.gpus_per_replica
     need = (
@@ -133,24 +170,7 @@ def tiles(plan: Plan) -> tuple[Tile, ...]:
             "of the peak to twice the peak.",
             line=need,
         ),
-        Tile(
-            label=f"{q} TTFT",
-            value=format_duration(metrics.ttft_s.at(s.target_quantile)),
-            beside=f"≤ {format_duration(s.ttft_target_s)}{band_text(ttft_band)}",
-            help=f"Time to first token, queueing included: {q} over the requests at the peak, with its target (≤). "
-            f"{interval_text(metrics, metrics.ttft_s)}{band_meaning(ttft_band)} "
-            "The line: TTFT against load.",
-            line=_line(plan, lambda p: p.metrics.ttft_s.at(s.target_quantile), points[:-2]),
-        ),
-        Tile(
-            label=f"{q} TPOT",
-            value=format_duration(metrics.tpot_s.at(s.target_quantile)),
-            beside=f"≤ {format_duration(s.tpot_target_s)}{band_text(tpot_band)}",
-            help=f"Time per output token after the first, one figure per request: {q} over the requests at the peak, "
-            f"with its target (≤). {interval_text(metrics, metrics.tpot_s)}{band_meaning(tpot_band)} "
-            "The line: TPOT against load.",
-            line=_line(plan, lambda p: p.metrics.tpot_s.at(s.target_quantile), points[:-2]),
-        ),
+        *(_latency_tile(plan, field) for field in TARGETS if field in _USUAL or getattr(s, field) is not None),
         Tile(
             label="Busy at peak",
             value=format_percent(busy_share(plan)),
@@ -229,7 +249,8 @@ def percentiles(plan: Plan) -> str:
         f"p50 / p95 / p99: TTFT {first}, TPOT {each} · goodput {format_number(m.goodput_rps)} req/s · "
         f"{counted(plan.num_replicas, 'replica')} · {format_usd(cost.usd_per_month)} a month"
         + (
-            f" · {_sure(plan.slo_probability)} chance that both targets hold, given our error"
+            f" · {_sure(plan.slo_probability)} chance that the {_targets(len(plan.scenario.targets))} "
+            f"{'holds' if len(plan.scenario.targets) == 1 else 'hold'}, given our error"
             if plan.slo_probability >= 0
             else ""
         )
@@ -267,11 +288,14 @@ def latency_sentence(plan: Plan) -> str:
     m, s = plan.metrics, plan.scenario
     assert m is not None
     q = _percentile(plan)
-    return (
-        f"{q} TTFT {format_duration(m.ttft_s.at(s.target_quantile))} (target {format_duration(s.ttft_target_s)}), {q} "
-        f"TPOT {format_duration(m.tpot_s.at(s.target_quantile))} (target {format_duration(s.tpot_target_s)}); "
-        f"{format_percent(m.slo_attainment)} of requests meet both"
-    )
+    rows = [
+        f"{q} {row.name} {format_duration(row.figure_s)} (target {format_duration(row.limit_s)})"
+        for row in reached(s, m)
+    ] or [
+        f"{q} {name} {format_duration(seen.at(s.target_quantile))}"
+        for name, seen in (("TTFT", m.ttft_s), ("TPOT", m.tpot_s))
+    ]
+    return f"{', '.join(rows)}; {meeting(plan)}"
 
 
 Table = list[dict[str, str]]

@@ -83,6 +83,7 @@ PLACEHOLDERS = {  # what an empty field means, by field or group
     "max_prompt_tokens": "no limit",
     "gpu_total_gib": "catalog value",
     "engine_version": "newest",
+    "targets": "no target",
 }
 
 
@@ -329,8 +330,12 @@ def summary(group: str, s: Scenario) -> str:
         "advanced": ", ".join(_tuned(s)) or "engine defaults",
         "engine": f"{s.engine}" + (f" · {s.max_num_seqs:,} seqs" if s.max_num_seqs else ""),
         "traffic": f"{traffic} · {lengths}",
-        "targets": f"TTFT {format_duration(s.ttft_target_s)} · TPOT {format_duration(s.tpot_target_s)} · "
-        f"p{format_number(100 * s.target_quantile)}",
+        "targets": " · ".join(
+            [f"{target.name} {format_duration(target.limit_s)}" for target in s.targets]
+            + [f"p{format_number(100 * s.target_quantile)}"]
+        )
+        if s.targets
+        else "none: sized by throughput",
         "prices": source if source.startswith("no price") else f"{format_usd(price)} per GPU-hour",
         "simulation": f"{s.num_requests:,} requests · seed {s.seed}",
     }

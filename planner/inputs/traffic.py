@@ -112,7 +112,7 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceLevel:
-    """Targets at a quantile of requests. None = not a target.
+    """Targets at a quantile of requests. None = not a target; `itl_s` limits the longest gap of a request.
 
     `window` says which requests count: "steady", those after warm-up, or "all", first wave and last answers
     included, as benchmark clients report.
@@ -120,12 +120,13 @@ class ServiceLevel:
 
     ttft_s: float | None = 1.0
     tpot_s: float | None = 0.05
+    itl_s: float | None = None
     e2e_s: float | None = None
     quantile: float = 0.95
     window: str = "steady"
 
     def __post_init__(self) -> None:
-        for name in ("ttft_s", "tpot_s", "e2e_s"):
+        for name in ("ttft_s", "tpot_s", "itl_s", "e2e_s"):
             if getattr(self, name) is not None:
                 require_number(name, getattr(self, name), above=0, at_most=1e6)
         require_choice("window", self.window, ("steady", "all"))

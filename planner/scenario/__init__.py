@@ -21,6 +21,7 @@ from planner.scenario.messages import message
 from planner.scenario.presets import capacity_fraction, preset, preset_names
 from planner.scenario.scenario import Scenario
 from planner.scenario.settings import MAX_CONFIG_TEXT
+from planner.scenario.targets import TARGETS, Target
 
 __all__ = [
     "COMPARED",
@@ -28,8 +29,10 @@ __all__ = [
     "CUSTOM",
     "MAX_CONFIG_TEXT",
     "OPEN_LOOP_KINDS",
+    "TARGETS",
     "Decoded",
     "Scenario",
+    "Target",
     "capacity_fraction",
     "fields_by_name",
     "from_json",

@@ -39,6 +39,7 @@ from planner.model import (
 from planner.scenario.advanced import ROUTERS as ROUTERS
 from planner.scenario.fields import CONFIG, CUSTOM, MAX_LORAS, OPEN_LOOP_KINDS, TAKEN_OVER, Inputs
 from planner.scenario.settings import MAX_CONFIG_TEXT as MAX_CONFIG_TEXT
+from planner.scenario.targets import TARGETS, Target, targets_of
 from planner.units import SECONDS_PER_DAY
 
 MOST_RPS = 1_000_000
@@ -229,11 +230,15 @@ class DerivedInputs(Inputs):
         )
 
     @property
+    def targets(self) -> tuple[Target, ...]:
+        """The latency targets that are on, as the user gave them."""
+        return targets_of({field: getattr(self, field) for field in TARGETS})
+
+    @property
     def service_level(self) -> ServiceLevel:
         """The latency targets and the share of requests that must meet them."""
         return ServiceLevel(
-            ttft_s=self.ttft_target_s,
-            tpot_s=self.tpot_target_s,
+            **{latency: getattr(self, field) for field, (_, latency, _) in TARGETS.items()},
             quantile=self.target_quantile,
             window=self.measured_requests,
         )

@@ -511,34 +511,58 @@ class Inputs(EngineRuntime):
         help="Longer prompts are cut to this by the client. Empty: no limit.",
     )
     # -- targets
-    ttft_target_s: float = setting(
-        1.0,
+    ttft_target_s: float | None = optional_setting(
         "ttft",
         "TTFT target",
+        kind="number",
+        default=1.0,
         unit="s",
         group="targets",
         minimum=0.001,
         maximum=3600,
-        help="Longest time to first token, queueing included.",
+        help="Longest time to first token, queueing included. Empty: no target.",
     )
-    tpot_target_s: float = setting(
-        0.05,
+    tpot_target_s: float | None = optional_setting(
         "tpot",
         "TPOT target",
+        kind="number",
+        default=0.05,
         unit="s",
         group="targets",
         minimum=0.0001,
         maximum=60,
-        help="Longest mean time per output token after the first, request by request.",
+        help="Longest mean time per output token after the first, request by request. Empty: no target.",
+    )
+    itl_target_s: float | None = optional_setting(
+        "itl",
+        "ITL target",
+        kind="number",
+        unit="s",
+        group="targets",
+        minimum=0.0001,
+        maximum=3600,
+        help="Longest gap between two tokens: a request meets it when none of its gaps is longer, so that no answer "
+        "stalls. Empty: no target.",
+    )
+    e2e_target_s: float | None = optional_setting(
+        "e2e",
+        "E2E target",
+        kind="number",
+        unit="s",
+        group="targets",
+        minimum=0.001,
+        maximum=100_000,
+        help="Longest time from arrival to the last token. Empty: no target.",
     )
     target_quantile: float = setting(
         0.95,
         "q",
-        "Quantile of requests",
+        "Share of requests",
         group="targets",
         minimum=0.5,
         maximum=0.999,
-        help="Share of requests that must meet the targets; 0.95 is the p95.",
+        help="Share of requests that must meet every target; 0.95 is the p95. Rejected requests and clients that leave "
+        "meet none.",
     )
     spare_replicas: int = setting(
         0,

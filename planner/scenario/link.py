@@ -20,11 +20,13 @@ from planner.errors import InvalidInput
 from planner.scenario.fields import fields_by_name
 from planner.scenario.messages import message
 from planner.scenario.scenario import Scenario
+from planner.scenario.targets import TARGETS, unnamed_targets_off
 
-VERSION = 1
+VERSION = 2
 COMPARED = "vs"  # link name of the other plan's query on the Compare page
 RENAMED: dict[str, str] = {COMPARED: "voc"}  # retired link name -> today's link name
 PAST_DEFAULTS: dict[int, dict[str, Any]] = {}  # version -> field -> default of that version, where it changed
+FIRST_WITH_OPTIONAL_TARGETS = 2  # before it a target that was not named had its default
 MAX_LINK_CHARACTERS = 40_000
 MAX_SHOWN = 60
 #: the shortest context, without the settings that a context limits
@@ -99,12 +101,16 @@ def to_params(scenario: Scenario) -> dict[str, str]:
     Returns
     -------
     dict of str to str
-        Short name → text, in the order of the fields.
+        Short name → text, in the order of the fields. Where the targets differ from the defaults, those that are on.
     """
+    fields = fields_by_name()
+    usual = all(getattr(scenario, name) == fields[name].default for name in TARGETS)
+    named = () if usual else [target.field for target in scenario.targets] or [next(iter(TARGETS))]
     params = {"v": str(VERSION)}
-    for name, item in fields_by_name().items():
+    for name, item in fields.items():
         value = getattr(scenario, name)
-        if value != item.default:
+        # Naming one target turns off those that are not named, so the link names all that are on, or one as off.
+        if name in named or (name not in TARGETS and value != item.default):
             params[item.metadata["key"]] = _write(value)
     return params
 
@@ -219,6 +225,8 @@ def _as_number(value: Any) -> Any:
 def _build(base: Scenario, values: dict[str, Any], notes: _Notes) -> Decoded:
     # Fields can be wrong alone or together: drop the field that the error names until the rest is valid.
     remaining = dict(values)
+    if notes.version >= FIRST_WITH_OPTIONAL_TARGETS:
+        remaining |= unnamed_targets_off(values)
     while remaining:
         try:
             return notes.decoded(base.replace(**remaining))

@@ -43,9 +43,9 @@ def setting(
     return dataclasses.field(default=default, metadata=meta)
 
 
-def optional_setting(key: str, label: str, *, kind: str, **rest: Any) -> Any:
-    """A field that may stay empty (None), which leaves it to the engine or the catalog."""
-    declared = setting(None, key, label, optional=True, **rest)
+def optional_setting(key: str, label: str, *, kind: str, default: Any = None, **rest: Any) -> Any:
+    """A field that may stay empty (None): left to the engine or the catalog, or no target."""
+    declared = setting(default, key, label, optional=True, **rest)
     declared.metadata = {**declared.metadata, "kind": kind}
     return declared
 

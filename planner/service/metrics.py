@@ -117,14 +117,15 @@ class Latencies(NamedTuple):
     ttft_s: Floats
     tpot_s: Floats  # NaN where the answer is one token
     e2e_s: Floats
+    max_itl_s: Floats  # longest gap between two tokens
 
 
 def latencies(result: SimulationResult, which: Mask) -> Latencies:
-    """TTFT (arrival to first token), TPOT ((E2E - TTFT) / (output - 1)) and E2E of the requests marked in `which`."""
+    """TTFT, TPOT, E2E and longest gap of the requests marked in `which`, as defined above."""
     arrival, output = result.arrival_s[which], result.output_tokens[which]
     ttft, e2e = result.first_token_s[which] - arrival, result.finish_s[which] - arrival
     tpot = np.divide(e2e - ttft, output - 1, out=np.full(len(ttft), np.nan), where=output > 1)
-    return Latencies(ttft, tpot, e2e)
+    return Latencies(ttft, tpot, e2e, result.max_itl_s[which])
 
 
 def slo_attainment(result: SimulationResult, service_level: ServiceLevel) -> float:
@@ -294,6 +295,8 @@ def _good(seen: Latencies, level: ServiceLevel) -> Mask:
         good &= seen.ttft_s <= level.ttft_s
     if level.tpot_s is not None:
         good &= ~(seen.tpot_s > level.tpot_s)  # true for a single token, which has none
+    if level.itl_s is not None:
+        good &= ~(seen.max_itl_s > level.itl_s)
     if level.e2e_s is not None:
         good &= seen.e2e_s <= level.e2e_s
     return good

@@ -5,7 +5,15 @@ import math
 import pytest
 
 from planner import plan
-from planner.answer.outcome import fit_on_rank, offered_rps, run_at_once, run_on_rank, serving_replicas
+from planner.answer.outcome import (
+    Reached,
+    fit_on_rank,
+    offered_rps,
+    reached,
+    run_at_once,
+    run_on_rank,
+    serving_replicas,
+)
 from planner.answer.planning import replica_of, size
 from planner.catalog.engines import get_engine
 from planner.inputs.hardware import Parallelism
@@ -73,3 +81,39 @@ def test_one_at_a_time_runs_one():
 
 def test_at_least_one_replica_serves():
     assert serving_replicas(size(SMALL.replace(spare_replicas=5))) == 1
+
+
+def test_targets_stand_beside_what_the_plan_makes_of_them():
+    done = planned(itl_target_s=0.2, e2e_target_s=20.0)
+    rows = {row.name: row for row in reached(done.scenario, done.metrics)}
+    assert {name: row.limit_s for name, row in rows.items()} == {"TTFT": 1.0, "TPOT": 0.05, "ITL": 0.2, "E2E": 20.0}
+    assert rows["TTFT"].figure_s == done.metrics.ttft_s.p95
+    assert rows["ITL"].figure_s == done.metrics.max_itl_s.p95
+    row = Reached(field="ttft_target_s", name="TTFT", figure_s=1.5, limit_s=2.0)
+    assert (row.margin, row.is_missed) == (0.25, False)
+    assert Reached(field="ttft_target_s", name="TTFT", figure_s=2.5, limit_s=2.0).is_missed
+
+
+def test_a_target_that_is_off_fails_nobody():
+    # A TPOT of half a millisecond no GPU of the catalog reaches; who asks for TTFT alone must not be held to it.
+    assert not planned(tpot_target_s=0.0005).slo_met
+    only = planned(tpot_target_s=None)
+    assert only.slo_met
+    assert only.num_gpus <= planned().num_gpus
+    assert "(target 1 s)" in only.headline
+    assert only.headline.count("target") == 1
+
+
+def test_without_targets_throughput_alone_sizes_the_plan():
+    done = planned(ttft_target_s=None, tpot_target_s=None, users=6000)
+    assert done.slo_met
+    assert done.num_replicas == math.ceil(done.scenario.peak_rate_rps / (0.97 * done.curve.capacity_rps))
+    assert "no latency target is set" in done.headline
+    assert math.isnan(done.slo_probability)
+
+
+@pytest.mark.parametrize("field", ["itl_target_s", "e2e_target_s"])
+def test_gaps_and_end_to_end_times_can_be_targets(field):
+    tight = planned(ttft_target_s=None, tpot_target_s=None, **{field: 0.001})
+    loose = planned(ttft_target_s=None, tpot_target_s=None, **{field: 60.0})
+    assert (tight.slo_met, tight.replicas_for_slo, loose.slo_met) == (False, None, True)

@@ -15,7 +15,7 @@ HOSTILE = {
     "n": "<b>x</b> $1$ **b** [l](javascript:alert) `c`",
     "nope": "[x](javascript:1) $a$",
 }
-SHARED = {"v": "1", "m": "Qwen/Qwen3-8B", "u": "800", "o": "64", "l": "constant", "p": "512", "s": "11"}
+SHARED = {"v": "2", "m": "Qwen/Qwen3-8B", "u": "800", "o": "64", "l": "constant", "p": "512", "s": "11"}
 
 
 @pytest.fixture

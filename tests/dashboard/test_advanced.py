@@ -9,7 +9,7 @@ from .conftest import clean
 LLAMA_1B = "meta-llama/Llama-3.2-1B-Instruct"
 
 
-QUERY = {"v": "1", "nr": "300"}
+QUERY = {"v": "2", "nr": "300"}
 
 
 def test_settings_travel_in_the_link(open_app):

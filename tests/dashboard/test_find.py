@@ -5,7 +5,7 @@ from planner.scenario.scenario import Scenario
 
 from .conftest import clean
 
-QUERY = {"v": "1", "nr": "400", "u": "300"}
+QUERY = {"v": "2", "nr": "400", "u": "300"}
 SCENARIO = Scenario(num_requests=400, users=300)
 
 

@@ -172,7 +172,7 @@ def test_the_targets_of_the_default_are_one_second_and_fifty_milliseconds():
         (0.6, 0.04, 1.0, "meets the targets with 20 % to spare: TTFT 600 ms of 1 s, TPOT 40 ms of 50 ms"),
         (2.0, 0.04, 0.9, "misses the TTFT target: 2 s, target 1 s (90 % of requests meet both)"),
         (0.6, 0.097, 0.0, "misses the TPOT target: 97 ms, target 50 ms (no request meets both)"),
-        (2.0, 0.1, 0.0, "misses both targets: TTFT 2 s, target 1 s; TPOT 100 ms, target 50 ms (no request meets both)"),
+        (2.0, 0.1, 0.0, "misses 2 targets: TTFT 2 s, target 1 s; TPOT 100 ms, target 50 ms (no request meets both)"),
         (0.6, 0.04, 0.8, "misses the targets: 80 % of requests meet both, target 95 %"),
     ],
 )

@@ -52,7 +52,7 @@ def links_in(app):
 @pytest.mark.parametrize("page", PAGES)
 def test_no_text_of_a_link_can_be_clicked(open_app, page):
     config = LLAMA_3_8B | {"_name_or_path": BAIT}
-    app = clean(open_app({"v": "1", "n": BAIT, "m": "config", "mc": json.dumps(config)}, page))
+    app = clean(open_app({"v": "2", "n": BAIT, "m": "config", "mc": json.dumps(config)}, page))
     assert not app.warning
     assert not links_in(app)
     assert not any("<a " in chart.proto.spec for chart in app.get("plotly_chart"))
@@ -61,7 +61,7 @@ def test_no_text_of_a_link_can_be_clicked(open_app, page):
 def test_no_refused_value_can_be_clicked(open_app):
     fields = {item.metadata["key"]: name for name, item in fields_by_name().items()}
     query = {key: BAIT for key, name in fields.items() if name not in ("title", "model_config")}
-    app = clean(open_app({"v": "1", **query, BAIT: BAIT}))
+    app = clean(open_app({"v": "2", **query, BAIT: BAIT}))
     assert len(app.warning[0].value.splitlines()) >= len(query)
     assert not links_in(app)
 
@@ -97,14 +97,14 @@ def test_nothing_is_asked_of_the_network(open_app, monkeypatch):
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     for page in PAGES:
-        clean(open_app({"v": "1", "n": BAIT}, page))
+        clean(open_app({"v": "2", "n": BAIT}, page))
     scenario = Scenario(num_requests=100)  # what the pages have computed in another process
     assert plan(scenario).fits
     assert what_would_change(scenario)
 
 
 def test_two_sessions_compute_one_plan(open_app):
-    query = {"v": "1", "u": "611"}
+    query = {"v": "2", "u": "611"}
     clean(open_app(query))
     before = OFFICE.num_computed
     clean(open_app(query))
@@ -112,7 +112,7 @@ def test_two_sessions_compute_one_plan(open_app):
 
 
 def test_the_page_says_that_it_simulated_fewer_requests(open_app):
-    app = clean(open_app({"v": "1", "nr": "2000000"}))
+    app = clean(open_app({"v": "2", "nr": "2000000"}))
     said = [info.value for info in app.info if "instead of 2,000,000" in info.value]
     assert len(said) == 1
     assert app.query_params["nr"] in ("2000000", ["2000000"])  # the link keeps what was asked for

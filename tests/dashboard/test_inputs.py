@@ -19,10 +19,10 @@ def test_wrong_value_on_the_page_stands_under_its_field_and_nothing_else_is_lost
     app.number_input(key="s_users").set_value(0).run()
     clean(app)
     assert any("(users) = 0" in error.value.replace("\\", "") for error in app.error)
-    assert dict(app.query_params) == {"v": "1", "s": "5"}
+    assert dict(app.query_params) == {"v": "2", "s": "5"}
     app.number_input(key="s_users").set_value(600).run()
     assert not app.error
-    assert dict(app.query_params) == {"v": "1", "s": "5", "u": "600"}
+    assert dict(app.query_params) == {"v": "2", "s": "5", "u": "600"}
 
 
 def test_inputs_survive_a_page_switch(open_app):
@@ -31,7 +31,7 @@ def test_inputs_survive_a_page_switch(open_app):
     app.switch_page("planner/dashboard/pages/memory.py").run()
     app.switch_page("planner/dashboard/pages/plan.py").run()
     assert app.number_input(key="s_users").value == 600
-    assert dict(app.query_params) == {"v": "1", "u": "600"}
+    assert dict(app.query_params) == {"v": "2", "u": "600"}
 
 
 def test_pasted_config_becomes_the_model_and_travels_in_the_link(open_app):

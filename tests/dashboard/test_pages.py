@@ -14,7 +14,7 @@ from .conftest import HOSTILE, PAGES, SHARED, clean
 def test_default_scenario_fills_the_page(open_app, page):
     app = clean(open_app(page=page))
     assert app.subheader[0].value
-    assert dict(app.query_params) == {"v": "1"}
+    assert dict(app.query_params) == {"v": "2"}
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -38,12 +38,12 @@ def test_shared_link_opens_the_same_scenario(open_app, page):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_model_that_does_not_fit_keeps_every_page(open_app, page):
-    app = clean(open_app({"v": "1", "m": "deepseek-ai/DeepSeek-V3"}, page))
+    app = clean(open_app({"v": "2", "m": "deepseek-ai/DeepSeek-V3"}, page))
     assert app.subheader[0].value
 
 
 def test_infeasible_first_screen_says_what_would_help(open_app):
-    app = clean(open_app({"v": "1", "m": "deepseek-ai/DeepSeek-V3"}))
+    app = clean(open_app({"v": "2", "m": "deepseek-ai/DeepSeek-V3"}))
     assert "does not start" in app.subheader[0].value
     assert app.metric and app.metric[0].value == "—"
     assert len(app.get("plotly_chart")) >= 1
@@ -66,7 +66,7 @@ def test_infeasible_first_screen_says_what_would_help(open_app):
     ],
 )
 def test_unusual_scenarios_show_the_first_screen(open_app, query):
-    assert clean(open_app({"v": "1", **query})).subheader[0].value
+    assert clean(open_app({"v": "2", **query})).subheader[0].value
 
 
 def test_every_chart_says_its_finding_and_has_a_text(open_app):
@@ -114,4 +114,4 @@ def test_share_shows_a_link_that_decodes_to_the_scenario(open_app):
 @pytest.mark.parametrize("page", ["plan", "latency", "batching", "fleet"])
 def test_a_traffic_that_does_not_fit_at_all_keeps_the_page(open_app, page):
     # Every prompt is longer than the context of 8,192 tokens: nothing is finished, so nothing has a price or a wait.
-    assert clean(open_app({"v": "1", "l": "constant", "p": "9000"}, page)).subheader[0].value
+    assert clean(open_app({"v": "2", "l": "constant", "p": "9000"}, page)).subheader[0].value

@@ -14,8 +14,8 @@ from planner.scenario.scenario import Scenario
 
 def test_link_keeps_host_and_page():
     found = link(Scenario(users=7), "https://plan.example.com/base/memory?v=1&u=9#x")
-    assert found == "https://plan.example.com/base/memory?v=1&u=7"
-    assert link(Scenario(), None) == "?v=1"
+    assert found == "https://plan.example.com/base/memory?v=2&u=7"
+    assert link(Scenario(), None) == "?v=2"
 
 
 def test_the_other_plan_travels_beside_this_one():

@@ -19,7 +19,7 @@ def test_a_fault_of_a_page_is_a_sentence_and_the_inputs_stay(open_app, monkeypat
         raise RuntimeError("boom")
 
     monkeypatch.setattr("planner.dashboard.headlines.latency_sentence", fail)
-    app = open_app({"v": "1", "u": "77"}, "latency")
+    app = open_app({"v": "2", "u": "77"}, "latency")
     assert not app.exception
     assert [error.value for error in app.error] == [FAULT]
     assert app.number_input(key="s_users").value == 77
@@ -35,7 +35,7 @@ def test_a_plan_that_is_refused_keeps_the_last_one_and_says_why(open_app, monkey
         return plan_for(scenario)
 
     plan_for = shell.plan_for
-    app = open_app({"v": "1", "u": "77", "nr": "100"})
+    app = open_app({"v": "2", "u": "77", "nr": "100"})
     monkeypatch.setattr(shell, "plan_for", refuse)
     app.number_input(key="s_users").set_value(78).run()
     assert not app.exception
@@ -44,7 +44,7 @@ def test_a_plan_that_is_refused_keeps_the_last_one_and_says_why(open_app, monkey
 
 
 def test_the_name_of_the_plan_stands_above_it(open_app):
-    app = open_app({"v": "1", "n": "Budget 2027", "nr": "100"})
+    app = open_app({"v": "2", "n": "Budget 2027", "nr": "100"})
     assert any("Budget 2027" in caption.value for caption in app.caption)
 
 

@@ -87,14 +87,14 @@ def test_whatever_the_widgets_hold_there_is_a_scenario(changes):
 
 
 def test_the_address_follows_the_widgets_and_the_widgets_a_link(open_app):
-    app = open_app({"v": "1", "u": "7", "nr": "100"})
+    app = open_app({"v": "2", "u": "7", "nr": "100"})
     assert app.number_input(key=key("users")).value == 7
     app.number_input(key=key("users")).set_value(8).run()
-    assert dict(app.query_params) == {"v": "1", "u": "8", "nr": "100"}
+    assert dict(app.query_params) == {"v": "2", "u": "8", "nr": "100"}
 
 
 def test_a_note_about_the_link_goes_with_the_next_change(open_app):
-    app = open_app({"v": "1", "u": "nobody", "nr": "100"})
+    app = open_app({"v": "2", "u": "nobody", "nr": "100"})
     assert app.warning
     app.number_input(key=key("users")).set_value(8).run()
     assert not app.warning

@@ -71,6 +71,6 @@ def test_a_percentage_stays_by_its_figure():
 
 def test_an_engine_that_does_not_start_says_so_in_its_own_words(open_app):
     # 671 billion parameters in 8 bits on one GPU of 80 GB
-    app = open_app({"v": "1", "m": "deepseek-ai/DeepSeek-V3"}, "memory")
+    app = open_app({"v": "2", "m": "deepseek-ai/DeepSeek-V3"}, "memory")
     assert any("out of memory" in error.value for error in app.error)
     assert any("start" in text.value for text in app.markdown)

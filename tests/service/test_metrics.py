@@ -34,6 +34,24 @@ def test_latencies_by_definition():
     assert metrics.slots_utilization == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize(
+    ("level", "share"),
+    [
+        ({"itl_s": 1.9}, 0.5),
+        ({"itl_s": 2.1}, 1.0),
+        ({"e2e_s": 3.9}, 0.5),
+        ({"e2e_s": 4.1}, 1.0),
+        ({}, 1.0),  # no target: every request that finishes is good
+    ],
+)
+def test_only_targets_that_are_on_count(level, share):
+    # A has the slot for three steps, B's prompt and only token take the fourth: 3 s and 4 s end to end.
+    result = simulate(make([0, 0], [2, 2], [3, 1]), get_engine("vllm"), limits(seqs=1), UNIT)
+    result = dataclasses.replace(result, max_itl_s=np.array([2.0, 0.0]))  # a stall of A; one token has no gap
+    off = {"ttft_s": None, "tpot_s": None}
+    assert measure(result, ServiceLevel(**{**off, **level}, window="all")).slo_attainment == share
+
+
 def test_rejected_requests_miss_the_target():
     result = simulate(make([0, 0], [2, 2000], [1, 1]), get_engine("vllm"), limits(seqs=1), UNIT)
     metrics = measure(result, LEVEL)

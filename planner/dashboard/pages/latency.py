@@ -7,7 +7,7 @@ from planner.answer import serving_replicas
 from planner.dashboard import headlines, results, sharing, widgets
 
 plan = results.current_plan()
-curve, result, level = plan.curve, plan.result, plan.scenario.service_level
+curve, result, s = plan.curve, plan.result, plan.scenario
 if plan.metrics is None or curve is None or result is None or plan.step_time is None:
     sharing.answer(plan.headline)
     widgets.cannot_start(plan.memory)
@@ -17,7 +17,7 @@ sharing.answer(headlines.latency_sentence(plan))
 widgets.table(headlines.latency_table(plan))
 open_loop = plan.scenario.is_open_loop
 replicas, rate = serving_replicas(plan), plan.scenario.peak_rate_rps if open_loop else None
-targets = {"ttft_s": level.ttft_s, "tpot_s": level.tpot_s, "e2e_s": None}
+targets = {"ttft_s": s.ttft_target_s, "tpot_s": s.tpot_target_s, "e2e_s": s.e2e_target_s}
 samples, work = results.latency_samples(result), results.typical_step(plan)
 with st.grid("auto", min_column_width=320):
     for quantity, target in targets.items():

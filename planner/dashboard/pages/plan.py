@@ -8,7 +8,7 @@ from planner.dashboard import headlines, results, sharing, widgets
 
 plan = results.current_plan()
 memory, metrics, curve, cost = plan.memory, plan.metrics, plan.curve, plan.cost
-spec, level = plan.gpu, plan.scenario.service_level
+spec = plan.gpu
 
 sharing.answer(plan.headline)
 with st.container(horizontal=True, gap="small"):
@@ -58,7 +58,7 @@ with right:
                 "ttft_s",
                 num_replicas=serving_replicas(plan),
                 rate_rps=plan.scenario.peak_rate_rps if open_loop else None,
-                target_s=level.ttft_s,
+                target_s=plan.scenario.ttft_target_s,
                 p95_s=metrics.ttft_s.p95 if metrics is not None else None,
             ),
             "plan_load",
