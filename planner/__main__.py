@@ -368,7 +368,14 @@ def _validate(options: argparse.Namespace) -> None:
 
 
 def _read_report(options: argparse.Namespace) -> None:
-    from planner.reading import MAX_BYTES, read, reading_dict, reading_text  # noqa: PLC0415 - its tables only here
+    from planner.reading import (  # noqa: PLC0415 - its tables only here
+        MAX_BYTES,
+        overlay,
+        overlay_text,
+        read,
+        reading_dict,
+        reading_text,
+    )
 
     if options.file == "-":
         data = _read_stdin("FILE", MAX_BYTES)
@@ -378,7 +385,11 @@ def _read_report(options: argparse.Namespace) -> None:
         with Path(options.file).open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     reading = read(data)
-    print(json.dumps(reading_dict(reading), indent=2) if options.json else reading_text(reading))
+    beside = overlay(reading)
+    if options.json:
+        print(json.dumps(reading_dict(reading) | {"overlay": plain(beside)}, indent=2))
+    else:
+        print(f"{reading_text(reading)}\n\n{overlay_text(beside)}")
 
 
 def _calibrate(options: argparse.Namespace) -> None:

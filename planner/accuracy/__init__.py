@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from planner.accuracy.calibration import fit_file as fit_file
+    from planner.accuracy.memory import memory_columns as memory_columns
     from planner.accuracy.memory_rows import read_case as read_case
     from planner.accuracy.names import find_gpu as find_gpu
     from planner.accuracy.names import find_model as find_model
     from planner.accuracy.papers import paper_rows as paper_rows
+    from planner.accuracy.serving import serving_columns as serving_columns
     from planner.accuracy.serving_rows import read_run as read_run
     from planner.accuracy.serving_traffic import traffic_of as traffic_of
     from planner.accuracy.validation import format_validation as format_validation
@@ -25,9 +27,11 @@ _HOME = {
     "find_gpu": "planner.accuracy.names",
     "find_model": "planner.accuracy.names",
     "format_validation": "planner.accuracy.validation",
+    "memory_columns": "planner.accuracy.memory",
     "paper_rows": "planner.accuracy.papers",
     "read_case": "planner.accuracy.memory_rows",
     "read_run": "planner.accuracy.serving_rows",
+    "serving_columns": "planner.accuracy.serving",
     "traffic_of": "planner.accuracy.serving_traffic",
     "validate": "planner.accuracy.validation",
 }

@@ -7,6 +7,7 @@ import pandas as pd
 from planner.accuracy.cells import reason_of
 from planner.accuracy.memory_rows import MemoryCase, read_case
 from planner.answer import size
+from planner.scenario import Scenario
 from planner.units import GIB
 
 COLUMNS = (
@@ -47,6 +48,14 @@ def predict(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[int, str]]:
         except Exception as error:  # whatever a foreign row holds, it must not cost the other rows
             skipped[number] = reason_of(error)
     return pd.DataFrame(lines, columns=["id", *COLUMNS]), skipped
+
+
+def memory_columns(scenario: Scenario) -> dict[str, float]:
+    """Figures of a start as a log would print them, by column of memory_cases.csv: GiB, tokens, sequences."""
+    values = predicted(MemoryCase(scenario=scenario, gpu_known=True))
+    return {
+        name.removeprefix("pred_"): float(value) for name, value in values.items() if isinstance(value, (int, float))
+    }
 
 
 def predicted(case: MemoryCase) -> dict[str, object]:

@@ -70,6 +70,18 @@ def serve(scenario: Scenario) -> ServingMetrics | str:
     return operate(scenario, replica_of(sized), draw(scenario), scenario.num_replicas or 1)[1]
 
 
+def serving_columns(scenario: Scenario) -> dict[str, float]:
+    """Figures of a run by column of serving_benchmarks.csv; empty where the engine does not start or nothing finishes.
+
+    A run without a stated number of replicas is one replica's.
+    """
+    metrics = serve(scenario.replace(title=""))
+    if isinstance(metrics, str) or metrics.num_finished == 0:
+        return {}
+    found = figures(MeasuredRun(scenario=scenario), metrics)
+    return {name.removeprefix("pred_"): value for name, value in found.items() if math.isfinite(value)}
+
+
 def figures(run: MeasuredRun, metrics: ServingMetrics | str) -> dict[str, float]:
     """The published quantities of a run: rates over all GPUs, TTFT and TPOT in milliseconds, end to end in seconds.
 

@@ -3,7 +3,7 @@
 In: a name as people write it. Out: `ModelShape`, `Gpu`, `EngineSettings` or length quantiles. To add one, add a row.
 """
 
-from planner.catalog.engines import as_of, engine_names, get_engine, newest_version, version_at
+from planner.catalog.engines import as_of, engine_names, get_engine, newest_version, release_names, version_at
 from planner.catalog.gpus import get_gpu, gpu_names, recalled_figures
 from planner.catalog.lengths import LENGTH_SET_TITLES, length_quantiles, length_set_names
 from planner.catalog.models import base_model_id, checkpoint, find_model_id, get_model, model_names, recalled_facts
@@ -25,5 +25,6 @@ __all__ = [
     "newest_version",
     "recalled_facts",
     "recalled_figures",
+    "release_names",
     "version_at",
 ]

@@ -26,6 +26,13 @@ def engine_names() -> tuple[str, ...]:
     return tuple(_presets()[0])
 
 
+def release_names(family: str) -> tuple[str, ...]:
+    """Newest patch of each minor release of an engine that the catalog lists, oldest first; () where it lists none."""
+    versions = [row["version"] for row in read_table("catalog/engine_releases.csv") if row["engine"] == family]
+    newest = {release_of(version)[:2]: version for version in sorted(versions, key=release_of)}
+    return tuple(newest.values())
+
+
 def newest_version(family: str) -> str:
     """Newest release of an engine that the catalog lists, "" where it lists none."""
     versions = [row["version"] for row in read_table("catalog/engine_releases.csv") if row["engine"] == family]

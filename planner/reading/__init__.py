@@ -6,8 +6,21 @@ line, what was not understood, and the Scenario that the file describes.
 
 from planner.reading.benchmarks import Run
 from planner.reading.figures import Understood
+from planner.reading.overlay import Overlay, overlay, overlay_text
 from planner.reading.reading import NotUnderstood, Reading, read
 from planner.reading.text import MAX_BYTES
 from planner.reading.wording import reading_dict, reading_text
 
-__all__ = ["MAX_BYTES", "NotUnderstood", "Reading", "Run", "Understood", "read", "reading_dict", "reading_text"]
+__all__ = [
+    "MAX_BYTES",
+    "NotUnderstood",
+    "Overlay",
+    "Reading",
+    "Run",
+    "Understood",
+    "overlay",
+    "overlay_text",
+    "read",
+    "reading_dict",
+    "reading_text",
+]

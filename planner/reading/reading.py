@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from planner.accuracy import find_model, read_case, read_run, traffic_of
+from planner.catalog import get_model
 from planner.errors import InvalidInput, PlannerError
 from planner.reading.benchmarks import Run, json_runs, tables_in
 from planner.reading.figures import Understood
@@ -18,6 +20,7 @@ from planner.scenario import Scenario, fields_by_name, message
 #: groups of fields that a start-up log says nothing about: they stay as the user has them
 KEPT_GROUPS = ("traffic", "targets", "prices", "simulation")
 SHOWN_CHARS = 120
+CONTEXT_SLACK_TOKENS = 16  # of the context beyond the longest request, where a benchmark states no context
 #: names of settings as the Scenario has them, where a start-up row's column is shorter
 LONG_NAMES = {
     "tp": "tensor_parallel_size",
@@ -245,4 +248,12 @@ def _measured_traffic(run: Run, base: Scenario, open_points: list[NotUnderstood]
         columns["request_rate_rps"] = columns["req_s"]
     cells = {name: "" if value is None else str(value) for name, value in columns.items()}
     changes |= traffic_of(cells)
+    longest = math.ceil(float(columns["isl"]) + float(columns["osl"]))
+    if base.max_model_len < longest:  # it ran, so the engine's context held its requests
+        limit = get_model(changes.get("model", base.model)).longest_context if _in_catalog(changes, base) else longest
+        changes["max_model_len"] = max(base.max_model_len, min(limit, longest + CONTEXT_SLACK_TOKENS))
     return base.replace(**changes)
+
+
+def _in_catalog(changes: Mapping[str, Any], base: Scenario) -> bool:
+    return find_model(str(changes.get("model", base.model))) is not None
