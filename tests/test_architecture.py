@@ -10,13 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PLANNER = ROOT / "planner"
 STAGES = {path.parent.name for path in PLANNER.glob("*/__init__.py")}
-#: the parts of the scheduler make sense only together: tests/simulation holds the whole against an independent one
-BY_STAGE = ("simulation",)
-MODULES = sorted(
-    path.relative_to(PLANNER)
-    for path in PLANNER.rglob("*.py")
-    if path.name != "__init__.py" and path.relative_to(PLANNER).parts[0] not in BY_STAGE
-)
+MODULES = sorted(path.relative_to(PLANNER) for path in PLANNER.rglob("*.py") if path.name != "__init__.py")
 #: where a test file of the module's own name would say less
 TESTED_BY = {Path("__main__.py"): "test_cli.py"} | {
     module: "dashboard/test_pages.py" for module in MODULES if module.parts[:2] == ("dashboard", "pages")

@@ -7,9 +7,12 @@ import pytest
 
 from planner import Scenario
 from planner.answer.planning import replica_of, size
+from planner.catalog.engines import get_engine
 from planner.service.capacity import at_once, capacity_rps, repeated
+from planner.service.replica import Replica
 from planner.workload.offered import draw
 from tests.service.cases import SLOTS, requests_of, toy
+from tests.simulation.cases import UNIT, limits, make
 
 
 def test_capacity_is_slots_over_the_steps_of_a_request():
@@ -67,3 +70,17 @@ def test_requests_that_are_turned_away_count_as_offered():
 
 def test_nothing_is_served_where_nothing_fits():
     assert capacity_rps(toy(), requests_of(np.full(20, 10), prompt=5000)) == 0
+
+
+def test_capacity_does_not_hang_on_how_long_clients_wait():
+    # Two slots, 10 steps of 1 s each: 0.2 a second, whoever would have left or been turned away meanwhile.
+    requests = make([0.1 * k for k in range(200)], [1] * 200, [10] * 200)
+    for changes in (
+        {"patience_s": 3.0},
+        {"timeout_s": 12.0},
+        {"max_queued_requests": 1},
+        {"max_concurrent_requests": 2},
+    ):
+        engine = dataclasses.replace(get_engine("vllm"), **changes)
+        replica = Replica(engine=engine, limits=limits(seqs=2 if "max_conc" not in str(changes) else 9), step_time=UNIT)
+        assert capacity_rps(replica, requests) == pytest.approx(0.2, rel=0.02)

@@ -1,4 +1,4 @@
-"""Separate prefill and decode, replicas that come and go."""
+"""Replicas that come and go."""
 
 from __future__ import annotations
 
@@ -6,40 +6,13 @@ import numpy as np
 import pytest
 
 from planner.catalog.engines import get_engine
+from planner.errors import InvalidInput
 from planner.simulation.autoscaling import Autoscaling, Failure, simulate_service
-from planner.simulation.disaggregation import Pool, simulate_disaggregated
 from planner.simulation.records import FINISHED
 from planner.simulation.router import simulate_fleet
 from tests.simulation.cases import UNIT, limits, make
 
 VLLM = get_engine("vllm")
-
-
-def test_disaggregated_by_hand():
-    # A: prompt 0-1 (first token at 1), 10 tokens x 100 bytes / 1,000 B/s = 1 s on the way, decode 2-3 and 3-4.
-    # B: prompt 1-2 behind A (budget 10), on the way until 3, its second token in 3-4.
-    requests = make([0, 0], [10, 10], [3, 2])
-    pool = Pool(engine=VLLM, limits=limits(budget=10), step_time=UNIT)
-    run = simulate_disaggregated(
-        requests, pool, pool, kv_bytes_per_token=100, link_bytes_per_s=1000, link_latency_s=0.0
-    )
-    assert run.service.first_token_s.tolist() == [1, 2]
-    assert run.service.finish_s.tolist() == [4, 4]
-    assert run.mean_transfer_s == 1.0
-    assert run.service.max_itl_s.tolist() == [2, 2]
-
-
-def test_disaggregation_keeps_decode_free_of_prompts():
-    # Together, each arriving prompt delays whoever decodes; apart, only the transfer stands between the tokens.
-    n = 40
-    requests = make(np.arange(n) * 2.0, [10] * n, [20] * n)
-    slow_prompts = UNIT.__class__(decode_s=np.ones(100), mixed_s=np.full(100, 10.0), head_s=np.zeros(100))
-    pool = Pool(engine=VLLM, limits=limits(seqs=64), step_time=slow_prompts, num_replicas=2)
-    apart = simulate_disaggregated(requests, pool, pool, kv_bytes_per_token=1, link_bytes_per_s=1e9)
-    together = simulate_fleet(requests, VLLM, limits(seqs=64), slow_prompts, num_replicas=4)
-    assert apart.decode is not None
-    assert (apart.service.status == FINISHED).all()
-    assert together.max_itl_s.max() >= 10
 
 
 def test_without_events_a_service_is_a_fleet():
@@ -73,3 +46,42 @@ def test_autoscaling_follows_the_load():
     assert (scaled.result.status == FINISHED).all()
     assert scaled.result.finish_s[:60].max() < alone.result.finish_s[:60].max()
     assert alone.replica_seconds < scaled.replica_seconds < 4 * scaled.result.duration_s
+
+
+def test_a_replica_that_starts_is_paid_for_before_it_serves():
+    # Six requests of 10 steps on one slot. At 5 six are in flight: three replicas are wanted, two start and serve
+    # from 15. Nobody comes after that, so the first replica serves all six, and three are paid for until 60.
+    requests = make([0] * 6 + [5.5], [1] * 7, [10] * 6 + [1])
+    rule = Autoscaling(max_replicas=3, target_per_replica=2, interval_s=5, startup_s=10, cooldown_s=1000)
+    run = simulate_service(requests, VLLM, limits(seqs=1), UNIT, autoscaling=rule)
+    assert (run.result.replica == 0).all()
+    assert list(zip(run.time_s, run.replicas, strict=True)) == [(0, 1), (5, 3), (61, 0)]
+    assert run.replica_seconds == 61 + 2 * (61 - 5)
+
+
+def test_a_failed_replica_comes_back():
+    # It dies at 2 and serves again from 12 as another one; what comes in between waits for it, since it is the only.
+    requests = make([0, 4], [1, 1], [5, 1])
+    failure = Failure(time_s=2.0, detection_s=1.0, recovery_s=10.0)
+    run = simulate_service(requests, VLLM, limits(seqs=1), UNIT, failure=failure)
+    assert run.result.finish_s.tolist() == [17, 18]
+    assert run.result.arrival_s.tolist() == [0, 4]  # the lost time is theirs
+    assert run.num_retried == 1
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"min_replicas": 0}, {"min_replicas": 3, "max_replicas": 2}, {"target_per_replica": 0.0}, {"cooldown_s": -1.0}],
+)
+def test_a_rule_that_makes_no_sense_is_refused(wrong):
+    with pytest.raises(InvalidInput, match=list(wrong)[-1]):
+        Autoscaling(**wrong)
+
+
+def test_only_a_replica_that_is_there_can_fail():
+    with pytest.raises(InvalidInput, match="0 to 1"):
+        simulate_service(
+            make([0], [1], [1]), VLLM, limits(), UNIT, num_replicas=2, failure=Failure(time_s=1, replica=2)
+        )
+    with pytest.raises(InvalidInput, match="open loop"):
+        simulate_service(make([0], [1], [1], closed_loop_users=1), VLLM, limits(), UNIT)

@@ -229,17 +229,6 @@ def test_users_of_a_closed_loop_ask_again_after_giving_up():
     assert result.arrival_s.tolist() == [0, 5]
 
 
-def test_disaggregated_clients_leave_too():
-    # Prefill 0-1, transfer 1 s, 3 decode steps: first token at 1, last at 5. B waits for A's prompt: 2 to 6.
-    requests = make([0, 0.5], [4, 4], [4, 4])
-    for limit, status in ((4.5, [ABANDONED, ABANDONED]), (5.2, [FINISHED, ABANDONED]), (6.5, [FINISHED, FINISHED])):
-        engine = dataclasses.replace(get_engine("vllm"), timeout_s=limit, patience_s=1.5)
-        pool = Pool(engine=engine, limits=limits(), step_time=UNIT)
-        run = simulate_disaggregated(requests, pool, pool, kv_bytes_per_token=0, link_bytes_per_s=1, link_latency_s=1.0)
-        assert run.service.status.tolist() == status
-        assert run.service.first_token_s.tolist() == [1, 2]
-
-
 def test_clients_who_left_a_replica_before_it_failed_do_not_ask_again():
     # One slot each. A runs on the first replica, C leaves its queue at 3; it fails at 4: A alone asks again.
     requests = make([0, 0.1, 0.2], [1, 1, 1], [6, 9, 1])
