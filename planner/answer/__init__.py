@@ -4,6 +4,7 @@ In: a Scenario. Out: a `Plan`; `recommend` searches for the cheapest one; `repor
 """
 
 from planner.answer.confidence import BAND_OF, Band
+from planner.answer.lab import BURST_FITS, BURST_REQUESTS, OWN_ENGINE, trace_steps
 from planner.answer.outcome import (
     ChainLink,
     Plan,
@@ -22,6 +23,9 @@ from planner.answer.wording import meeting
 
 __all__ = [
     "BAND_OF",
+    "BURST_FITS",
+    "BURST_REQUESTS",
+    "OWN_ENGINE",
     "Band",
     "ChainLink",
     "Change",
@@ -41,5 +45,6 @@ __all__ = [
     "run_on_rank",
     "serving_replicas",
     "size",
+    "trace_steps",
     "what_would_change",
 ]

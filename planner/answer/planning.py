@@ -59,7 +59,9 @@ def plan(scenario: Scenario, *, requests: Requests | None = None, most_requests:
     fleet = deploy(scenario, replica, requests, trace, most_requests)
     metrics, met = fleet.metrics, fleet.holds(scenario)
     needed = replicas_for_targets(scenario, replica, requests, fleet, trace, most_requests, met=met)
-    policies = compare_policies(replica, share_of_replica(scenario, requests, fleet), scenario.service_level)
+    policies = compare_policies(
+        replica, share_of_replica(scenario, requests, fleet.num_serving), scenario.service_level
+    )
     work = served(scenario, fleet, base.mean_prompt_tokens, base.mean_output_tokens)
     cost = price_plan(scenario, base.model.name, fleet.num_replicas * gpus_per_replica, work)
     done = dataclasses.replace(

@@ -20,12 +20,16 @@ from planner.charts.policies import slots as policy_slots
 from planner.charts.policies import throughput as policy_throughput
 from planner.charts.policies import timeline as policy_timeline
 from planner.charts.policies import waits as policy_waits
+from planner.charts.steps import StepPicture as StepPicture
+from planner.charts.steps import step_timeline as step_timeline
+from planner.charts.steps import without_prompts as without_prompts
 from planner.charts.style import COLOUR as COLOUR
 from planner.charts.style import Chart as Chart
 
 __all__ = [
     "COLOUR",
     "Chart",
+    "StepPicture",
     "api_comparison",
     "concurrency",
     "cost_against_utilisation",
@@ -43,5 +47,7 @@ __all__ = [
     "policy_waits",
     "predicted_against_measured",
     "step_terms",
+    "step_timeline",
     "weights_by_group",
+    "without_prompts",
 ]

@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from planner.answer import Search
-from planner.dashboard.headlines import search_rows
+from planner.dashboard.headlines import Table, search_rows
 from planner.dashboard.results import papers
 from planner.dashboard.results import seed_rows as simulated_seed_rows
 from planner.simulation import kv_bytes_per_token
@@ -36,24 +36,24 @@ def search_frame(found: Search) -> pd.DataFrame:
     return sheet(pd.DataFrame(search_rows(found)))
 
 
-def seed_rows() -> pd.DataFrame:
+def seed_rows() -> Table:
     """The seed article's table, from the general simulator."""
-    return pd.DataFrame(
-        [
-            {
-                "scheduling": row.scheduling,
-                "decode steps": f"{row.decode_steps:,}",
-                "tokens per step": f"{row.tokens_per_step:.2f}",
-                "slots busy": f"{row.slots_busy_fraction:.0%}",
-                "median wait": f"{row.median_wait_steps:,.0f}",
-                "95th percentile": f"{row.p95_wait_steps:,.0f}",
-            }
-            for row in simulated_seed_rows()
-        ]
-    )
+    rows = [
+        (
+            row.scheduling,
+            f"{row.decode_steps:,}",
+            f"{row.tokens_per_step:.2f}",
+            f"{row.slots_busy_fraction:.0%}",
+            f"{row.median_wait_steps:,.0f}",
+            f"{row.p95_wait_steps:,.0f}",
+        )
+        for row in simulated_seed_rows()
+    ]
+    header = ("scheduling", "decode steps", "tokens per step", "slots busy", "median wait", "95th percentile")
+    return [dict(zip(header, row, strict=True)) for row in rows]
 
 
-def seed_cache_rows() -> pd.DataFrame:
+def seed_cache_rows() -> Table:
     """The seed article's two KV cache sizes: 2 × layers × width × 2 bytes per token."""
     rows = []
     for name, layers, width, sequences, length in (
@@ -70,7 +70,7 @@ def seed_cache_rows() -> pd.DataFrame:
                 "together": f"{total / GIB:.0f} GiB" if total >= GIB else f"{total / MIB:.0f} MiB",
             }
         )
-    return pd.DataFrame(rows)
+    return rows
 
 
 def paper_results() -> pd.DataFrame:

@@ -13,10 +13,18 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from planner.answer import Change, Plan, Search, serving_replicas
 from planner.arrays import Floats
-from planner.charts import in_sentence
+from planner.charts import StepPicture, in_sentence
 from planner.dashboard.inputs import adopt
 from planner.dashboard.jobs import OFFICE, Job, Task, TooLong
-from planner.dashboard.tasks import PAPERS_TASK, SEED_TASK, changes_task, plan_task, search_task
+from planner.dashboard.tasks import (
+    PAPERS_TASK,
+    SEED_TASK,
+    changes_task,
+    plan_task,
+    search_task,
+    seed_steps_task,
+    steps_task,
+)
 from planner.scenario import Scenario
 from planner.service import PolicyOutcome, latencies
 from planner.simulation import FINISHED, SimulationResult
@@ -61,6 +69,21 @@ def search_for(scenario: Scenario, gpus: tuple[str, ...] | None, weight_dtypes: 
 def seed_rows() -> tuple[Any, ...]:
     """The seed article's table, served by the general simulator."""
     found: tuple[Any, ...] = _computed(SEED_TASK, "Simulating").rows
+    return found
+
+
+def seed_picture(scheduling: str, num_steps: int) -> StepPicture:
+    """The first steps of one row of the seed article's table, drawn."""
+    found: StepPicture = _computed(seed_steps_task(scheduling, num_steps), "Simulating")
+    return found
+
+
+def steps_picture(
+    done: Plan, policy: str, start: str, num_steps: int, *, by_time: bool = True, tight: bool = False
+) -> StepPicture | None:
+    """Steps of one replica of the plan under a policy, drawn; None where it can serve no request."""
+    task = steps_task(done.scenario, serving_replicas(done), policy, start, num_steps, by_time=by_time, tight=tight)
+    found: StepPicture | None = _computed(task, "Simulating")
     return found
 
 

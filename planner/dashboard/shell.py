@@ -25,13 +25,13 @@ TITLES = {
     "memory": "Memory",
     "latency": "Latency",
     "batching": "Batching lab",
-    "fleet": "Fleet & cost",
+    "fleet": "Fleet & time",
     "find": "Find",
     "compare": "Compare",
     "accuracy": "Accuracy",
-    "seed": "Seed article",
     "method": "Method",
 }
+MOVED = {"seed": "Seed article"}  # pages of old links, which lead to where their contents are now
 FAULT = (
     "A bug in Headroom kept this part from showing. Your inputs are kept and the other pages still work; the details "
     "are in the server's log."
@@ -69,6 +69,10 @@ def run() -> None:
         [
             st.Page(PAGES / f"{name}.py", title=title, url_path=name, default=name == "plan")
             for name, title in TITLES.items()
+        ]
+        + [
+            st.Page(PAGES / f"{name}.py", title=title, url_path=name, visibility="hidden")
+            for name, title in MOVED.items()
         ],
         position="top",
     )

@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 
 from planner.accuracy import paper_rows
-from planner.answer import Plan, Search, plan, recommend, what_would_change
+from planner.answer import Plan, Search, plan, recommend, trace_steps, what_would_change
+from planner.charts import StepPicture, step_timeline, without_prompts
 from planner.dashboard.jobs import Task
 from planner.scenario import Scenario
 from planner.service import CURVE_REQUESTS, MOST_REQUESTS
-from planner.simulation import seed_table
+from planner.simulation import seed_steps, seed_table
 
 PLAN_CPU_S, CHANGES_CPU_S, SEARCH_CPU_S = 5.0, 5.0, 300.0
 FEWEST_REQUESTS = 20
@@ -77,6 +78,32 @@ def search_task(scenario: Scenario, gpus: tuple[str, ...] | None, weight_dtypes:
 def search(scenario: Scenario, gpus: tuple[str, ...] | None, weight_dtypes: tuple[str, ...] | None) -> Search:
     """`recommend`, as a task calls it."""
     return recommend(scenario, gpus=gpus, weight_dtypes=weight_dtypes)
+
+
+def steps_task(
+    scenario: Scenario, num_serving: int, policy: str, start: str, num_steps: int, *, by_time: bool, tight: bool
+) -> Task:
+    """The step timeline of one policy on the plan's requests."""
+    arguments = (answered(scenario), num_serving, policy, start, num_steps, by_time, tight)
+    return Task(picture_of_steps, (arguments,), CHANGES_CPU_S, rank=1)
+
+
+def picture_of_steps(
+    scenario: Scenario, num_serving: int, policy: str, start: str, num_steps: int, by_time: bool, tight: bool
+) -> StepPicture | None:
+    """Record and draw steps, as a task calls it."""
+    trace = trace_steps(scenario, num_serving, policy, start=start, num_steps=num_steps, tight=tight)
+    return step_timeline(trace, by_time=by_time) if len(trace) else None
+
+
+def seed_steps_task(scheduling: str, num_steps: int) -> Task:
+    """The step timeline of one row of the seed article's table."""
+    return Task(picture_of_seed, ((scheduling, num_steps),), CHANGES_CPU_S, rank=1)
+
+
+def picture_of_seed(scheduling: str, num_steps: int) -> StepPicture:
+    """Record and draw the article's steps, as a task calls it; every row on the same axis."""
+    return step_timeline(without_prompts(seed_steps(scheduling, num_steps)), by_time=False, axis_steps=num_steps)
 
 
 SEED_TASK = Task(seed_table, ((),), SEARCH_CPU_S, rank=1)

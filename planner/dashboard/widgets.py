@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from zlib import crc32
 
 import streamlit as st
 
 from planner.charts import Chart
+from planner.dashboard import player
 from planner.dashboard.markdown import escaped
+from planner.dashboard.tabular import csv_text, folding_style
 from planner.memory import PARTLY_ON_CPU, Formula, MemoryPlan
 from planner.units import GIB, format_number
 
@@ -34,6 +37,8 @@ def show(chart: Chart | None, key: str, note: str = "") -> None:
         )
         if note:
             st.caption(prose(note))
+        with st.popover("Save", icon=":material/download:", type="tertiary", key=f"save_menu_{key}"):
+            player.save_buttons(chart, key)
 
 
 FORMULA_TITLES = {
@@ -82,9 +87,28 @@ def value_text(item: Formula) -> str:
     return f"{item.value:,.0f} {item.unit}" if whole else f"{format_number(item.value, 5)} {item.unit}"
 
 
-def table(rows: list[dict[str, str]]) -> None:
-    """A small table that scrolls by itself where the screen is narrow."""
-    st.table(rows, border="horizontal", width="content")
+def table(rows: list[dict[str, str]], name: str = "") -> None:
+    """A small table whose rows become cards where the screen is narrow, with a button that saves it as CSV.
+
+    `name` is that of the file; tables of one page have different names, or different headers and first cells.
+    """
+    if not rows:
+        return
+    first = "".join((*rows[0], *rows[0].values()))
+    key = f"table_{name}" if name else f"table_{crc32(first.encode())}"
+    with st.container(key=key, gap="xsmall"):
+        st.html(folding_style(key, list(rows[0])))
+        st.table(rows, border="horizontal", width="content")
+        st.download_button(
+            "CSV",
+            lambda: csv_text(rows),
+            f"headroom-{name or 'table'}.csv",
+            "text/csv",
+            key=f"csv_{key}",
+            icon=":material/download:",
+            type="tertiary",
+            on_click="ignore",
+        )
 
 
 def bullets(lines: Iterable[str]) -> None:

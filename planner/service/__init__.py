@@ -9,12 +9,14 @@ from planner.service.deployment import CURVE_REQUESTS, Fleet, deploy, replicas_f
 from planner.service.fleet import MOST_REQUESTS, fewest_sharing, fleet_size, operate
 from planner.service.load import STEADY_SHARE, LoadCurve, LoadPoint, highest_rate, load_curve, meets, replicas_needed
 from planner.service.metrics import Distribution, ServingMetrics, latencies, measure
-from planner.service.policies import PolicyOutcome, compare_policies
+from planner.service.policies import LAB_POLICIES, POLICY_TITLES, PolicyOutcome, compare_policies, under_policy
 from planner.service.replica import Replica
 
 __all__ = [
     "CURVE_REQUESTS",
+    "LAB_POLICIES",
     "MOST_REQUESTS",
+    "POLICY_TITLES",
     "STEADY_SHARE",
     "Distribution",
     "Fleet",
@@ -38,4 +40,5 @@ __all__ = [
     "replicas_for_targets",
     "replicas_needed",
     "share_of_replica",
+    "under_policy",
 ]

@@ -113,11 +113,11 @@ def _as_in_the_fleet(curve: LoadCurve, peak_rate_rps: float, replicas: int) -> L
     return dataclasses.replace(curve, slo_rate_rps=rate)
 
 
-def share_of_replica(scenario: Scenario, requests: Requests, fleet: Fleet) -> Requests:
-    """What one serving replica of a fleet gets of the requests."""
+def share_of_replica(scenario: Scenario, requests: Requests, num_serving: int) -> Requests:
+    """What one of the replicas that share the load gets of the requests."""
     if scenario.is_open_loop:
-        return with_rate(requests, scenario.peak_rate_rps / fleet.num_serving)
-    return share_of_one(requests, fleet.num_serving)
+        return with_rate(requests, scenario.peak_rate_rps / num_serving)
+    return share_of_one(requests, num_serving)
 
 
 def replicas_for_targets(

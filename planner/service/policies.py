@@ -42,6 +42,14 @@ class PolicyOutcome:
     usd_per_million_tokens_at_capacity: float = math.nan
 
 
+def under_policy(replica: Replica, name: str) -> Replica:
+    """The same replica with the scheduler of one policy."""
+    engine = get_engine(name)
+    if replica.engine.max_loras:  # or every request for an adapter would be turned away
+        engine = dataclasses.replace(engine, max_loras=replica.engine.max_loras)
+    return Replica(engine=engine, limits=replica.limits, step_time=replica.step_time)
+
+
 def compare_policies(
     replica: Replica,
     requests: Requests,
@@ -68,10 +76,7 @@ def compare_policies(
     """
 
     def lane(name: str) -> PolicyOutcome:
-        engine = get_engine(name)
-        if replica.engine.max_loras:  # or every request for an adapter would be turned away
-            engine = dataclasses.replace(engine, max_loras=replica.engine.max_loras)
-        alone = Replica(engine=engine, limits=replica.limits, step_time=replica.step_time)
+        alone = under_policy(replica, name)
         top = capacity_rps(alone, requests)
         result = alone.run(requests, timeline=True)
         taken = result.status != REJECTED  # a rejected request counts as offered and yields no tokens

@@ -6,6 +6,7 @@ It only records; `service` measures.
 machine        one replica with its API server: `simulate`; kernel: the compiled loop; state: the arrays it works on
 router         several replicas behind a router; autoscaling, disaggregation: services that change, or are split
 api_server     the ceiling that the API server sets
+step_trace     what the slots do step by step
 seed_article   the example that the project starts from
 """
 
@@ -16,17 +17,29 @@ from planner.simulation.kernel import is_compiled
 from planner.simulation.machine import simulate
 from planner.simulation.records import ABANDONED, FINISHED, REJECTED, UNFINISHED, SimulationResult
 from planner.simulation.router import simulate_fleet
-from planner.simulation.seed_article import format_seed_table, kv_bytes_per_token, seed_table
+from planner.simulation.seed_article import SCHEDULING as SEED_SCHEDULING
+from planner.simulation.seed_article import format_seed_table, kv_bytes_per_token, seed_steps, seed_table
+from planner.simulation.step_trace import DECODE, HELD, PAUSED, PREFILL, RECOMPUTE, Span, StepTrace, record_steps
 
 __all__ = [
     "ABANDONED",
+    "DECODE",
     "FINISHED",
+    "HELD",
+    "PAUSED",
+    "PREFILL",
+    "RECOMPUTE",
     "REJECTED",
+    "SEED_SCHEDULING",
     "UNFINISHED",
     "SimulationResult",
+    "Span",
+    "StepTrace",
     "format_seed_table",
     "is_compiled",
     "kv_bytes_per_token",
+    "record_steps",
+    "seed_steps",
     "seed_table",
     "server_s",
     "simulate",

@@ -10,11 +10,17 @@ import numpy as np
 
 from planner.inputs import Batching, EngineSettings, KvReservation, Limits, OnMemoryShortage
 from planner.simulation.machine import simulate
+from planner.simulation.step_trace import StepTrace, record_steps
 from planner.step_time import StepTimeTable
 from planner.workload import Requests
 
 SLOTS = 8
 NUM_REQUESTS = 200
+SCHEDULING = {
+    "one at a time": Batching.SINGLE,
+    f"static batches of {SLOTS}": Batching.STATIC,
+    f"continuous, {SLOTS} slots": Batching.CONTINUOUS,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,32 +63,9 @@ def seed_table() -> SeedTable:
         since the first token then comes out of the first step.
     """
     lengths = seed_lengths()
-    output = np.array(lengths, dtype=np.int64)
-    ones = np.ones(len(lengths), dtype=np.int64)
-    requests = Requests(
-        arrival_s=np.zeros(len(lengths)),
-        prompt_tokens=ones,
-        output_tokens=output,
-        output_limit_tokens=output,
-        prefix_group=-ones,
-        prefix_tokens=0 * ones,
-    )
-    limits = Limits(
-        max_num_seqs=SLOTS, max_num_batched_tokens=8192, max_model_len=1024, num_kv_blocks=SLOTS * 64, block_size=16
-    )
     rows = []
-    for name, batching in (
-        ("one at a time", Batching.SINGLE),
-        (f"static batches of {SLOTS}", Batching.STATIC),
-        (f"continuous, {SLOTS} slots", Batching.CONTINUOUS),
-    ):
-        engine = EngineSettings(
-            family="generic",
-            batching=batching,
-            kv_reservation=KvReservation.MODEL_LIMIT,
-            on_memory_shortage=OnMemoryShortage.NEVER,
-        )
-        result = simulate(requests, engine, limits, StepTimeTable.unit(1024))
+    for name, batching in SCHEDULING.items():
+        result = simulate(*_case(batching))
         finished = sorted(result.finish_s.tolist())
         slots = 1 if batching == Batching.SINGLE else SLOTS
         rows.append(
@@ -104,6 +87,43 @@ def seed_table() -> SeedTable:
         seven_billion_kv_bytes_per_token=seven,
         seven_billion_kv_bytes=8 * 4096 * seven,
     )
+
+
+def seed_steps(scheduling: str, num_steps: int) -> StepTrace:
+    """The first steps of one row of the article's table, slot by slot.
+
+    Parameters
+    ----------
+    scheduling : str
+        As in `SCHEDULING`.
+    num_steps : int
+        Steps recorded, fewer where the last request ends before.
+    """
+    return record_steps(*_case(SCHEDULING[scheduling]), num_steps=num_steps)
+
+
+def _case(batching: Batching) -> tuple[Requests, EngineSettings, Limits, StepTimeTable]:
+    """The article's requests, scheduler, capacity and step time."""
+    output = np.array(seed_lengths(), dtype=np.int64)
+    ones = np.ones(len(output), dtype=np.int64)
+    requests = Requests(
+        arrival_s=np.zeros(len(output)),
+        prompt_tokens=ones,
+        output_tokens=output,
+        output_limit_tokens=output,
+        prefix_group=-ones,
+        prefix_tokens=0 * ones,
+    )
+    engine = EngineSettings(
+        family="generic",
+        batching=batching,
+        kv_reservation=KvReservation.MODEL_LIMIT,
+        on_memory_shortage=OnMemoryShortage.NEVER,
+    )
+    limits = Limits(
+        max_num_seqs=SLOTS, max_num_batched_tokens=8192, max_model_len=1024, num_kv_blocks=SLOTS * 64, block_size=16
+    )
+    return requests, engine, limits, StepTimeTable.unit(1024)
 
 
 def kv_bytes_per_token(num_layers: int, width: int, bytes_each: int = 2) -> int:

@@ -19,8 +19,8 @@ def test_cache_sizes_of_the_seed_article_by_hand():
     found = frames.seed_cache_rows()
     for index, (layers, width, tokens, unit) in enumerate(((12, 768, 8 * 1024, 2**20), (32, 4096, 8 * 4096, 2**30))):
         per_token = 2 * layers * width * 2
-        assert found["per token"][index] == f"{per_token / 1024:.0f} KiB"
-        assert found["together"][index].split()[0] == f"{per_token * tokens / unit:.0f}"
+        assert found[index]["per token"] == f"{per_token / 1024:.0f} KiB"
+        assert found[index]["together"].split()[0] == f"{per_token * tokens / unit:.0f}"
 
 
 def test_candidates_as_a_table():

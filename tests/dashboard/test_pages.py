@@ -86,18 +86,24 @@ def test_memory_identity_adds_up(open_app):
     assert any("adds up" in text.value for text in app.markdown)
 
 
-def test_seed_table_is_the_articles(open_app):
+def test_the_lab_has_the_articles_table(open_app):
     # The article's printed table.
-    app = open_app(page="seed")
-    table = app.table[0].value
+    tables = [table.value for table in open_app(page="batching").table]
+    (table,) = [table for table in tables if "decode steps" in table.columns]
     assert list(table["decode steps"]) == ["25,505", "8,020", "3,319"]
     assert list(table["tokens per step"]) == ["1.00", "3.18", "7.68"]
     assert list(table["slots busy"]) == ["100%", "40%", "96%"]
     assert list(table["median wait"]) == ["11,880", "3,682", "1,565"]
     assert list(table["95th percentile"]) == ["24,817", "7,758", "3,101"]
-    cache = app.table[1].value
+    (cache,) = [table for table in tables if "per token" in table.columns]
     assert list(cache["per token"]) == ["36 KiB", "512 KiB"]
     assert list(cache["together"]) == ["288 MiB", "16 GiB"]
+
+
+def test_an_old_link_to_the_article_opens_the_lab(open_app):
+    app = clean(open_app(SHARED, "seed"))
+    assert any("Step by step" in text.value for text in app.markdown)
+    assert from_params(dict(app.query_params)).scenario == from_params(SHARED).scenario
 
 
 def test_share_shows_a_link_that_decodes_to_the_scenario(open_app):

@@ -50,12 +50,12 @@ def test_four_replicas_bear_four_times_the_capacity_of_one(rate_rps, overloaded)
 def test_one_replica_gets_its_share():
     drawn = draw(STEADY)
     assert drawn.rate_rps == 1.6
-    open_loop = share_of_replica(STEADY, drawn, fleet(serving=4))
+    open_loop = share_of_replica(STEADY, drawn, 4)
     assert open_loop.rate_rps == 0.4
     assert open_loop.arrival_s == pytest.approx(4 * drawn.arrival_s)
-    assert share_of_replica(CLOSED, draw(CLOSED), fleet(serving=4)).closed_loop_users == 3  # 10 users on 4 replicas
+    assert share_of_replica(CLOSED, draw(CLOSED), 4).closed_loop_users == 3  # 10 users on 4 replicas
     burst = CLOSED.replace(arrivals="once")
-    assert len(share_of_replica(burst, draw(burst), fleet(serving=3))) == 134  # of 400
+    assert len(share_of_replica(burst, draw(burst), 3)) == 134  # of 400
 
 
 @pytest.mark.parametrize(("needed", "serving", "told"), [(None, 4, 4), (3, 4, 3), (6, 4, 4)])

@@ -1,24 +1,27 @@
-"""Four batching policies on the same requests."""
+"""What batching does: step by step, and four policies on the same requests."""
 
 import streamlit as st
 
 from planner import charts
-from planner.dashboard import headlines, method_text, results, sharing, widgets
+from planner.dashboard import headlines, lab, method_text, results, sharing, widgets
 
 plan = results.current_plan()
+sharing.answer(headlines.policy_sentence(plan) if plan.policies else plan.headline)
 if not plan.policies:
-    sharing.answer(plan.headline)
     widgets.cannot_start(plan.memory)
+lab.step_by_step()
+if not plan.policies:
+    lab.article()
     st.stop()
 
 outcomes = plan.policies
-sharing.answer(headlines.policy_sentence(plan))
+st.markdown("**Your requests under four policies**")
 st.caption(
     f"The same {plan.scenario.num_requests:,} requests on one replica; only the scheduler differs. Tokens/s and cost "
     "are for a saturated replica; sequences running, KV cache and end-to-end time are at one replica's share of the "
     "peak."
 )
-widgets.table(headlines.policy_table(plan))
+widgets.table(headlines.policy_table(plan), "policies")
 
 with st.grid("auto", min_column_width=320):
     widgets.show(charts.policy_throughput(outcomes), "batching_throughput")
@@ -30,17 +33,8 @@ with st.grid("auto", min_column_width=320):
         st.markdown("**What each policy does**")
         st.markdown(method_text.POLICIES)
 
-st.markdown("**Step by step**")
-running, cache = st.columns(2)
-with running:
-    widgets.show(
-        charts.policy_timeline(outcomes, "running", results.timeline_finding(outcomes, "running"), "sequences running"),
-        "batching_running",
-    )
-with cache:
-    widgets.show(
-        charts.policy_timeline(
-            outcomes, "kv_blocks_used", results.timeline_finding(outcomes, "kv_blocks_used"), "KV blocks held"
-        ),
-        "batching_blocks",
-    )
+with st.grid("auto", min_column_width=340):
+    for field, unit in (("running", "sequences running"), ("kv_blocks_used", "KV blocks held")):
+        finding = results.timeline_finding(outcomes, field)
+        widgets.show(charts.policy_timeline(outcomes, field, finding, unit), f"batching_{field}")
+lab.article()
