@@ -6,26 +6,51 @@ import dataclasses
 import math
 from dataclasses import dataclass
 
+from planner.catalog import PRICE_KINDS, PriceOffer, median_offer, price_offers
 from planner.cost.bill import CostPlan, cost_plan
 from planner.cost.hosted_apis import ApiPrices, api_prices
-from planner.scenario import Scenario
+from planner.scenario import CUSTOM, Scenario
 from planner.service import Fleet, PolicyOutcome
 from planner.units import SECONDS_PER_HOUR
 
 DEFAULT_PRICE_USD_PER_HOUR = 2.0
-
+OTHER_KINDS = ("ondemand", "spot", "reserved", "serverless")  # in the order in which they stand in for another
 
 NEGLIGIBLE = 0.01  # share of lost requests up to which the finished ones count as typical
 
 
 def gpu_price(scenario: Scenario) -> tuple[float, str]:
-    """Price of one GPU-hour and where it comes from. [USD/h]"""
+    """Price of one GPU-hour and where it comes from. [USD/h]
+
+    The user's own price; else the published offer in the middle of its kind. Owned GPUs cost nothing more. Where nobody
+    offers the GPU on terms of that kind, another kind stands in, and the source says so.
+    """
     if scenario.usd_per_gpu_hour is not None:
         return scenario.usd_per_gpu_hour, "entered by hand"
-    price = scenario.gpu_spec.usd_per_hour_typical
-    if price is not None:
-        return price, scenario.gpu_spec.price_source
+    if scenario.price_kind == "owned":
+        return 0.0, "owned: no price per hour entered"
+    offer = offer_of(scenario)
+    if offer is not None:
+        return offer.usd_per_hour, _said(scenario.gpu, offer)
+    wanted = PRICE_KINDS[scenario.price_kind]
+    others = () if scenario.gpu == CUSTOM else (median_offer(scenario.gpu, kind) for kind in OTHER_KINDS)
+    for other in others:
+        if other is not None:
+            return other.usd_per_hour, f"no price {wanted} known; {_said(scenario.gpu, other)}"
     return DEFAULT_PRICE_USD_PER_HOUR, "no price known: 2 USD assumed, enter your own"
+
+
+def offer_of(scenario: Scenario) -> PriceOffer | None:
+    """The published offer that prices the scenario's GPU; None where its kind has none, or the price is the user's."""
+    if scenario.usd_per_gpu_hour is not None or scenario.gpu == CUSTOM or scenario.price_kind not in PRICE_KINDS:
+        return None
+    return median_offer(scenario.gpu, scenario.price_kind)
+
+
+def _said(gpu: str, offer: PriceOffer) -> str:
+    count = len(price_offers(gpu, offer.kind))
+    middle = f"the middle of {count} offers; " if count > 1 else ""
+    return f"{offer.named} ({middle}{offer.source})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,8 @@ from planner.answer import (
     run_on_rank,
     serving_replicas,
 )
+from planner.catalog import price_offers
+from planner.cost import offer_of
 from planner.dashboard.markdown import escaped
 from planner.scenario import TARGETS
 from planner.service import Distribution, LoadPoint, ServingMetrics
@@ -183,7 +185,7 @@ def tiles(plan: Plan) -> tuple[Tile, ...]:
             value=format_usd(cost.usd_per_million_tokens).removesuffix(" USD"),
             beside=f"{low} to {high}" if low else f"{format_usd(cost.usd_per_month)} a month",
             help="The month's bill ÷ the month's tokens, prompt and output alike. The range covers the lowest and "
-            "highest published GPU price. The line: price against load.",
+            "highest published GPU price of this kind. The line: price against load.",
             line=_line(plan, lambda p: cost.usd_per_hour / serving_replicas(plan) / max(p.rate_rps, 1e-9), points[1:]),
         ),
     )
@@ -224,14 +226,14 @@ def busy_share(plan: Plan) -> float:
 
 def price_band(plan: Plan) -> tuple[str, str]:
     """USD per million tokens at the lowest and highest known GPU price; empty where the user set the price."""
-    gpu, cost = plan.gpu, plan.cost
-    low, high = gpu.usd_per_hour_low, gpu.usd_per_hour_high
-    if cost is None or plan.scenario.usd_per_gpu_hour is not None or not low or not high or not cost.usd_per_gpu_hour:
+    cost, offer = plan.cost, offer_of(plan.scenario)
+    if cost is None or offer is None or not cost.requests_per_month:
         return "", ""
-    if not cost.requests_per_month:
+    offers = price_offers(offer.gpu, offer.kind)
+    if len(offers) < 2:
         return "", ""
     scale = cost.usd_per_million_tokens / cost.usd_per_gpu_hour
-    return format_number(low * scale, 2), format_number(high * scale, 2)
+    return format_number(offers[0].usd_per_hour * scale, 2), format_number(offers[-1].usd_per_hour * scale, 2)
 
 
 def _sure(probability: float) -> str:

@@ -41,6 +41,8 @@ WORDS: dict[str, dict[str, str]] = {
     "kv_unified": {"auto": "engine default", "on": "on", "off": "off"},
     "measured_requests": {"steady": "after warm-up", "all": "all, as benchmark clients count"},
     "draft_model": {"": "none, or the model's own layers"},
+    "price_kind": {"ondemand": "on demand", "reserved": "reserved", "spot": "spot and marketplace", "owned": "owned"},
+    "gpu_vendor": {"any": "any vendor"},
     "router": {
         "round_robin": "Round robin",
         "random": "Random",

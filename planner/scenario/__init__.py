@@ -18,6 +18,7 @@ from planner.scenario.link import (
     to_query,
 )
 from planner.scenario.messages import message
+from planner.scenario.own_gpus import own_gpus
 from planner.scenario.presets import capacity_fraction, preset, preset_names
 from planner.scenario.scenario import Scenario
 from planner.scenario.settings import MAX_CONFIG_TEXT
@@ -42,6 +43,7 @@ __all__ = [
     "is_compared",
     "longest_context",
     "message",
+    "own_gpus",
     "preset",
     "preset_names",
     "to_json",

@@ -8,6 +8,7 @@ from planner.inputs import check_version
 from planner.model import kv_dtype_names, weight_dtype_names
 from planner.scenario.derived import DerivedInputs
 from planner.scenario.fields import CONFIG, CUSTOM
+from planner.scenario.own_gpus import own_gpus
 
 #: vLLM cache.py: `BlockSize`
 VLLM_BLOCK_SIZES = (1, 8, 16, 32, 64, 128, 256)
@@ -120,6 +121,7 @@ def check_names(scenario: DerivedInputs) -> None:
         require_choice("length_trace", scenario.length_trace, length_set_names())
     if scenario.gpu != CUSTOM:
         get_gpu(scenario.gpu)
+    own_gpus(scenario.my_gpus)
     if scenario.draft_model and find_model_id(scenario.draft_model) is None:
         raise InvalidInput("draft_model", scenario.draft_model, "a model of the catalog, or none")
     if scenario.model == CONFIG and not scenario.model_config.strip():

@@ -14,6 +14,8 @@ from planner.scenario.settings import optional_setting, setting
 
 CUSTOM = "custom"  # model or GPU entered by hand
 CONFIG = "config"  # model from a pasted or uploaded config.json
+GPU_VENDORS = ("any", "NVIDIA", "AMD", "Google", "Intel", "Apple", "Huawei")
+PRICE_KINDS = ("ondemand", "reserved", "spot", "owned")
 DEMAND_KINDS = ("users", "rate", "daily")
 LENGTH_KINDS = ("lognormal", "constant", "normal", "uniform", "exponential", "trace")
 OPEN_LOOP_KINDS = ("poisson", "bursty")  # arrivals at a given rate, whatever the service does
@@ -573,7 +575,47 @@ class Inputs(EngineRuntime):
         maximum=1000,
         help="Extra replicas, so that as many may fail at the peak and the targets still hold.",
     )
+    # -- alternatives: what the search may choose from
+    my_gpus: str = setting(
+        "",
+        "mine",
+        "My GPUs",
+        group="alternatives",
+        help="Only these, with how many you have: H100 SXM:8, L40S:4. Without a number: as many as it takes. Empty: "
+        "every GPU with a price of the chosen kind.",
+    )
+    gpu_vendor: str = setting(
+        "any", "ven", "Vendor", group="alternatives", choices=GPU_VENDORS, help="Only GPUs of this vendor."
+    )
+    most_gpus: int | None = optional_setting(
+        "mxg",
+        "GPUs at most",
+        kind="count",
+        group="alternatives",
+        minimum=1,
+        maximum=1_000_000,
+        help="The whole deployment, all replicas together. Empty: no limit.",
+    )
+    one_node: bool = setting(
+        False, "one", "One server", group="alternatives", help="All GPUs of the deployment stand in one server."
+    )
+    measured_only: bool = setting(
+        False,
+        "mea",
+        "Measured GPUs only",
+        group="alternatives",
+        help="Only GPUs whose kernels were measured; the others take the efficiencies of a related one.",
+    )
     # -- prices
+    price_kind: str = setting(
+        "ondemand",
+        "pri",
+        "Kind of price",
+        group="prices",
+        choices=PRICE_KINDS,
+        help="Which published price of a GPU-hour counts: on demand, reserved over years, spot and marketplace "
+        "capacity, or GPUs that you own, which cost nothing more unless you enter a price.",
+    )
     usd_per_gpu_hour: float | None = optional_setting(
         "usd",
         "Price per GPU-hour",
@@ -582,7 +624,8 @@ class Inputs(EngineRuntime):
         group="prices",
         minimum=0,
         maximum=10_000,
-        help="What you pay for one GPU. Empty: the catalog's typical price, or 2 USD where it has none.",
+        help="What you pay for one GPU. Empty: the published offer in the middle of its kind, or 2 USD where there is "
+        "none.",
     )
     api_usd_per_mtok_input: float | None = optional_setting(
         "ai",

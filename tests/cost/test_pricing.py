@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from planner import plan
-from planner.cost.pricing import DEFAULT_PRICE_USD_PER_HOUR, Served, gpu_price, price_plan, served
+from planner.cost.pricing import DEFAULT_PRICE_USD_PER_HOUR, Served, gpu_price, offer_of, price_plan, served
 from planner.dashboard.results import use_of_fleet
 from planner.scenario.scenario import Scenario
 from planner.service.metrics import ServingMetrics
@@ -30,9 +30,30 @@ def fleet(*, reached=4.0, lost=0.0, idle_lost=0.0, verdict="stable", capacity=10
 def test_a_price_by_hand_stands_before_the_catalogs():
     assert gpu_price(STEADY.replace(usd_per_gpu_hour=1.25)) == (1.25, "entered by hand")
     assert gpu_price(STEADY.replace(usd_per_gpu_hour=0.0))[0] == 0.0
+
+
+def test_a_published_price_is_one_offer_of_its_kind_with_provider_and_date():
+    # Nine offers of H100 SXM on demand, from 2.60 to 12.29 USD: Nebius stands in the middle. Akash's is spot.
     price, source = gpu_price(STEADY)
-    assert price == STEADY.gpu_spec.usd_per_hour_typical
-    assert source == STEADY.gpu_spec.price_source != ""
+    assert price == 4.5
+    assert source.startswith("Nebius, on demand, 2026-10-24 (the middle of 9 offers; ")
+    price, source = gpu_price(STEADY.replace(price_kind="spot"))
+    assert (price, source[:16]) == (2.69, "RunPod, spot, 20")
+
+
+def test_another_kind_stands_in_where_nobody_offers_the_gpu_so_and_that_is_said():
+    # RTX 5090: two marketplace offers and none on demand. MI355X: one contract over three years.
+    price, source = gpu_price(STEADY.replace(gpu="RTX 5090"))
+    assert price == 0.67
+    assert source.startswith("no price on demand known; Akash, spot, 2026-09-20")
+    assert gpu_price(STEADY.replace(gpu="MI355X"))[0] == 2.1
+    assert offer_of(STEADY.replace(gpu="MI355X")) is None
+    assert offer_of(STEADY.replace(gpu="MI355X", price_kind="reserved")).kind == "reserved"
+
+
+def test_owned_gpus_cost_what_the_user_enters_or_nothing():
+    assert gpu_price(STEADY.replace(price_kind="owned"))[0] == 0.0
+    assert gpu_price(STEADY.replace(price_kind="owned", usd_per_gpu_hour=0.8))[0] == 0.8
 
 
 def test_without_any_price_the_assumption_is_said():

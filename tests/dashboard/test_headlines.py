@@ -184,7 +184,7 @@ def test_the_badge_of_the_targets(ttft_s, tpot_s, attainment, said):
 
 def test_the_badge_of_the_price_names_both():
     done = planned()
-    own, api = 3.99 * 730, done.cost.api_usd_per_month  # one H100 SXM at its list price
+    own, api = 4.5 * 730, done.cost.api_usd_per_month  # one H100 SXM on demand
     badge = headlines.badges(done)[2]
     assert badge.good == (own < api)
     assert f"{own:,.0f} USD" in badge.text
