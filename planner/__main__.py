@@ -100,7 +100,7 @@ def _parser() -> argparse.ArgumentParser:
     shared.add_argument("--json", action="store_true", help="write JSON")
     replay = _Parser(add_help=False)
     replay.add_argument(
-        "--trace", metavar="FILE", help="trace to replay (Azure, Vidur or BurstGPT CSV, or Mooncake JSONL)"
+        "--trace", metavar="FILE", help="trace to replay: Azure, Vidur, BurstGPT or other CSV, Mooncake or OpenAI JSONL, request or access log"
     )
 
     command = commands.add_parser("plan", parents=[shared, replay], help="the whole plan")

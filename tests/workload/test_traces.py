@@ -141,3 +141,67 @@ def test_what_was_recorded_is_replayed(rows):
     assert sorted(read.prompt_tokens.tolist()) == sorted(max(1, p) for _, p, _ in rows)
     assert sorted(read.output_tokens.tolist()) == sorted(o for _, _, o in rows)
     assert np.array_equal(read.output_limit_tokens, read.output_tokens)
+
+
+def test_names_of_columns_are_known_or_told():
+    common = read_trace("Time;input_tokens;output_tokens\n10;100;5\n12;200;6\n")
+    assert common.arrival_s.tolist() == [0, 2]
+    assert common.prompt_tokens.tolist() == [100, 200]
+    own = "when,question,answer\n0,7,3\n1,8,4\n"
+    with pytest.raises(InvalidInput, match="line 1"):
+        read_trace(own)
+    told = read_trace(own, columns={"arrival": "when", "prompt": "question", "output": "answer"})
+    assert told.output_tokens.tolist() == [3, 4]
+    with pytest.raises(InvalidInput) as caught:
+        read_trace(own, columns={"arrival": "when", "prompt": "questions", "output": "answer"})
+    assert (caught.value.field, caught.value.value) == ("column of prompt", "questions")
+
+
+def test_usage_records_of_the_openai_api():
+    line = '{"id": "a", "created": %d, "usage": {"prompt_tokens": %d, "completion_tokens": %d}}\n'
+    requests = read_trace(line % (1_700_000_000, 120, 30) + line % (1_700_000_005, 80, 10))
+    assert requests.arrival_s.tolist() == [0, 5]
+    assert requests.prompt_tokens.tolist() == [120, 80]
+    assert requests.output_tokens.tolist() == [30, 10]
+
+
+@pytest.mark.parametrize("per_second", [1, 1_000, 1_000_000, 1_000_000_000])
+def test_an_epoch_counts_in_the_unit_that_its_size_tells(per_second):
+    text = "timestamp,prompt_tokens,completion_tokens\n"
+    text += "".join(f"{(1_700_000_000 + second) * per_second},10,5\n" for second in (0, 4))
+    assert read_trace(text).arrival_s.tolist() == pytest.approx([0, 4])
+
+
+def test_a_web_servers_log_takes_the_lengths_of_the_plan():
+    row = '10.0.0.1 - - [10/Oct/2025:13:55:%02d +0000] "%s /v1/chat/completions HTTP/1.1" 200 2326\n'
+    text = row % (36, "POST") + row % (37, "GET") + row % (40, "POST")
+    with pytest.raises(InvalidInput, match="prompt tokens"):
+        read_trace(text)
+    lengths = read_trace("arrived_at,num_prefill_tokens,num_decode_tokens\n0,64,8\n")
+    requests = read_trace(text, lengths=lengths)
+    assert requests.arrival_s.tolist() == [0, 4]
+    assert requests.prompt_tokens.tolist() == [64, 64]
+    assert any("no prompt tokens" in note for note in requests.notes)
+
+
+def test_logs_of_engines():
+    answer = (
+        "[2025-05-01 10:00:%02d] Finish: obj=..., out={'meta_info': {'prompt_tokens': 12, 'completion_tokens': 34}}\n"
+    )
+    served = read_trace("[2025-05-01 09:59:00] noise\n" + answer % 1 + answer % 4)
+    assert (served.arrival_s.tolist(), served.output_tokens.tolist()) == ([0, 3], [34, 34])
+    came = (
+        "INFO 05-22 02:20:59 async_llm_engine.py:524] Received request a: prompt: 'secret', sampling_params: "
+        "SamplingParams(n=1), prompt_token_ids: [1, 2, 3], lora_request: None.\n"
+    )
+    assert read_trace(came, lengths=served).prompt_tokens.tolist() == [3]
+
+
+def test_the_quick_reading_and_the_careful_one_agree():
+    from planner.workload.trace_formats import _careful_csv, _header, _quick_csv
+
+    text = AZURE + "2023-11-16 18:15:51.5,7,8\n"
+    names = {"arrival": "TIMESTAMP", "prompt": "ContextTokens", "output": "GeneratedTokens"}
+    quick, careful = (read(text, _header(text), names) for read in (_quick_csv, _careful_csv))
+    for one, other in zip(quick, careful, strict=True):
+        assert one.tolist() == pytest.approx(other.tolist(), abs=1e-6)

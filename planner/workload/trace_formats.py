@@ -1,0 +1,381 @@
+"""Recordings of traffic as columns: CSV, JSON lines, engines' request logs and access logs.
+
+Prompts and answers themselves are never kept: only times, counts of tokens and hashes of shared blocks.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from planner.arrays import Floats, Ints
+from planner.errors import InvalidInput
+from planner.tables import read_table
+
+NAMES = "workload/trace_columns.csv"
+MAX_TOKENS = 10_000_000  # the longest context window of any published model
+MAX_TIME_S = 1e19  # beyond any epoch in nanoseconds
+#: an epoch in seconds stays below 1e11 until the year 5138: larger figures count milliseconds, micro- or nanoseconds
+EPOCH_UNITS = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3))
+ROLES = ("arrival", "prompt", "output")
+_CLOCK = re.compile(r"(?P<whole>[^.]+?)(?:\.(?P<fraction>\d+))?(?P<zone>Z|[+-]\d\d:?\d\d)?")
+#: access logs: the common log format of Apache and nginx
+_ACCESS = re.compile(r'\[(?P<time>\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4})\] "(?P<verb>[A-Z]+) (?P<path>\S+)')
+#: SGLang --log-requests: a line for each answer; vLLM --enable-log-requests: one for each request that arrives
+_SGLANG = re.compile(
+    r"\[(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)[^\]]*\].*Finish: .*?'prompt_tokens': (?P<prompt>\d+)"
+    r".*?'completion_tokens': (?P<output>\d+)"
+)
+_VLLM = re.compile(r"INFO (?P<time>\d\d-\d\d \d\d:\d\d:\d\d) .*Received request ")
+_VLLM_IDS = re.compile(r"prompt_token_ids: \[(?P<ids>[\d, ]*)\]")
+
+
+class Format(NamedTuple):
+    """Columns of a published form of traces."""
+
+    arrival: str
+    prompt: str
+    output: str
+
+
+CSV_FORMATS = {
+    "azure": Format("TIMESTAMP", "ContextTokens", "GeneratedTokens"),
+    "vidur": Format("arrived_at", "num_prefill_tokens", "num_decode_tokens"),
+    "burstgpt": Format("Timestamp", "Request tokens", "Response tokens"),
+}
+MOONCAKE = Format("timestamp", "input_length", "output_length")
+FORMATS = (*CSV_FORMATS, "mooncake")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Recorded:
+    """A recording as columns, in the file's order: line numbers, times, tokens; None where it does not say.
+
+    `chains` are the ids of each prompt's blocks, where the recording has them; `column` names the times.
+    """
+
+    kind: str
+    line: Ints
+    arrival_s: Floats
+    prompt_tokens: Ints | None
+    output_tokens: Ints | None
+    chains: list[list[Any]] | None
+    column: str
+
+
+def recorded_in(text: str, fmt: str | None, columns: Mapping[str, str] | None) -> Recorded:
+    """Columns of a recording, recognised by its content.
+
+    Parameters
+    ----------
+    text : str
+        Its text, without a byte-order mark.
+    fmt : str, optional
+        One of azure, vidur, burstgpt, mooncake; None: recognised.
+    columns : mapping, optional
+        Column (or key) of "arrival", "prompt" and "output", where the names are the writer's own.
+
+    Raises
+    ------
+    InvalidInput
+        Unknown form, missing column or impossible value, with its line.
+    """
+    for role in columns or ():
+        if role not in ROLES:
+            raise InvalidInput("columns", role, "one of " + ", ".join(ROLES))
+    start = text.lstrip()[:1]
+    if fmt == "mooncake" or (fmt is None and start == "{"):
+        return _jsonl(text, fmt, columns or {})
+    if fmt is None and not columns:
+        logged = _request_log(text)
+        if logged is not None:
+            return logged
+    return _csv(text, fmt, columns or {})
+
+
+# -- CSV ---------------------------------------------------------------------------------------------------------------
+
+
+def _csv(text: str, fmt: str | None, columns: Mapping[str, str]) -> Recorded:
+    header = _header(text)
+    names, kind = _csv_names(header, fmt, columns)
+    quick = _quick_csv(text, header, names)
+    line, arrival, prompt, output = quick if quick is not None else _careful_csv(text, header, names)
+    return Recorded(
+        kind=kind,
+        line=line,
+        arrival_s=arrival,
+        prompt_tokens=prompt,
+        output_tokens=output,
+        chains=None,
+        column=names["arrival"],
+    )
+
+
+def _header(text: str) -> list[str]:
+    first = text[: text.find("\n")] if "\n" in text else text
+    try:
+        return [name.strip() for name in next(csv.reader([first], delimiter=_delimiter(first)))]
+    except csv.Error as error:
+        raise InvalidInput("trace line 1", str(error), "comma-separated values") from error
+
+
+def _delimiter(header: str) -> str:
+    return max(",;\t", key=header.count)
+
+
+def _csv_names(header: list[str], fmt: str | None, columns: Mapping[str, str]) -> tuple[dict[str, str], str]:
+    """Column of each role, and the name of the form."""
+    if fmt is None and not columns:
+        fits = [name for name, form in CSV_FORMATS.items() if set(form) <= set(header)]
+        fmt = fits[0] if fits else None
+    if fmt is not None:
+        missing = [name for name in CSV_FORMATS[fmt] if name not in header]
+        if missing:
+            raise InvalidInput("trace line 1", ", ".join(header), f"also the column {', '.join(missing)}")
+        return CSV_FORMATS[fmt]._asdict(), fmt
+    found = {role: name for role in ROLES if (name := columns.get(role) or _known(role, header))}
+    for role, name in found.items():
+        if name not in header:
+            raise InvalidInput(f"column of {role}", name, "one of " + ", ".join(header))
+    if "arrival" not in found:
+        wanted = "; ".join(f"{name}: {', '.join(form)}" for name, form in CSV_FORMATS.items())
+        raise InvalidInput(
+            "trace line 1", ", ".join(header), f"the columns of a known format ({wanted}), or their names"
+        )
+    return found, "csv"
+
+
+def _known(role: str, header: list[str]) -> str | None:
+    lower = {name.lower().replace(" ", "_"): name for name in reversed(header)}
+    names = (row["name"].lower().replace(" ", "_") for row in read_table(NAMES) if row["role"] == role)
+    return next((lower[name] for name in names if name in lower), None)
+
+
+def _quick_csv(text: str, header: list[str], names: Mapping[str, str]) -> tuple[Any, Any, Any, Any] | None:
+    """All rows at once; None where one of them needs a second look, which then names its line."""
+    import pandas as pd  # noqa: PLC0415 - half a second that only recordings need
+
+    try:
+        frame = pd.read_csv(io.StringIO(text), sep=_delimiter(text[: text.find("\n")]), skip_blank_lines=False)
+    except (ValueError, pd.errors.ParserError):
+        return None
+    frame.columns = [str(name).strip() for name in frame.columns]
+    if len(frame) == 0 or list(frame.columns) != header or frame[list(names.values())].isna().any(axis=None):
+        return None
+    times = frame[names["arrival"]]
+    if pd.api.types.is_numeric_dtype(times):
+        arrival = np.asarray(times, dtype=np.float64)
+    else:
+        try:
+            moments = pd.to_datetime(times, utc=True, format="ISO8601")
+        except (ValueError, OverflowError):
+            return None
+        arrival = np.asarray(moments.astype("datetime64[ns, UTC]").astype("int64"), dtype=np.float64) / 1e9
+    if not (np.abs(arrival) <= MAX_TIME_S).all():
+        return None
+    counts: list[Ints | None] = []
+    for role in ("prompt", "output"):
+        column = frame[names[role]] if role in names else None
+        if column is None:
+            counts.append(None)
+            continue
+        if not pd.api.types.is_numeric_dtype(column):
+            return None
+        values = np.asarray(column, dtype=np.float64)
+        if not ((values >= 0) & (values <= MAX_TOKENS) & (values == np.rint(values))).all():
+            return None
+        counts.append(values.astype(np.int64))
+    return np.arange(2, len(frame) + 2), arrival, counts[0], counts[1]
+
+
+def _careful_csv(text: str, header: list[str], names: Mapping[str, str]) -> tuple[Any, Any, Any, Any]:
+    reader = csv.reader(io.StringIO(text), delimiter=_delimiter(text[: text.find("\n")]))
+    try:
+        lines = [(reader.line_num, cells) for cells in reader]
+    except csv.Error as error:
+        raise InvalidInput(f"trace line {reader.line_num}", str(error), "comma-separated values") from error
+    where = {role: header.index(name) for role, name in names.items()}
+    rows = []
+    for line, cells in lines[1:]:
+        if not any(cell.strip() for cell in cells):
+            continue
+        if len(cells) <= max(where.values()):
+            raise InvalidInput(f"trace line {line}", ",".join(cells), f"{len(header)} columns")
+        told = {role: cells[at] for role, at in where.items()}
+        rows.append((line, *_values(line, names, told)))
+    return _columns(rows)
+
+
+def _values(line: int, names: Mapping[str, str], told: Mapping[str, str]) -> tuple[float, int | None, int | None]:
+    return (
+        time_s(f"trace line {line}, {names['arrival']}", told["arrival"]),
+        _count(line, names["prompt"], told["prompt"]) if "prompt" in told else None,
+        _count(line, names["output"], told["output"]) if "output" in told else None,
+    )
+
+
+def _columns(rows: list[tuple[int, float, int | None, int | None]]) -> tuple[Ints, Floats, Ints | None, Ints | None]:
+    line = np.array([row[0] for row in rows], dtype=np.int64)
+    arrival = np.array([row[1] for row in rows], dtype=np.float64)
+    counts = [
+        None if any(row[at] is None for row in rows) else np.array([row[at] for row in rows], dtype=np.int64)
+        for at in (2, 3)
+    ]
+    return line, arrival, counts[0], counts[1]
+
+
+# -- JSON lines --------------------------------------------------------------------------------------------------------
+
+
+def _jsonl(text: str, fmt: str | None, columns: Mapping[str, str]) -> Recorded:
+    rows: list[tuple[int, float, int | None, int | None]] = []
+    chains: list[list[Any]] = []
+    names: dict[str, str] = {}
+    for line, content in enumerate(text.split("\n"), start=1):
+        if not content.strip():
+            continue
+        try:
+            item = json.loads(content)
+        except (ValueError, RecursionError) as error:
+            raise InvalidInput(f"trace line {line}", content, "one JSON object per line") from error
+        if not isinstance(item, dict):
+            raise InvalidInput(f"trace line {line}", content, "one JSON object per line")
+        names = names or _keys(line, content, item, fmt, columns)
+        told = {role: _key(item, name) for role, name in names.items()}
+        missing = [names[role] for role, value in told.items() if value is None]
+        if missing:
+            raise InvalidInput(f"trace line {line}", content, f"the key {', '.join(missing)}")
+        arrival, prompt, output = _values(line, names, {role: str(value) for role, value in told.items()})
+        rows.append((line, arrival / 1000 if names == MOONCAKE._asdict() else arrival, prompt, output))
+        chains.append(_chain(line, item.get("hash_ids")))
+    kind = "mooncake" if names == MOONCAKE._asdict() else "jsonl"
+    lines, times, prompts, outputs = _columns(rows)
+    return Recorded(
+        kind=kind,
+        line=lines,
+        arrival_s=times,
+        prompt_tokens=prompts,
+        output_tokens=outputs,
+        chains=chains if any(chains) else None,
+        column=names.get("arrival", ""),
+    )
+
+
+def _keys(line: int, content: str, item: dict[str, Any], fmt: str | None, columns: Mapping[str, str]) -> dict[str, str]:
+    if fmt == "mooncake" or (not columns and set(MOONCAKE) <= set(item)):
+        return MOONCAKE._asdict()
+    flat = [*item, *(f"{name}.{key}" for name, inner in item.items() if isinstance(inner, dict) for key in inner)]
+    found = {role: name for role in ROLES if (name := columns.get(role) or _known(role, flat))}
+    if "arrival" not in found:
+        raise InvalidInput(f"trace line {line}", content, f"the key {', '.join(MOONCAKE)}, or their names")
+    return found
+
+
+def _key(item: dict[str, Any], name: str) -> Any:
+    if name in item:
+        return item[name]
+    outer, _, inner = name.partition(".")
+    held = item.get(outer)
+    return held.get(inner) if isinstance(held, dict) else None
+
+
+def _chain(line: int, ids: Any) -> list[Any]:
+    """The prompt's block ids; empty where the record has none."""
+    if ids is None:
+        return []
+    if not isinstance(ids, list) or not all(isinstance(item, (int, str)) for item in ids):
+        raise InvalidInput(f"trace line {line}, hash_ids", ids, "a list of whole numbers, one per block of the prompt")
+    return ids
+
+
+# -- logs --------------------------------------------------------------------------------------------------------------
+
+
+def _request_log(text: str) -> Recorded | None:
+    """Requests in a log of SGLang, vLLM or a web server; None where the text is no such log."""
+    rows: list[tuple[int, float, int | None, int | None]] = []
+    kind = ""
+    for line, content in enumerate(text.split("\n"), start=1):
+        told = _log_row(content)
+        if told is None:
+            continue
+        kind = kind or told[0]
+        if told[0] == kind:
+            rows.append((line, *told[1:]))
+    if not rows:
+        return None
+    lines, times, prompts, outputs = _columns(rows)
+    return Recorded(
+        kind=kind, line=lines, arrival_s=times, prompt_tokens=prompts, output_tokens=outputs, chains=None, column="time"
+    )
+
+
+def _log_row(content: str) -> tuple[str, float, int | None, int | None] | None:
+    match = _SGLANG.search(content)
+    if match:
+        return "sglang log", _moment(match["time"], "%Y-%m-%d %H:%M:%S"), int(match["prompt"]), int(match["output"])
+    match = _VLLM.search(content)
+    if match:
+        ids = _VLLM_IDS.search(content)
+        tokens = ids["ids"].count(",") + 1 if ids and ids["ids"].strip() else None
+        return "vllm log", _moment(f"2000-{match['time']}", "%Y-%m-%d %H:%M:%S"), tokens, None
+    match = _ACCESS.search(content)
+    if match and match["verb"] == "POST":
+        return "access log", _moment(match["time"], "%d/%b/%Y:%H:%M:%S %z"), None, None
+    return None
+
+
+def _moment(text: str, form: str) -> float:
+    try:
+        moment = datetime.strptime(text, form)
+    except ValueError:
+        return 0.0
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+# -- values ------------------------------------------------------------------------------------------------------------
+
+
+def time_s(field: str, text: str) -> float:
+    """Seconds of a time given as a number or as a date and time."""
+    text = text.strip()
+    try:
+        value = float(text)
+    except ValueError:
+        value = _clock_s(field, text)
+    if not abs(value) <= MAX_TIME_S:
+        raise InvalidInput(field, text, f"a time from -{MAX_TIME_S:g} to {MAX_TIME_S:g}")
+    return value
+
+
+def _clock_s(field: str, text: str) -> float:
+    """A date and time in seconds; without a zone it counts as UTC, which has no missing hour."""
+    # Azure's files have 7 decimals; Python reads 6
+    found = _CLOCK.fullmatch(text)
+    try:
+        if found is None:
+            raise ValueError(text)
+        moment = datetime.fromisoformat(found["whole"] + (found["zone"] or ""))
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return moment.timestamp() + float(f"0.{found['fraction'] or 0}")
+    except (ValueError, OverflowError) as error:
+        raise InvalidInput(field, text, "a time in seconds or YYYY-MM-DD hh:mm:ss") from error
+
+
+def _count(line: int, column: str, text: str) -> int:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= MAX_TOKENS or not value.is_integer():
+        raise InvalidInput(f"trace line {line}, {column}", text, f"a whole number of tokens from 0 to {MAX_TOKENS:,}")
+    return int(value)
