@@ -100,7 +100,9 @@ def _parser() -> argparse.ArgumentParser:
     shared.add_argument("--json", action="store_true", help="write JSON")
     replay = _Parser(add_help=False)
     replay.add_argument(
-        "--trace", metavar="FILE", help="trace to replay: Azure, Vidur, BurstGPT or other CSV, Mooncake or OpenAI JSONL, request or access log"
+        "--trace",
+        metavar="FILE",
+        help="trace to replay: Azure, Vidur, BurstGPT or other CSV, Mooncake or OpenAI JSONL, request or access log",
     )
 
     command = commands.add_parser("plan", parents=[shared, replay], help="the whole plan")
@@ -257,7 +259,8 @@ def _plan(options: argparse.Namespace) -> None:
 def _trace(options: argparse.Namespace, scenario: Scenario) -> Requests | None:
     if not options.trace:
         return None
-    requests = read_trace(read_file(Path(options.trace), "--trace", "a readable trace file", max_bytes=None))
+    text = read_file(Path(options.trace), "--trace", "a readable trace file", max_bytes=None)
+    requests = read_trace(text, lengths=draw(scenario))
     return requests if options.requests is None else first_requests(requests, scenario.num_requests)
 
 
