@@ -354,67 +354,103 @@ def _rank(
     activation: float,
     graphs: float,
 ) -> Rank:
-    """Apply the budget rule of the engine's family.
-
-    Memory of other processes counts as used where the engine reads free memory: vLLM before v0.9, and all others.
-    """
-    weights = stage.weights_bytes
-    total, share, family = visible_memory_bytes(demand.gpu), resolved.gpu_memory_utilization, resolved.edition.family
-    other = non_torch_bytes(resolved, demand.parallelism, demand.gpu)
-    budget, in_budget, taken, states, cached = share * total, False, demand.occupied_bytes, None, 0.0
-    if family == "vllm":
-        quantized = not resolve_scheme(demand.model, demand.weight_dtype).is_native
-        in_budget = reserves_graphs(resolved.edition, demand.model, demand.gpu, quantized=quantized)
-        other += 0.0 if resolved.edition.since(FREE_MEMORY_CHECK) else taken
-        pool = budget - weights - activation - other - (graphs if in_budget else 0.0)
-    elif family == "sglang":  # the static fraction holds weights and pool, everything else the rest
-        budget = share * max(0.0, total - SGLANG_CONTEXT_BYTES - taken)
-        pool = budget - weights
-        states = state_pool(
-            _cached_layers(demand, stage),
-            demand.engine,
-            max_num_seqs=resolved.max_num_seqs,
-            parallelism=demand.parallelism,
-            available_bytes=pool,
-        )
-        pool -= states.total_bytes if states else 0.0
-    elif family in ("trtllm", "tgi"):  # the pool is a share of what is free after loading
-        cached = PAGE_CACHE_SHARE * weights if demand.gpu.unified_memory else 0.0
-        other += cached
-        free = total - taken - weights - activation - other
-        pool = share * free * (1 - (TRTLLM_RESERVED_SHARE if family == "trtllm" else 0.0))
-        budget = total
-    elif family == "llamacpp":  # reserves the context of every slot at start
-        activation, other, budget = (
-            _llamacpp_buffers(demand.model, resolved),
-            LLAMACPP_HEADROOM_BYTES,
-            max(0.0, total - taken),
-        )
-        pool = reserved_pool(demand, resolved, stage, demand.max_model_len)
-        layout = reserved_layout(
-            layout,
-            pool,
-            demand.max_model_len,
-            reserved_contexts(demand.engine, resolved),
-            min(resolved.block_size, demand.max_model_len),
-        )
-    else:
-        pool = budget - weights - activation - other - taken
-    cap = _largest_pool(demand, layout, family)
-    return Rank(
+    """Apply the budget rule of the engine's family, and the user's limit on the cache."""
+    family = resolved.edition.family
+    rank = Rank(
         stage=stage,
         layout=layout,
-        weights_bytes=weights,
+        weights_bytes=stage.weights_bytes,
         activation_bytes=activation,
-        non_torch_bytes=other,
+        non_torch_bytes=non_torch_bytes(resolved, demand.parallelism, demand.gpu),
         cuda_graph_bytes=graphs,
-        graphs_in_budget=in_budget,
-        budget_bytes=budget,
-        pool_bytes=min(pool, cap),
-        states=states,
-        page_cache_bytes=cached,
-        is_capped=pool > cap,
+        graphs_in_budget=False,
+        budget_bytes=resolved.gpu_memory_utilization * visible_memory_bytes(demand.gpu),
+        pool_bytes=0.0,
     )
+    rank = _BUDGETS.get(family, _with_plain_budget)(demand, resolved, rank)
+    cap = _largest_pool(demand, rank.layout, family)
+    return dataclasses.replace(rank, pool_bytes=min(rank.pool_bytes, cap), is_capped=rank.pool_bytes > cap)
+
+
+def _with_vllm_budget(demand: Demand, resolved: Resolved, rank: Rank) -> Rank:
+    """Everything fits into the share of the whole GPU; before v0.9 vLLM took other processes' memory for its own."""
+    quantized = not resolve_scheme(demand.model, demand.weight_dtype).is_native
+    in_budget = reserves_graphs(resolved.edition, demand.model, demand.gpu, quantized=quantized)
+    other = rank.non_torch_bytes
+    other += 0.0 if resolved.edition.since(FREE_MEMORY_CHECK) else demand.occupied_bytes
+    pool = rank.budget_bytes - rank.weights_bytes - rank.activation_bytes - other
+    return dataclasses.replace(
+        rank,
+        graphs_in_budget=in_budget,
+        non_torch_bytes=other,
+        pool_bytes=pool - (rank.cuda_graph_bytes if in_budget else 0.0),
+    )
+
+
+def _with_sglang_budget(demand: Demand, resolved: Resolved, rank: Rank) -> Rank:
+    """The static fraction of free memory holds weights, states and pool; everything else takes the rest."""
+    free = visible_memory_bytes(demand.gpu) - SGLANG_CONTEXT_BYTES - demand.occupied_bytes
+    budget = resolved.gpu_memory_utilization * max(0.0, free)
+    pool = budget - rank.weights_bytes
+    states = state_pool(
+        _cached_layers(demand, rank.stage),
+        demand.engine,
+        max_num_seqs=resolved.max_num_seqs,
+        parallelism=demand.parallelism,
+        available_bytes=pool,
+    )
+    pool -= states.total_bytes if states else 0.0
+    return dataclasses.replace(rank, budget_bytes=budget, pool_bytes=pool, states=states)
+
+
+def _with_budget_of_free_memory(demand: Demand, resolved: Resolved, rank: Rank) -> Rank:
+    """TensorRT-LLM and TGI: the pool is a share of what is free once the model is loaded."""
+    cached = PAGE_CACHE_SHARE * rank.weights_bytes if demand.gpu.unified_memory else 0.0
+    other, total = rank.non_torch_bytes + cached, visible_memory_bytes(demand.gpu)
+    free = total - demand.occupied_bytes - rank.weights_bytes - rank.activation_bytes - other
+    reserved = TRTLLM_RESERVED_SHARE if resolved.edition.family == "trtllm" else 0.0
+    return dataclasses.replace(
+        rank,
+        budget_bytes=total,
+        non_torch_bytes=other,
+        page_cache_bytes=cached,
+        pool_bytes=resolved.gpu_memory_utilization * free * (1 - reserved),
+    )
+
+
+def _with_llamacpp_budget(demand: Demand, resolved: Resolved, rank: Rank) -> Rank:
+    """llama.cpp reserves the context of every slot at start, whatever the GPU holds."""
+    pool = reserved_pool(demand, resolved, rank.stage, demand.max_model_len)
+    layout = reserved_layout(
+        rank.layout,
+        pool,
+        demand.max_model_len,
+        reserved_contexts(demand.engine, resolved),
+        min(resolved.block_size, demand.max_model_len),
+    )
+    return dataclasses.replace(
+        rank,
+        layout=layout,
+        activation_bytes=_llamacpp_buffers(demand.model, resolved),
+        non_torch_bytes=LLAMACPP_HEADROOM_BYTES,
+        budget_bytes=max(0.0, visible_memory_bytes(demand.gpu) - demand.occupied_bytes),
+        pool_bytes=pool,
+    )
+
+
+def _with_plain_budget(demand: Demand, resolved: Resolved, rank: Rank) -> Rank:
+    """Engines of which only the share is known: other processes' memory counts as used."""
+    pool = rank.budget_bytes - rank.weights_bytes - rank.activation_bytes - rank.non_torch_bytes - demand.occupied_bytes
+    return dataclasses.replace(rank, pool_bytes=pool)
+
+
+_BUDGETS = {
+    "vllm": _with_vllm_budget,
+    "sglang": _with_sglang_budget,
+    "trtllm": _with_budget_of_free_memory,
+    "tgi": _with_budget_of_free_memory,
+    "llamacpp": _with_llamacpp_budget,
+}
 
 
 def _largest_pool(demand: Demand, layout: KvLayout, family: str) -> float:

@@ -106,6 +106,30 @@ def _check(demand: Demand, mean_tokens: float | None, shared_tokens: int, num_sh
         resolve_scheme(demand.draft_model, demand.draft_weight_dtype)
 
 
+def _typical_use(
+    demand: Demand,
+    verdict: Verdict,
+    usable_blocks: int,
+    mean_tokens: float,
+    shared_tokens: int,
+    num_shared_prefixes: int,
+) -> TypicalUse:
+    """What running sequences of the traffic's mean length hold."""
+    layout = verdict.rank.layout
+    ahead = demand.engine.num_speculative_tokens  # slots for drafted tokens beyond the sequence's own
+    typical = max(1, layout.blocks_in_decode(min(mean_tokens + ahead, demand.max_model_len)))
+    whole_blocks = int(min(shared_tokens, mean_tokens)) // layout.main.block_tokens
+    return TypicalUse(
+        usable_blocks=usable_blocks,
+        typical_blocks=typical,
+        shared_blocks=min(typical - 1, whole_blocks),
+        full_blocks=max(1, layout.blocks_in_decode(demand.max_model_len)),
+        typical_tokens=min(mean_tokens, demand.max_model_len),
+        max_model_len=demand.max_model_len,
+        num_prompts=num_shared_prefixes,
+    )
+
+
 @lru_cache(maxsize=8192)
 def _planned(
     demand: Demand, mean_tokens: float, shared_tokens: int, num_shared_prefixes: int, explain: bool
@@ -115,19 +139,7 @@ def _planned(
     blocks = verdict.num_blocks if verdict.outcome != REFUSED_DIVISION else 0
     usable = max(0, blocks - 1) if resolved.edition.family == "vllm" else blocks  # vLLM keeps one as its null block
     tokens = logged_kv_tokens(verdict, demand.max_model_len, demand.engine)
-    full = max(1, layout.blocks_in_decode(demand.max_model_len))
-    ahead = demand.engine.num_speculative_tokens  # slots for drafted tokens beyond the sequence's own
-    typical = max(1, layout.blocks_in_decode(min(mean_tokens + ahead, demand.max_model_len)))
-    shared = min(typical - 1, int(min(shared_tokens, mean_tokens)) // layout.main.block_tokens)  # whole blocks only
-    use = TypicalUse(
-        usable_blocks=usable,
-        typical_blocks=typical,
-        shared_blocks=shared,
-        full_blocks=full,
-        typical_tokens=min(mean_tokens, demand.max_model_len),
-        max_model_len=demand.max_model_len,
-        num_prompts=num_shared_prefixes,
-    )
+    use = _typical_use(demand, verdict, usable, mean_tokens, shared_tokens, num_shared_prefixes)
     spread = pool_range(demand, verdict)
     doubt = start_doubt(demand, verdict, spread)
     return MemoryPlan(
