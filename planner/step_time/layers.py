@@ -185,13 +185,12 @@ def state_s(d: RankShare, mixer: Mixer, tokens: Floats, prompt: NDArray[np.bool_
 def norm_exchange_s(d: RankShare, layer: Layer) -> float:
     """Norm of query and key over all heads, with a sum over tensor-parallel ranks. [s]
 
-    An engine may fuse it (`fuses_head_norms`).
+    vLLM fuses it since 0.22 (github.com/vllm-project/vllm/pull/43410), which is not modelled: its documentation
+    (design/fusions, v0.21) calls that 2 to 3 % of a MiniMax-M2 request.
     """
     mixer = layer.mixer
     wide = (mixer.num_heads + mixer.num_kv_heads) * mixer.head_dim
     if not wide or layer.norm_parameters - 2 * d.model.hidden_size < wide:
-        return 0.0
-    if overhead(d.engine.family, d.engine.version, "fuses_head_norms", d.gpu.architecture):
         return 0.0
     return NORM_KERNELS * kernels.ELEMENTWISE_FIXED_S + (
         2 * float(d.profile.all_reduce(d.tp)[1][0]) if d.tp > 1 else 0.0
