@@ -35,7 +35,7 @@ HUBER = 0.1  # relative error beyond which a measurement counts less
 REST_OF_LAYER_US = 100.0  # what a layer takes beside its attention, for weighing attention measurements
 WEIGHED = ("decode_attention", "prefill_attention")
 PRIOR_SD = 3.0  # of the logarithm of a parameter; there the prior counts as much as 10 % error in every row
-#: what is known better beforehand; without it padding and bandwidth of experts stand in for one another
+#: tighter priors: without them the fit trades the padding of experts for their bandwidth
 NARROW_PRIORS = {("experts", "bandwidth"): 1.0, ("experts", "padding"): 0.8, ("gemm", "bandwidth"): 1.0}
 
 WEIGHT_BITS = {"bf16": 16.0, "fp8": 8.0, "fp8_block": 8.0, "nvfp4": 4.5, "mxfp4": 4.25, "int4": 4.156}

@@ -45,7 +45,7 @@ def predict(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[int, str]]:
         lines.append({"id": row.get("id", str(number))})
         try:
             lines[-1] |= predicted(read_case(row))
-        except Exception as error:  # whatever a foreign row holds, it must not cost the other rows
+        except Exception as error:  # one row that nobody foresaw must not stop the others
             skipped[number] = reason_of(error)
     return pd.DataFrame(lines, columns=["id", *COLUMNS]), skipped
 
@@ -59,7 +59,7 @@ def memory_columns(scenario: Scenario) -> dict[str, float]:
 
 
 def predicted(case: MemoryCase) -> dict[str, object]:
-    """Predicted columns of one case; without its GPU, the pool is not predicted, and the outcome is that on the form's.
+    """Predicted columns of one case; without a named GPU no pool, and the outcome on the form's default GPU.
 
     Parameters
     ----------

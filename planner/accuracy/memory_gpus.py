@@ -16,7 +16,7 @@ from planner.units import GIB
 DEVICES = "accuracy/data/device_patterns.csv"
 #: boards for rows that name a size and no board: the larger from this size on
 UNNAMED_LARGE, UNNAMED_SMALL, LARGE_GB = "H100 SXM", "RTX 4090", 70.0
-SAME_MEMORY = 0.12  # boards of one chip differ by as much in what vendors call their size
+SAME_MEMORY = 0.12  # vendors' sizes of the same board differ by as much
 _BOARD = re.compile(
     r"[ABHLT]\d{1,3}S?\b|GH200|GB\d+|MI\d+X?|RTX (?:PRO )?[A]?\d{4}(?: Ada)?|RX \d+ XTX?|V100|A6000|\d090"
 )
@@ -25,8 +25,8 @@ _BOARD = re.compile(
 def gpu_fields(row: Mapping[str, str]) -> dict[str, Any]:
     """`gpu` and `gpu_total_gib` of a row, from its columns gpu and gpu_mem_gib.
 
-    A figure with decimals is what the engine saw, from which what the driver lists follows; a round one is the size on
-    the box, which counts where it is not the board's own. Of several kinds of device the smallest binds.
+    A figure with decimals is what the engine saw; the driver's figure is derived from it. A round one is the advertised
+    size, used where it differs from that of the catalog's board. Of several kinds of device the smallest counts.
 
     Returns
     -------
@@ -70,7 +70,7 @@ def _seen_gib(memory: str, name: str) -> float | None:
 
 
 def _driver_gib(seen_gib: float, gpu: Gpu) -> float:
-    """What the driver lists where a program sees so much: the inverse of `visible_memory_bytes`. [GiB]"""
+    """What the driver lists when a program sees this much: the inverse of `visible_memory_bytes`. [GiB]"""
     if gpu.vendor.upper() != "NVIDIA" or gpu.unified_memory:
         return seen_gib
     return (seen_gib + DRIVER_RESERVE_BYTES / GIB) / (1 - DRIVER_RESERVE_SHARE)

@@ -22,7 +22,7 @@ from planner.scenario import Scenario
 SETTINGS = "accuracy/data/memory_patterns.csv"
 #: engines that split a model over the GPUs that they are given by layers, not by matrices
 BY_LAYERS = "llamacpp"
-#: no traffic is published with a start-up log, and none changes what is predicted of it
+#: start-up logs come without traffic, and their predictions do not depend on any
 NO_TRAFFIC: dict[str, Any] = {
     "num_requests": 1,
     "lengths": "constant",
@@ -33,7 +33,7 @@ NO_TRAFFIC: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryCase:
-    """One start-up: the scenario, and whether the row names its GPU (where not, the form's own stands in for it)."""
+    """One start-up: the scenario, and whether the row names its GPU; if not, the form's default GPU is used."""
 
     scenario: Scenario
     gpu_known: bool
@@ -68,7 +68,7 @@ def read_case(row: Mapping[str, str]) -> MemoryCase:
     fields["weight_dtype"] = weight_dtype_of(row, model)
     fields.setdefault("engine_version", _version_by_date(row, family))
     if "draft_model" in fields:
-        # by its id alone: EAGLE heads are named after the model that they draft for, which they are not
+        # by its id alone: EAGLE heads carry the name of the model that they draft for
         fields["draft_model"] = _known("draft_model", fields["draft_model"], find_model_id)
         fields.setdefault("num_speculative_tokens", 1)
     stated = fields.pop("max_model_len", None)

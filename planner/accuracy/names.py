@@ -176,7 +176,7 @@ def _catalog_models() -> dict[str, str]:
 
 
 def _by_spelling(name: str) -> str | None:
-    """Catalog id of a name without remarks and scheme, contained in it, by its class, or as the only one it begins."""
+    """Catalog id by the name less remarks and scheme, a catalog name in it, its class, or the only name it begins."""
     plain = re.sub(r"-\d{4}$", "", re.sub(r"\(.*?\)", " ", name).strip())
     spellings = [name, plain, plain.split(" ")[0]]
     spellings += [_without_scheme(text) for text in spellings[1:]]
@@ -220,7 +220,7 @@ def _longest_contained(name: str) -> str | None:
 
 
 def _only_continuation(name: str) -> str | None:
-    """Catalog model whose short name begins with the published one, when all that do have one size."""
+    """Catalog model whose short name begins with the published one, when all such models have the same size."""
     text = re.sub(r"[^a-z0-9.]", "", _without_scheme(name).lower())
     fits = [key for short, key in _short_names().items() if len(text) >= LEAST_PART and short.startswith(text)]
     return fits[0] if len({get_model(key).num_parameters for key in fits}) == 1 else None

@@ -1,7 +1,7 @@
 """The papers, re-run here: what scheduling and memory alone explain of two published comparisons.
 
 Every system gets the same step times and the same KV pool, so a ratio here holds no kernel, no
-framework and no overhead: what it lacks of the published one is theirs.
+framework and no overhead: the rest of the published ratio is theirs.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class PaperRow:
 
 
 def paper_rows(num_requests: int = 1000) -> tuple[PaperRow, ...]:
-    """Both comparisons, in the order in which they are told.
+    """Both comparisons, in the order of the page.
 
     Parameters
     ----------

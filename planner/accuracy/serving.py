@@ -57,13 +57,13 @@ def predict(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[int, str]]:
             if key not in served:
                 served[key] = serve(key)
             lines[-1] |= figures(run, served[key])
-        except Exception as error:  # whatever a foreign row holds, it must not cost the other rows
+        except Exception as error:  # one row that nobody foresaw must not stop the others
             skipped[number] = reason_of(error)
     return pd.DataFrame(lines, columns=["id", *COLUMNS]), skipped
 
 
 def serve(scenario: Scenario) -> ServingMetrics | str:
-    """What a fixed deployment makes of its requests, as `plan()` finds it; a text says why it does not start."""
+    """How a fixed deployment serves its requests, as `plan()` computes it; the reason as text if it does not start."""
     sized = size(scenario, explain=False)
     if not sized.fits:
         return f"by our sizing the engine does not start: {sized.memory.refusal}"

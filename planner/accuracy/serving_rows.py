@@ -45,7 +45,7 @@ LENGTH_SLACK_TOKENS = 16  # of the context beyond the longest request, where a r
 
 
 class RowSkipped(ValueError):
-    """A row that cannot be planned, with the reason that a reader would accept."""
+    """A row that cannot be planned; the message says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,8 +15,8 @@ DATASETS = "accuracy/data/dataset_lengths.csv"
 #: what the column arrival may say: a closed loop, an open one, everything queued at once
 ARRIVALS = ("concurrency", "poisson", "offline")
 LEAST_RATE_RPS = 1e-6
-REQUESTS_PER_USER = 10  # of a closed loop whose requests nobody counted
-CUT_AT_MEANS = 5  # where clients cut conversations whose limit is not published
+REQUESTS_PER_USER = 10  # of a closed loop, where the row does not say how many requests it sent
+CUT_AT_MEANS = 5  # longest length ÷ mean, where clients cut conversations at a limit that is not published
 
 
 def traffic_of(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def arrivals_of(row: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, An
     if rate:
         open_loop = {"arrivals": "poisson", "demand": "rate", "rate_rps": rate, "peak_factor": 1.0}
         return open_loop | {"num_requests": int(published or 500)}
-    # Without its rate an open loop can be read only as the most that the system serves.
+    # Without a rate, an open loop can only be read as a measurement of the highest throughput.
     known = dataset_of(row)
     usual = int(known["num_requests"]) if known and number_of(row, "isl") is None else 1000
     return {"arrivals": "once", "num_requests": int(published or usual)}
@@ -94,7 +94,7 @@ def _closed_loop(row: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, A
 
 
 def _rate_rps(row: Mapping[str, Any]) -> float | None:
-    """Stated rate; None where there is none, or an infinite one, which clients take for "all at once"."""
+    """Stated rate; None where there is none, or where it is infinite, which to clients means "all at once"."""
     if text_of(row, "request_rate_rps").lower() in ("inf", "infinity"):
         return None
     rate = number_of(row, "request_rate_rps")
@@ -157,7 +157,7 @@ def lengths_of(row: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any
         return _exponential(isl, osl, float(known["max_prompt_tokens"]), float(known["max_output_tokens"]))
     isl, osl = max(1.0, isl), max(1.0, osl)
     drawn, limit = said.get("drawn"), said.get("answer_limit", 0)
-    if osl < limit:  # answers that end of themselves before a limit: a spread, whose prompts stay as long as they are
+    if osl < limit:  # answers that end before their limit: their lengths vary, the prompts' do not
         return _exponential(isl, osl, isl, limit)
     if drawn is None:
         return {"lengths": "constant", "prompt_mean_tokens": isl, "output_mean_tokens": osl}

@@ -54,7 +54,7 @@ def predict(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[int, str]]:
         row = {str(name): value for name, value in record.items()}
         try:
             predicted.append(1e3 * step_s(row))
-        except Exception as error:  # whatever a foreign row holds, it must not cost the other rows
+        except Exception as error:  # one row that nobody foresaw must not stop the others
             predicted.append(None)
             skips[number] = reason_of(error)
     ids = frame["id"] if "id" in frame else pd.Series(range(len(frame)))
@@ -68,7 +68,7 @@ def step_s(row: dict[str, Any]) -> float:
 
 
 def phase_of(row: dict[str, Any]) -> str:
-    """Tell prefill from decode; without its phase a row is a decode step when it states a context, else a prompt's.
+    """Tell prefill from decode; a row without a phase is a decode step if it states a context, else a prefill.
 
     Raises
     ------
@@ -151,7 +151,7 @@ def model_of(name: str, weight_dtype: str) -> ModelShape:
 
 
 def weight_dtype_of(row: dict[str, Any]) -> str:
-    """Scheme of a row: experts quantised alone name the checkpoint's own scheme; not stated: as published."""
+    """Weight scheme of a row: the checkpoint's own where only experts are quantised or nothing is stated."""
     dense, experts = text_of(row, "weight_dtype") or "auto", text_of(row, "moe_dtype")
     if experts and experts != dense:
         return _DTYPES.get(experts, experts)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 class Limits:
     """The replica's capacity as the scheduler sees it (all resolved, nothing None).
 
-    `num_kv_blocks` usable blocks of `block_size` tokens; `blocks_per_window_sequence` is the fixed
-    number of further blocks that windowed or state layers hold per running sequence (hybrids).
+    `num_kv_blocks` usable blocks of `block_size` tokens; `fixed_blocks_per_sequence` further ones that windowed or
+    state layers (hybrids) hold for each running sequence, whatever its length.
     """
 
     max_num_seqs: int

@@ -1,6 +1,6 @@
 """CUDA graphs: the batch sizes for which an engine captures one, and the memory that they take.
 
-The sizes also say to what a decode batch is padded, so that step time asks for them here.
+Step times take the same sizes from here, since a decode batch is padded to the next one.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def graph_terms(
     parallelism: Parallelism,
     resolved: Resolved,
 ) -> GraphTerms | None:
-    """Pool of the captured CUDA graphs on one GPU, an estimate as the engine's own; None where none are captured."""
+    """Pool of the captured CUDA graphs on one GPU, estimated as the engine does; None where none are captured."""
     if not engine.cuda_graphs or resolved.edition.family in ("llamacpp", "generic"):
         return None
     wide = is_large(gpu)

@@ -1,4 +1,4 @@
-"""Which version of an engine computes memory how, and which engine does what with a trait of a model."""
+"""How each version of an engine computes memory, and how engines treat special traits of models."""
 
 from __future__ import annotations
 

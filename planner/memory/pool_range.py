@@ -1,4 +1,4 @@
-"""Between which sizes the KV pool of the same command lies from one start to the next, and what that means.
+"""How much the KV pool of the same command varies between starts, and whether that leaves the start in doubt.
 
 A start measures part of what it subtracts: activations depend on whether kernels are compiled in it, the estimate of
 CUDA graphs on two captures, and where CPU and GPU share memory, on what the system holds at that moment.
@@ -23,7 +23,7 @@ RUNTIME_BYTES = 0.25 * GIB
 COLLECTIVES_SHARE = 0.1
 #: a start that compiles keeps autotuning buffers in its peak: 0.6 to 1.2 GiB in pairs of starts (vLLM #54122, #54383)
 COLD_COMPILE_BYTES = 1.2 * GIB
-#: estimates over what this model makes: 0.7 to 2.05 in 35 logs of vLLM 0.19 (H100), 2.8 for experts over two GB10
+#: vLLM's estimate ÷ ours: 0.7 to 2.05 in 35 logs of vLLM 0.19 (H100), 2.8 for experts over two GB10
 GRAPHS_LOW, GRAPHS_HIGH, GRAPHS_HIGH_EXPERTS = 0.5, 2.1, 3.0
 #: experts over data-parallel ranks: 62 GiB with 51 captured sizes (#45178) and 119 GiB with 83 (#53013)
 GRAPH_BYTES_PER_SIZE_OVER_RANKS = 1.4 * GIB
@@ -67,7 +67,7 @@ def pool_range(demand: Demand, verdict: Verdict) -> PoolRange:
     Returns
     -------
     PoolRange
-        None wide for llama.cpp, which reserves a computed size, and where the user caps the tokens.
+        Of zero width for llama.cpp, which reserves a computed size, and where the user caps the tokens.
     """
     rank, edition = verdict.rank, verdict.resolved.edition
     pool = rank.pool_bytes

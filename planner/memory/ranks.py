@@ -39,7 +39,7 @@ from planner.units import GIB
 SGLANG_CONTEXT_BYTES = 0.5 * GIB  # taken before SGLang looks at free memory
 LLAMACPP_HEADROOM_BYTES = 0.5 * GIB  # CUDA context and the estimator's reserve
 TRTLLM_RESERVED_SHARE = 0.015
-#: TensorRT-LLM and TGI take for used what CUDA does not call free; on unified memory that includes the page cache,
+#: TensorRT-LLM and TGI count as used what CUDA does not call free; on unified memory that includes the page cache,
 #: which holds the checkpoint just read: 49.3 GiB beside 63.5 GiB of weights in a log (TensorRT-LLM 1.1, GB10)
 PAGE_CACHE_SHARE = 0.75
 CAPS_TOKENS = ("sglang", "trtllm")  # engines that take a largest number of tokens in the cache
@@ -190,7 +190,7 @@ def copies_of_sglang(demand: Demand, stage: Stage) -> tuple[tuple[str, float], .
 
 
 def divided_by_sglang(demand: Demand, sizes: tuple[tuple[str, float], ...]) -> tuple[tuple[str, float], ...]:
-    """Weights with what SGLang still divides over all ranks under data-parallel attention.
+    """Weights, with the groups divided that SGLang still divides over all ranks under data-parallel attention.
 
     These are dense MLPs, the head and shared experts; the latter not with expert parallelism, nor in 0.4, where every
     rank held a copy (n_share_experts_fusion). Source: srt/models/deepseek_v2.py. In vLLM every rank holds all three.

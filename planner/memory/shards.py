@@ -86,7 +86,7 @@ def pipeline_stages(
     Returns
     -------
     tuple of Stage
-        One for each different stage: same layers, same place (first, last, between) = one entry.
+        One for each distinct stage; stages with the same layers and place (first, middle, last) share an entry.
     """
     count = parallelism.pipeline_parallel_size
     start, seen = 0, {}

@@ -50,7 +50,7 @@ PARTLY_ON_CPU = "started_partly_on_cpu"
 STARTS_SHORT = ("sglang", "trtllm")
 RAISES_AT_CAPTURE = ("vllm", "sglang")  # the others log it or profile again, and serve without graphs
 STATE_CHECK_SINCE = (0, 20)  # vLLM raises when max_num_seqs exceeds the state blocks (#38270); 0.19 captured fewer
-ERROR_BYTES = 0.25 * GIB  # of runtime and graphs together: a smaller lack is no verdict
+ERROR_BYTES = 0.25 * GIB  # error of runtime and graphs together: a smaller shortfall decides nothing
 FRAMEWORK_FREE_BYTES = 0.35 * GIB  # driver and context: weights cannot use it
 
 

@@ -1,4 +1,4 @@
-"""Users of a closed loop and bursts, dealt to the replicas of a service as evenly as whole numbers allow."""
+"""Users of a closed loop and requests of a burst, shared out to replicas as evenly as whole numbers allow."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def load_curve(replica: Replica, requests: Requests, level: ServiceLevel) -> Loa
     if top <= 0:
         return LoadCurve(points=(), capacity_rps=0.0, slo_rate_rps=0.0, binding="no request fits")
     points = in_parallel(lambda share: _point(replica, requests, share * top, level), LOAD_FRACTIONS)
-    # At its capacity a replica falls behind for ever, however well the requests of a short run fare.
+    # At its capacity a replica's queue grows without end, even if a short run still meets the targets.
     most = STEADY_SHARE * top
     good = [point for point in points if point.rate_rps <= most and meets(point.metrics, level)]
     low = good[-1].rate_rps if good else 0.0
@@ -79,7 +79,7 @@ def load_curve(replica: Replica, requests: Requests, level: ServiceLevel) -> Loa
     high = min(bad[0], most) if bad else low
     binding = next((p.metrics.binding for p in points if p.rate_rps >= high and p.metrics.binding), "")
     if not good:
-        # Missed at the lowest point of the sweep: a replica that is all but idle tells whether load is to blame.
+        # Missed at the lowest point of the sweep: an almost idle replica shows whether load is to blame.
         idle = IDLE_FRACTION * top
         if _holds(replica, requests, idle, level):
             low = idle

@@ -63,7 +63,7 @@ class ServingMetrics:
 
     `slo_attainment` is the share of requests after warm-up that met every target. Utilisations are
     fractions of time-averaged capacity: `slots_utilization` sequences, `kv_used_utilization` blocks
-    held, `kv_written_utilization` blocks' room that holds tokens, `busy_utilization` time in steps.
+    held, `kv_written_utilization` the room in blocks that holds tokens, `busy_utilization` time in steps.
     """
 
     ttft_s: Distribution
@@ -107,7 +107,7 @@ class ServingMetrics:
 
     @property
     def lost_fraction(self) -> float:
-        """Share of the requests that are turned away, or that their clients leave."""
+        """Share of the requests that are rejected or abandoned."""
         return (self.num_rejected + self.num_abandoned) / max(1, self.num_requests)
 
 

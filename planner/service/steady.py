@@ -41,8 +41,8 @@ def steady_window(result: SimulationResult) -> Window:
     Window
         After warm-up: of a closed loop from when every user has had its first answer; else from where MSER-5 (White
         1997; the truncation that minimises the standard error of what is left) cuts the end-to-end times. Before the
-        end: those that came so late that most of what they met was the drain are left out. All, when all arrive at
-        once.
+        end: requests that arrived so late that they mostly saw the service drain are left out. All, when all arrive
+        at once.
     """
     n = len(result.arrival_s)
     if n == 0 or result.arrival_s[-1] <= result.arrival_s[0]:
@@ -87,7 +87,7 @@ def _before_the_drain(result: SimulationResult, first: int) -> int:
 
 
 class Error(NamedTuple):
-    """Uncertainty of a mean: half-width of its 95 % interval, and the observations that are worth one."""
+    """Uncertainty of a mean: half-width of its 95 % interval, and how many observations tell as much as one."""
 
     half_width: float
     correlation: float
@@ -129,7 +129,7 @@ def mean_error(values: Floats) -> Error:
     kept = int(ends[0]) if len(ends) else len(pairs)
     pairs = np.minimum.accumulate(pairs[: max(kept, 1)])
     long_run = max(2 * float(pairs.sum()) - float(autocovariance[0]), float(autocovariance[0]))
-    batches = count * float(autocovariance[0]) / long_run  # that are worth as much as independent ones
+    batches = count * float(autocovariance[0]) / long_run  # independent ones that would tell as much
     half_width = student_975(batches - 1) * math.sqrt(long_run / count)
     variance = float(values.var())
     correlation = long_run * size / variance if variance > 0 else 1.0

@@ -90,7 +90,7 @@ def simulate_disaggregated(
         arrival = first.finish_s[going] + transfer[going]
         order = np.argsort(arrival, kind="stable")
         going, arrival = going[order], arrival[order]
-        # every client left here has seen a token
+        # all clients that are still here have seen a token
         patient = dataclasses.replace(decode, engine=dataclasses.replace(decode.engine, patience_s=None))
         second = _run(_second_half(requests, going, arrival), patient, router, seed)
         finish[going], status[going] = second.finish_s, second.status

@@ -284,9 +284,9 @@ def bin_middles() -> Floats:
 def stability(requests: Requests, jobs: dict[str, Floats], machines: list[Machine]) -> tuple[str, float, str]:
     """Whether the service kept up with an open stream of requests.
 
-    Counts who still waits for a turn when the last request arrives, out of n: above 5 % of n plus
-    3·sqrt(n) it is overloaded, above 1 % plus 3·sqrt(n) backlogged. The square root is what chance
-    alone may pile up; a queue that only grows holds a fixed share of n.
+    Counts the requests that still wait when the last of n arrives: above 5 % of n plus 3·sqrt(n) the
+    service is overloaded, above 1 % plus 3·sqrt(n) backlogged. The square root is what chance alone
+    may pile up; a queue that only grows holds a fixed share of n.
     """
     n = len(requests)
     stopped = any(m.count("stopped") for m in machines)
@@ -309,7 +309,7 @@ def stability(requests: Requests, jobs: dict[str, Floats], machines: list[Machin
     over = stopped or waiting > 0.05 * arrived + chance
     word = "overloaded" if over else "backlogged"
     gone = float((jobs["status"][:arrived] == ABANDONED).mean())
-    if gone > 0:  # what is served is then less than what could be, had they waited
+    if gone > 0:  # they make the served rate lower than the capacity
         return (
             word,
             capacity,
@@ -319,7 +319,7 @@ def stability(requests: Requests, jobs: dict[str, Floats], machines: list[Machin
 
 
 def _binding(blocked: dict[str, float], busy_s: float, server_s: float, span_s: float) -> str:
-    """What held requests back longest; compute when nobody had to wait long yet steps fill the time."""
+    """What held requests back longest; "compute" when steps fill the time although nobody waited long."""
     if server_s > 0.9 * span_s:
         return "api server"
     held = {name: seconds for name, seconds in blocked.items() if name != "none"}

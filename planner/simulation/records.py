@@ -28,10 +28,10 @@ class SimulationResult:
 
     `status` per request: FINISHED, REJECTED, UNFINISHED (the run was cut), ABANDONED (the client
     was gone before its first token, or before its last).
-    `first_token_s` and `finish_s` are absolute times at which the client has seen them, NaN where they never
-    came. Averages are over
-    simulated time: `mean_running` sequences, `mean_kv_used_fraction` of the pool held (reserved) and
-    `mean_kv_written_fraction` of the pool that holds real tokens, `mean_waiting` in the queue.
+    `first_token_s` and `finish_s` are the times at which the client saw the first and the last token, NaN
+    where it never did. Averages are over simulated time: `mean_running` sequences, `mean_waiting` in the
+    queue, `mean_kv_used_fraction` of the pool held (reserved), `mean_kv_written_fraction` of the pool that
+    holds tokens.
     """
 
     arrival_s: Floats

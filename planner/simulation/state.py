@@ -278,7 +278,7 @@ def take_columns(jobs: Records, names: tuple[str, ...]) -> dict[str, NDArray[Any
 
 
 def make_calendar(requests: Requests, rules: Records, window: int) -> Records:
-    """Empty calendar: a power of two beyond the longest time that any event lies ahead, twice."""
+    """Empty calendar: twice a power of two that exceeds how far ahead any event can fall."""
     longest = min(int(requests.output_tokens.max()), int(rules["max_len"][0]))  # a longer one is turned away
     ahead = max(longest, window, int(rules["block_size"][0]))
     size = 1 << (ahead + int(rules["tokens_per_decode"][0]) + 2).bit_length()

@@ -41,14 +41,14 @@ def oldest_here(jobs, st, feed, silent):
 
 @compiled
 def patience_since(jobs, st, feed, silent):
-    """Arrival of the client that loses patience next; never late when nobody is here."""
+    """When the client that loses patience next arrived; infinity when no client waits."""
     job = oldest_here(jobs, st, feed, silent)
     return jobs[job].arrival if job >= 0 else np.inf
 
 
 @compiled
 def let_go(jobs, slots, groups, runs, calendar, rules, times, st, feed):
-    """Drop requests whose first token or answer takes too long. Clients wait equally long: the earliest go first."""
+    """Drop requests whose first token or answer takes too long. Clients wait equally long: the earliest leave first."""
     for silent in (True, False):
         limit = rules.patience_s if silent else rules.timeout_s
         while limit < np.inf:
@@ -101,7 +101,7 @@ def leave_queue(jobs, groups, runs, slots, st, job):
 def take_arrivals(jobs, slots, groups, runs, calendar, rules, times, st, feed):
     """Queue or reject the requests that have arrived, and drop those whose clients gave up.
 
-    The scheduler looks at its inbox only every so many decode steps, at once after prompts and with nothing to run.
+    The scheduler looks at its inbox every `receive_interval` decode steps, and at once after prompts or when idle.
     """
     now = st.clock
     looks = rules.receive_interval == 1 or st.running == 0 or st.steps_since_prefill % rules.receive_interval == 0
@@ -126,7 +126,7 @@ def take_arrivals(jobs, slots, groups, runs, calendar, rules, times, st, feed):
         if rules.lora:
             count_waiting(jobs, groups, st, job, 1)
             if adapter_fits(jobs, groups, rules, st, job):
-                st.blocked = 0  # those before it may be held up by their adapters
+                st.blocked = 0  # those ahead of it may only be waiting for their adapters
     waiting = st.waiting + st.read - st.next
     if waiting > rules.stop_waiting and 10 * waiting > 3 * st.read and st.done >= ENOUGH_DONE:
         st.stopped = STOPPED_BY_LOAD

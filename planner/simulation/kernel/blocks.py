@@ -1,18 +1,18 @@
 """KV blocks: who holds them, which free ones can be found again, and which are overwritten first.
 
-vLLM keeps free blocks in a queue: new blocks are taken from its front, freed ones go to its back (the
-last of a sequence first), a hit takes them out of its middle. Only blocks that can be found again need
-a place, so the queue is a list of runs of such blocks, and of counts of others before each; what stands
-behind the last run is counted nowhere. The blocks taken since are struck off the front when somebody
-looks. A run is struck off from its end, since that stood before its beginning: what is left of a text
-in the cache is always its leading blocks.
+vLLM keeps free blocks in a queue: it takes new blocks from the front and puts freed ones at the back, the last
+block of a sequence first; a prefix hit takes blocks out of the middle. Only blocks that can be found again need
+a place here, so the queue is a list of runs of such blocks, each with the number of dead blocks before it; dead
+blocks behind the last run are not listed. Blocks taken since the last look are struck off the front by `settle`.
+A run loses its last block first, because a sequence frees its last block first: what the cache still holds of a
+text is always its beginning.
 
-What is simplified: a prefix group has one text, which its requests continue one after the other. A block
-computed while its copy is in the cache already is not offered a second time, nor are those behind it:
-vLLM keeps both copies, and finds up to 0.3 % more tokens for it, 3 % in a pool that is far too small
-(20 prefixes of 512 tokens, Llama-3.1-8B on an H100). What a sequence decodes can be found once it has
-ended. The caches of SGLang and TensorRT-LLM, trees in which leaves go first, follow the same queue, and
-llama.cpp's slots, which keep their prompts to themselves, share them here.
+Simplifications: a prefix group has one text, which its requests continue one after the other. A block computed
+while the cache already holds its copy is not published again, nor are the blocks after it: vLLM keeps both copies
+and hits up to 0.3 % more tokens, 3 % in a pool that is far too small (20 prefixes of 512 tokens, Llama-3.1-8B on
+an H100). What a sequence generates can be found once it has ended. SGLang and TensorRT-LLM cache in trees that
+evict leaves first, which this queue stands for; llama.cpp's slots keep their prompts to themselves, but share them
+here.
 """
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, untyped-decorator"
 
@@ -41,9 +41,9 @@ def blocks_to_grow(calendar, rules, st, gain):
 
 @compiled
 def release_blocks(jobs, slots, groups, runs, rules, st, slot, keep):
-    """Give back what a sequence holds, the `st.ahead` tokens included that were allocated but not yet made.
+    """Free what a sequence holds, including the blocks taken for the `st.ahead` tokens of this step.
 
-    `keep`: it was preempted and may find its own blocks again.
+    `keep`: it was preempted, so that it may find its own blocks again.
     """
     job = slots[slot].job
     if rules.static:
@@ -201,7 +201,7 @@ def hit_own(jobs, groups, runs, st, job):
 
 @compiled
 def forget_own(jobs, groups, runs, st, job):
-    """Nobody will look for the blocks that a preempted request left: they keep their place in the queue."""
+    """Count the blocks that a preempted request left as dead; they keep their place in the queue."""
     run = jobs[job].own
     runs[run].dead += runs[run].high - runs[run].low
     runs[run].low = runs[run].high
@@ -210,7 +210,7 @@ def forget_own(jobs, groups, runs, st, job):
 
 @compiled
 def find_cached(jobs, groups, runs, rules, st, job, known):
-    """Blocks that a waiting request finds in the cache: of its group's text, then its own of before."""
+    """Blocks that a waiting request finds in the cache: of its group's text, then its own from before preemption."""
     settle(jobs, groups, runs, st)
     group, own, text = jobs[job].group, jobs[job].own, 0
     if group >= 0:
@@ -222,7 +222,7 @@ def find_cached(jobs, groups, runs, rules, st, job, known):
 
 @compiled
 def publish(jobs, slots, groups, runs, rules, st, slot, tokens):
-    """Let others find the blocks that a sequence has filled, if they go on where its group's text ends."""
+    """Let others find the blocks that a sequence has filled, if they continue the cached text of its group."""
     group = jobs[slots[slot].job].group
     if group < 0:
         return

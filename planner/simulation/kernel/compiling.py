@@ -14,7 +14,7 @@ import numba
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 MAX_STEPS = 500_000_000
-ENOUGH_DONE = 200  # an overloaded run goes on until its capacity can be told
+ENOUGH_DONE = 200  # requests that end before an overloaded run is stopped, so that its capacity can be measured
 STOPPED_BY_LOAD, STOPPED_BY_FAULT = 1, 2
 
 

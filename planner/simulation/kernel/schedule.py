@@ -223,8 +223,8 @@ def prompts_may_start(rules, st, more):
 def schedule_step(jobs, slots, groups, runs, calendar, rules, times, st, gain):
     """Decide what the next step holds. Returns how many sequences decode in it; -1: look again.
 
-    Prompts go to the list of chunks. A prefill-first engine that may start prompts does only that; if
-    none could start, its queue is blocked now and the next look finds a decode step.
+    Prompts go to the list of chunks. A prefill-first engine whose prompts may start runs a step of prompts alone; if
+    none could start, the queue is marked as blocked and the next call schedules a decode step.
     """
     st.chunks = 0
     if not st.blocked:

@@ -43,7 +43,7 @@ def unlink_running(jobs, slots, groups, rules, st, slot):
 
 @compiled
 def stop_decoding(jobs, slots, calendar, rules, times, st, slot):
-    """Take a sequence out of the decoding set; its place in the calendar of last tokens aside."""
+    """Take a sequence out of the decoding set, but leave its entry in the calendar of last tokens."""
     job = slots[slot].job
     length = slots[slot].offset + st.token_clock
     jobs[job].max_gap = max(jobs[job].max_gap, longest_gap(calendar, st, slots[slot].entry))
@@ -97,7 +97,7 @@ def start_decoding(jobs, slots, calendar, rules, times, st, slot, made):
 
 @compiled
 def file_answer(jobs, st, job):
-    """File a finished request behind those whose last token is sent no later."""
+    """Append a finished request to the answers that are being sent, in the order in which they are sent."""
     jobs[job].after = -1
     if st.unsent == 0:
         st.unsent_first = job
@@ -184,7 +184,7 @@ def take_out(jobs, slots, groups, runs, calendar, rules, times, st, slot, keep):
 
 @compiled
 def preempt(jobs, slots, groups, runs, calendar, rules, times, st, slot):
-    """Free all blocks of a sequence and queue it again; what it does not find again is computed anew."""
+    """Free all blocks of a sequence and queue it again; it recomputes what the cache has lost by then."""
     job = slots[slot].job
     take_out(jobs, slots, groups, runs, calendar, rules, times, st, slot, True)
     jobs[job].waits_since = st.clock
@@ -239,7 +239,7 @@ def grow_all(jobs, slots, groups, runs, calendar, rules, times, st, gain):
 
 @compiled
 def tokens_made(jobs, slots, st, slot):
-    """Tokens that a running sequence has put out so far."""
+    """Tokens that a running sequence has generated so far."""
     job = slots[slot].job
     if slots[slot].kind == DECODES:
         return slots[slot].offset + st.token_clock - jobs[job].prompt + 1

@@ -17,7 +17,7 @@ from planner.simulation.state import NO_SLOT
 
 @compiled
 def next_sending_s(jobs, rules, st, feed):
-    """When a client sends the next request that the server has not read; never when there is none."""
+    """When a client sends the next request that the server has not read; infinity when there is none."""
     if st.read >= st.fed:
         return np.inf
     if rules.users:
@@ -27,7 +27,7 @@ def next_sending_s(jobs, rules, st, feed):
 
 @compiled
 def next_arrival_s(jobs, rules, st, feed):
-    """When the next request is read, if no token is sent before; never when there is none."""
+    """When the next request will have been read if no token is sent first; infinity when there is none."""
     if st.next < st.read:
         return jobs[feed[st.next]].waits_since
     return max(st.server_free, st.sending) + rules.server_request_s
@@ -49,7 +49,7 @@ def read_next(jobs, rules, st, feed):
 
 @compiled
 def tokens_beyond_the_end(slots, calendar, st, gain):
-    """Of `gain` tokens that every sequence made: those behind the last that was asked for."""
+    """Tokens made beyond the end of their answers, when every sequence has just made `gain`."""
     count, mask = 0, len(calendar) // 2 - 1
     for key in range(st.token_clock - gain + 1, st.token_clock):
         slot = calendar[key & mask].due
@@ -63,8 +63,8 @@ def tokens_beyond_the_end(slots, calendar, st, gain):
 def send_tokens(slots, calendar, rules, st, gain, prompts):
     """Send the tokens of a step that ends now: `gain` of each decoding sequence, one of each completed prompt.
 
-    All are seen when the last of them is sent: engines hand a step's tokens over in the order of admission, so
-    the first token of a new sequence is indeed the last.
+    Clients see all of them when the last one is sent: engines hand over a step's tokens in the order of admission,
+    so the first token of a new sequence goes last.
     """
     count = gain * st.decoding + prompts
     if gain > 1:
