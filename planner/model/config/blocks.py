@@ -56,20 +56,20 @@ def mla_linears(
     """Projections of multi-head latent attention (DeepSeek V2): the down-projections are replicated."""
     group = TensorGroup.ATTENTION
 
-    def part(name: str, inputs: int, outputs: int, shard: Shard) -> Linear:
+    def linear(name: str, inputs: int, outputs: int, shard: Shard) -> Linear:
         return Linear(name=name, group=group, in_features=inputs, out_features=outputs, shard=shard)
 
     query = heads * (nope + rope)
     parts = (
-        (part("q_a_proj", hidden, q_lora, Shard.REPLICATED), part("q_b_proj", q_lora, query, Shard.COLUMN))
+        (linear("q_a_proj", hidden, q_lora, Shard.REPLICATED), linear("q_b_proj", q_lora, query, Shard.COLUMN))
         if q_lora
-        else (part("q_proj", hidden, query, Shard.COLUMN),)
+        else (linear("q_proj", hidden, query, Shard.COLUMN),)
     )
     return (
         *parts,
-        part("kv_a_proj", hidden, kv_lora + rope, Shard.REPLICATED),
-        part("kv_b_proj", kv_lora, heads * (nope + value), Shard.COLUMN),
-        part("o_proj", heads * value, hidden, Shard.ROW),
+        linear("kv_a_proj", hidden, kv_lora + rope, Shard.REPLICATED),
+        linear("kv_b_proj", kv_lora, heads * (nope + value), Shard.COLUMN),
+        linear("o_proj", heads * value, hidden, Shard.ROW),
     )
 
 

@@ -355,18 +355,18 @@ def _v4_attention(fields: Fields, ratio: int) -> tuple[Linear, ...]:
     groups = fields.integer("o_groups", 8)
     group = TensorGroup.ATTENTION
 
-    def part(name: str, inputs: int, outputs: int, shard: Shard, count: int = 1) -> Linear:
+    def linear(name: str, inputs: int, outputs: int, shard: Shard, count: int = 1) -> Linear:
         return Linear(name=name, group=group, in_features=inputs, out_features=outputs, shard=shard, count=count)
 
     linears: tuple[Linear, ...] = (
-        part("q_a_proj", hidden, q_lora, Shard.REPLICATED),
-        part("q_b_proj", q_lora, heads * width, Shard.COLUMN),
-        part("kv_proj", hidden, width, Shard.REPLICATED),
-        part("o_a_proj", heads * width // groups, o_lora, Shard.COLUMN, groups),
-        part("o_b_proj", groups * o_lora, hidden, Shard.ROW),
+        linear("q_a_proj", hidden, q_lora, Shard.REPLICATED),
+        linear("q_b_proj", q_lora, heads * width, Shard.COLUMN),
+        linear("kv_proj", hidden, width, Shard.REPLICATED),
+        linear("o_a_proj", heads * width // groups, o_lora, Shard.COLUMN, groups),
+        linear("o_b_proj", groups * o_lora, hidden, Shard.ROW),
     )
     if ratio:
-        linears += (part("compressor", hidden, 2 * width * (2 if ratio == 4 else 1), Shard.REPLICATED),)
+        linears += (linear("compressor", hidden, 2 * width * (2 if ratio == 4 else 1), Shard.REPLICATED),)
     if ratio == 4:
         linears += indexer_linears(hidden, q_lora, fields.integer("index_n_heads"), fields.integer("index_head_dim"))
     return linears

@@ -101,14 +101,14 @@ def mamba1_mixer(fields: Fields, prefix: str, *, inner_norms: bool) -> tuple[Mix
     rank = -(-hidden // 16) if fields.raw(name) in (None, "auto") else fields.integer(name)
     group = TensorGroup.STATE
 
-    def part(name: str, inputs: int, outputs: int, shard: Shard, bias: bool = False) -> Linear:
+    def linear(name: str, inputs: int, outputs: int, shard: Shard, bias: bool = False) -> Linear:
         return Linear(name=name, group=group, in_features=inputs, out_features=outputs, shard=shard, bias=bias)
 
     linears = (
-        part("in_proj", hidden, 2 * inner, Shard.COLUMN),
-        part("x_proj", inner, rank + 2 * state, Shard.ROW),
-        part("dt_proj", rank, inner, Shard.COLUMN, bias=True),
-        part("out_proj", inner, hidden, Shard.ROW),
+        linear("in_proj", hidden, 2 * inner, Shard.COLUMN),
+        linear("x_proj", inner, rank + 2 * state, Shard.ROW),
+        linear("dt_proj", rank, inner, Shard.COLUMN, bias=True),
+        linear("out_proj", inner, hidden, Shard.ROW),
     )
     small = inner * (kernel + 1) + inner * state + inner + (rank + 2 * state if inner_norms else 0)
     mixer = Mixer(
