@@ -38,7 +38,7 @@ from planner.service import Replica, ServingMetrics, capacity_rps, first_request
 from planner.simulation import format_seed_table
 from planner.tables import cell_of_text
 from planner.units import counted
-from planner.workload import Requests, draw, read_trace, with_rate
+from planner.workload import Requests, draw, fitted, read_trace, with_rate
 
 MAX_FILE_BYTES = 5_000_000
 MAX_ERRORS_SHOWN = 3
@@ -116,7 +116,7 @@ def _parser() -> argparse.ArgumentParser:
         help="engine preset to simulate instead of the scenario's; repeat it to compare several",
     )
     command.set_defaults(run=_simulate)
-    command = commands.add_parser("recommend", parents=[shared], help="search for the cheapest deployment")
+    command = commands.add_parser("recommend", parents=[shared, replay], help="search for the cheapest deployment")
     command.set_defaults(run=_recommend)
     command = commands.add_parser("validate", help="predict every row of a measurement file and print the errors")
     command.add_argument("file", metavar="FILE.csv")
@@ -330,6 +330,9 @@ def _ms(summary: dict[str, float | None]) -> str:
 
 def _recommend(options: argparse.Namespace) -> None:
     scenario = read_scenario(options)
+    trace = _trace(options, scenario)
+    if trace is not None:  # each candidate draws from what the recording looks like, at rates of its own
+        scenario = fitted(scenario, trace)
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as executor:
         found = recommend(scenario, executor=executor)
     if options.json:

@@ -29,7 +29,7 @@ from planner.service import (
 )
 from planner.step_time import RankShare, step_time_table
 from planner.units import GIB
-from planner.workload import Requests, as_traced, draw, mean_lengths, shared_tokens
+from planner.workload import Requests, draw, fitted, mean_lengths, shared_tokens
 
 
 def plan(scenario: Scenario, *, requests: Requests | None = None, most_requests: int = MOST_REQUESTS) -> Plan:
@@ -49,7 +49,7 @@ def plan(scenario: Scenario, *, requests: Requests | None = None, most_requests:
     """
     trace = requests
     if trace is not None:
-        scenario = as_traced(scenario, trace)
+        scenario = fitted(scenario, trace)
     requests = draw(scenario) if trace is None else trace
     base = size(scenario, requests)
     if not base.fits:

@@ -27,6 +27,7 @@ WORDS: dict[str, dict[str, str]] = {
         "uniform": "Uniform: mean ± spread",
         "exponential": "Exponential: mean",
         "constant": "Constant",
+        "quantiles": "Quantiles of your recording",
     },
     "length_trace": LENGTH_SET_TITLES,
     "chunked_prefill": {"auto": "engine default", "on": "on", "off": "off"},

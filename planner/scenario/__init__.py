@@ -20,6 +20,8 @@ from planner.scenario.link import (
 from planner.scenario.messages import message
 from planner.scenario.own_gpus import own_gpus
 from planner.scenario.presets import capacity_fraction, preset, preset_names
+from planner.scenario.quantiles import LEVELS as LENGTH_LEVELS
+from planner.scenario.quantiles import quantiles_text
 from planner.scenario.scenario import Scenario
 from planner.scenario.settings import MAX_CONFIG_TEXT
 from planner.scenario.targets import TARGETS, Target
@@ -28,6 +30,7 @@ __all__ = [
     "COMPARED",
     "CONFIG",
     "CUSTOM",
+    "LENGTH_LEVELS",
     "MAX_CONFIG_TEXT",
     "OPEN_LOOP_KINDS",
     "TARGETS",
@@ -46,6 +49,7 @@ __all__ = [
     "own_gpus",
     "preset",
     "preset_names",
+    "quantiles_text",
     "to_json",
     "to_params",
     "to_query",

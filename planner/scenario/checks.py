@@ -9,6 +9,7 @@ from planner.model import kv_dtype_names, weight_dtype_names
 from planner.scenario.derived import DerivedInputs
 from planner.scenario.fields import CONFIG, CUSTOM
 from planner.scenario.own_gpus import own_gpus
+from planner.scenario.quantiles import quantiles_of
 
 #: vLLM cache.py: `BlockSize`
 VLLM_BLOCK_SIZES = (1, 8, 16, 32, 64, 128, 256)
@@ -119,6 +120,9 @@ def check_names(scenario: DerivedInputs) -> None:
     require_choice("kv_cache_dtype", scenario.kv_cache_dtype, kv_dtype_names())
     if scenario.lengths == "trace":
         require_choice("length_trace", scenario.length_trace, length_set_names())
+    if scenario.lengths == "quantiles":
+        for side in ("prompt_quantiles", "output_quantiles"):
+            quantiles_of(side, getattr(scenario, side))
     if scenario.gpu != CUSTOM:
         get_gpu(scenario.gpu)
     own_gpus(scenario.my_gpus)

@@ -38,6 +38,7 @@ from planner.model import (
 )
 from planner.scenario.advanced import ROUTERS as ROUTERS
 from planner.scenario.fields import CONFIG, CUSTOM, MAX_LORAS, OPEN_LOOP_KINDS, TAKEN_OVER, Inputs
+from planner.scenario.quantiles import quantiles_of
 from planner.scenario.settings import MAX_CONFIG_TEXT as MAX_CONFIG_TEXT
 from planner.scenario.targets import TARGETS, Target, targets_of
 from planner.units import SECONDS_PER_DAY
@@ -216,9 +217,11 @@ class DerivedInputs(Inputs):
         )
 
     def _lengths(self, side: str) -> Lengths:
-        if self.lengths == "trace":
-            column = "in" if side == "prompt" else "out"
-            values = length_quantiles(f"{self.length_trace}_{column}")
+        if self.lengths in ("trace", "quantiles"):
+            if self.lengths == "trace":
+                values = length_quantiles(f"{self.length_trace}_{'in' if side == 'prompt' else 'out'}")
+            else:
+                values = quantiles_of(f"{side}_quantiles", getattr(self, f"{side}_quantiles"))
             longest = self.max_prompt_tokens or NO_LIMIT if side == "prompt" else NO_LIMIT
             mean = math.fsum(values) / len(values)
             return Lengths(kind=LengthKind.QUANTILES, mean=mean, quantiles=values, maximum=longest)

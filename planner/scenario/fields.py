@@ -17,7 +17,7 @@ CONFIG = "config"  # model from a pasted or uploaded config.json
 GPU_VENDORS = ("any", "NVIDIA", "AMD", "Google", "Intel", "Apple", "Huawei")
 PRICE_KINDS = ("ondemand", "reserved", "spot", "owned")
 DEMAND_KINDS = ("users", "rate", "daily")
-LENGTH_KINDS = ("lognormal", "constant", "normal", "uniform", "exponential", "trace")
+LENGTH_KINDS = ("lognormal", "constant", "normal", "uniform", "exponential", "trace", "quantiles")
 OPEN_LOOP_KINDS = ("poisson", "bursty")  # arrivals at a given rate, whatever the service does
 ARRIVAL_KINDS = (*OPEN_LOOP_KINDS, "once", "closed")
 # settings passed to the engine under the same name where the user sets them
@@ -425,6 +425,23 @@ class Inputs(EngineRuntime):
         "Trace of lengths",
         group="traffic",
         help="Published trace whose prompt and answer lengths are used.",
+    )
+    prompt_quantiles: str = setting(
+        "2.29.181.207.387.403.703.1020.1071.1130.1315.2734.4083.4142.6179.14050",  # Azure 2023, conversation
+        "pq",
+        "Prompt quantiles",
+        unit="tokens",
+        group="traffic",
+        help="Prompt lengths of your own recording at 0, 1, 5, 10, 20 … 90, 95, 99, 99.9 and 100 %, with a full stop "
+        "between them: 12.40.180.",
+    )
+    output_quantiles: str = setting(
+        "7.16.41.54.77.91.103.129.177.384.400.424.451.601.954.1000",  # Azure 2023, conversation
+        "oq",
+        "Answer quantiles",
+        unit="tokens",
+        group="traffic",
+        help="Answer lengths of your own recording at the same shares.",
     )
     prompt_mean_tokens: float = setting(
         1024.0,

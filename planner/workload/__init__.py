@@ -4,19 +4,22 @@ In: a Scenario, or a trace file. Out: `Requests`, arrays with one entry per requ
 """
 
 from planner.workload.drawing import NO_LIMIT_TOKENS, draw_lengths, draw_requests, read_trace, with_rate
-from planner.workload.offered import as_open_loop, as_traced, draw, mean_lengths, shared_tokens
+from planner.workload.offered import as_open_loop, draw, mean_lengths, shared_tokens
 from planner.workload.requests import Requests
+from planner.workload.trace_summary import TraceSummary, fitted, summary_of
 
 __all__ = [
     "NO_LIMIT_TOKENS",
     "Requests",
+    "TraceSummary",
     "as_open_loop",
-    "as_traced",
     "draw",
     "draw_lengths",
     "draw_requests",
+    "fitted",
     "mean_lengths",
     "read_trace",
     "shared_tokens",
+    "summary_of",
     "with_rate",
 ]

@@ -11,15 +11,6 @@ from planner.workload.drawing import draw_requests
 from planner.workload.requests import Requests
 
 
-def as_traced(scenario: Scenario, trace: Requests) -> Scenario:
-    """The scenario with its rate replaced by the mean rate of a replayed trace."""
-    span = float(trace.arrival_s[-1] - trace.arrival_s[0]) if len(trace) else 0.0
-    if span <= 0:
-        return scenario.replace(arrivals="once")
-    rate = min(max(len(trace) / span, 1e-6), 1e6)
-    return scenario.replace(demand="rate", rate_rps=rate, peak_factor=1.0, arrivals="poisson")
-
-
 def mean_lengths(requests: Requests, max_model_len: int) -> tuple[float, float]:
     """Mean prompt and output tokens of the requests that fit in the context; of all if none fits. [tokens]"""
     fits = requests.prompt_tokens < max_model_len

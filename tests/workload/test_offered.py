@@ -4,7 +4,7 @@ import numpy as np
 
 from planner.scenario.scenario import Scenario
 from planner.workload.drawing import offered_rate_rps
-from planner.workload.offered import as_open_loop, as_traced, draw, mean_lengths, shared_tokens
+from planner.workload.offered import as_open_loop, draw, mean_lengths, shared_tokens
 from planner.workload.requests import Requests
 
 SMALL = Scenario(num_requests=500)
@@ -35,13 +35,6 @@ def test_tokens_in_common_are_those_of_groups():
     assert shared_tokens(three, 10_000) == round(160 / 3)
 
 
-def test_a_trace_sets_the_rate_of_the_scenario():
-    # four requests in two seconds
-    traced = as_traced(SMALL, requests([1, 1.5, 2, 3], [1] * 4, [1] * 4))
-    assert traced.peak_rate_rps == traced.mean_rate_rps == 2.0
-    assert as_traced(SMALL, requests([1, 1], [1] * 2, [1] * 2)).arrivals == "once"
-
-
 def test_the_same_scenario_draws_the_same_requests():
     first, again, other = draw(SMALL), draw(SMALL), draw(SMALL.replace(seed=8))
     assert np.array_equal(first.prompt_tokens, again.prompt_tokens)
@@ -63,5 +56,4 @@ def test_a_rate_can_be_imposed_on_clients_that_wait_and_on_bursts():
 
 def test_a_single_request_has_no_rate_of_its_own():
     one = requests([0.0], [10], [5])
-    assert as_traced(SMALL, one).arrivals == "once"
     assert len(as_open_loop(one)) == 1

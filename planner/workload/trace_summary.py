@@ -1,0 +1,140 @@
+"""What a recording looks like, and the scenario that stands for it in a link."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.arrays import Floats, Ints
+from planner.scenario import LENGTH_LEVELS, Scenario, quantiles_text
+from planner.units import SECONDS_PER_DAY, SECONDS_PER_HOUR
+from planner.workload.requests import Requests
+
+BINS = 120  # of the curve of the rate over time
+LEAST_FOR_BURSTS = 100  # requests below which the spread of the gaps says nothing
+POISSON_CV = 1.1  # spread of the gaps that chance alone may give
+MOST_BURSTY = 20.0
+HOURS_PER_DAY = 24
+LEAST_FOR_A_DAY_S = 20 * SECONDS_PER_HOUR
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TraceSummary:
+    """A recording in figures.
+
+    `rate_rps` per bin of `bin_s` seconds; `gap_cv` is the standard deviation ÷ mean of the gaps between requests
+    (1: Poisson). `prompt_quantiles` and `output_quantiles` hold tokens at LENGTH_LEVELS. `reused_fraction` is the share
+    of prompt tokens that an earlier request had already. `by_hour_rps` has 24 figures where the recording covers most
+    of a day, else none; `hours` counts from its first request.
+    """
+
+    num_requests: int
+    span_s: float
+    mean_rps: float
+    peak_rps: float
+    bin_s: float
+    rate_rps: Floats
+    gap_cv: float
+    prompt_quantiles: Floats
+    output_quantiles: Floats
+    mean_prompt_tokens: float
+    mean_output_tokens: float
+    reused_fraction: float
+    by_hour_rps: Floats
+
+
+def summary_of(requests: Requests) -> TraceSummary:
+    """Rate over time, burstiness, lengths, reuse of prefixes, and the shape of the day.
+
+    Parameters
+    ----------
+    requests : Requests
+        As `read_trace` gives them.
+
+    Returns
+    -------
+    TraceSummary
+        A recording of one instant has no rate: 0, and one bin.
+    """
+    arrival = requests.arrival_s
+    span = float(arrival[-1] - arrival[0])
+    count = len(requests)
+    bins = min(BINS, max(1, count // 10)) if span > 0 else 1
+    counts, edges = np.histogram(arrival, bins=bins, range=(float(arrival[0]), float(arrival[0]) + max(span, 1e-9)))
+    bin_s = float(edges[1] - edges[0])
+    rate = counts / bin_s if span > 0 else np.zeros(1)
+    gaps = np.diff(arrival)
+    cv = float(gaps.std() / gaps.mean()) if count > LEAST_FOR_BURSTS and gaps.mean() > 0 else 1.0
+    reused = _reused(requests.prefix_group, requests.prefix_tokens)
+    return TraceSummary(
+        num_requests=count,
+        span_s=span,
+        mean_rps=count / span if span > 0 else 0.0,
+        peak_rps=float(rate.max()),
+        bin_s=bin_s,
+        rate_rps=rate,
+        gap_cv=cv,
+        prompt_quantiles=np.quantile(requests.prompt_tokens, LENGTH_LEVELS),
+        output_quantiles=np.quantile(requests.output_tokens, LENGTH_LEVELS),
+        mean_prompt_tokens=float(requests.prompt_tokens.mean()),
+        mean_output_tokens=float(requests.output_tokens.mean()),
+        reused_fraction=reused / float(requests.prompt_tokens.sum()),
+        by_hour_rps=_by_hour(arrival, span),
+    )
+
+
+def _reused(group: Ints, prefix: Ints) -> float:
+    """Prompt tokens that an earlier request of the same group had already."""
+    return float(prefix[group >= 0].sum())
+
+
+def _by_hour(arrival: Floats, span: float) -> Floats:
+    if span < LEAST_FOR_A_DAY_S:
+        return np.zeros(0)
+    hour = ((arrival - arrival[0]) % SECONDS_PER_DAY // SECONDS_PER_HOUR).astype(np.int64)
+    # an hour of the day comes as often as the recording has such hours
+    elapsed = np.arange(math.ceil(span / SECONDS_PER_HOUR)) % HOURS_PER_DAY
+    times = np.maximum(1, np.bincount(elapsed, minlength=HOURS_PER_DAY))
+    return np.bincount(hour, minlength=HOURS_PER_DAY)[:HOURS_PER_DAY] / (times * SECONDS_PER_HOUR)
+
+
+def fitted(scenario: Scenario, requests: Requests) -> Scenario:
+    """The scenario whose drawn traffic stands for a recording: its rate, bursts, lengths and reuse.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Everything but the traffic stays.
+    requests : Requests
+        The recording.
+
+    Returns
+    -------
+    Scenario
+        Lengths as sixteen quantiles a side; arrivals Poisson or bursty by the spread of the gaps; prefixes that are
+        reused as one shared prefix of their mean length. A recording of one instant becomes a burst.
+    """
+    told = summary_of(requests)
+    shared = round(told.reused_fraction * told.mean_prompt_tokens)
+    lengths = {
+        "lengths": "quantiles",
+        "prompt_quantiles": quantiles_text(told.prompt_quantiles),
+        "output_quantiles": quantiles_text(told.output_quantiles),
+        "shared_prefix_tokens": min(shared, scenario.max_model_len - 1),
+        "num_prefix_groups": 1,
+        "output_limit_tokens": None,
+        "max_prompt_tokens": None,
+    }
+    if told.mean_rps <= 0:
+        return scenario.replace(**lengths, arrivals="once", num_requests=told.num_requests)
+    steady = told.gap_cv <= POISSON_CV  # steadier than chance: Poisson errs on the safe side
+    return scenario.replace(
+        **lengths,
+        demand="rate",
+        rate_rps=min(1e6, max(1e-6, told.mean_rps)),
+        peak_factor=1.0,
+        arrivals="poisson" if steady else "bursty",
+        burst_cv=scenario.burst_cv if steady else min(MOST_BURSTY, told.gap_cv),
+    )
