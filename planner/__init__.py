@@ -1,7 +1,7 @@
 """Headroom: what hardware and settings serve this LLM to these users, and what it costs.
 
     inputs, model, catalog ─► scenario ─► workload ─► memory ─► step_time ─► simulation ─► service ─► cost ─► answer
-                                                                            accuracy, reading, charts ─► dashboard
+                                                                  deploy, accuracy, reading, charts ─► dashboard
 
 The library in ten lines::
 
@@ -32,6 +32,7 @@ simulation the engine's scheduler: requests in, a record of each out
 service    latencies, load, and how many replicas the targets need
 cost       GPU-hours, hosted APIs, break-even
 answer     `plan`, its headline and reasons, our confidence, the search, the report
+deploy     what carries a plan out: commands, manifests, a client, the load test that verifies it
 accuracy   published measurements against predictions; calibration
 reading    start-up logs and benchmarks that a user brings, read into a plan
 charts     the only stage with plotly

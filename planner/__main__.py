@@ -1,4 +1,4 @@
-"""Command line: `python -m planner plan|simulate|recommend|validate|read|seed|calibrate`.
+"""Command line: `python -m planner plan|simulate|recommend|deploy|validate|read|seed|calibrate`.
 
 Exit code 0 on success; 2 and one line on stderr on bad input.
 """
@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from planner.answer import Plan, plan, plan_html, plan_text, recommend, replica_of, size
+from planner.deploy import Artifact, artifact, artifacts, formats
 from planner.errors import InvalidInput, PlannerError
 from planner.scenario import (
     Decoded,
@@ -118,6 +119,10 @@ def _parser() -> argparse.ArgumentParser:
     command.set_defaults(run=_simulate)
     command = commands.add_parser("recommend", parents=[shared, replay], help="search for the cheapest deployment")
     command.set_defaults(run=_recommend)
+    command = commands.add_parser("deploy", parents=[shared, replay], help="the commands and files that run the plan")
+    command.add_argument("--format", metavar="NAME", help="only this form: " + ", ".join(formats()))
+    command.add_argument("--out", metavar="FOLDER", help="also write each form to a file in this folder")
+    command.set_defaults(run=_deploy)
     command = commands.add_parser("validate", help="predict every row of a measurement file and print the errors")
     command.add_argument("file", metavar="FILE.csv")
     command.add_argument("--json", action="store_true", help="write JSON")
@@ -254,6 +259,33 @@ def _plan(options: argparse.Namespace) -> None:
         print(json.dumps(plan_dict(done), indent=2))
     else:
         print(plan_text(done))
+
+
+def _deploy(options: argparse.Namespace) -> None:
+    scenario = read_scenario(options)
+    done = plan(scenario, requests=_trace(options, scenario))
+    found = (artifact(done, options.format),) if options.format else artifacts(done)
+    if options.out:
+        _write_artifacts(Path(options.out), found)
+    if options.json:
+        print(json.dumps([plain(item) for item in found], indent=2))
+    elif options.format:
+        if found[0].problem:
+            raise PlannerError(found[0].problem)
+        print(found[0].text, end="")
+    else:
+        for item in found:
+            print(f"### {item.title} ({item.format}): {item.filename}\n{item.text or '# ' + item.problem}\n")
+
+
+def _write_artifacts(folder: Path, found: tuple[Artifact, ...]) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for item in found:
+            if item.text:
+                (folder / item.filename).write_text(item.text, encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput("--out", str(folder), "a folder that can be written to") from error
 
 
 def _trace(options: argparse.Namespace, scenario: Scenario) -> Requests | None:

@@ -277,3 +277,36 @@ def test_predictions_open_in_a_spreadsheet_without_formulas(tmp_path, capsys):
     assert float(cells[1]) > 0
     code, _, err = run("validate", str(file), "--out", str(tmp_path), capsys=capsys)
     assert (code, len(err.splitlines())) == (2, 1)
+
+
+def test_deploy_prints_every_form_and_writes_the_files(tmp_path, capsys):
+    code, out, err = run("deploy", "--requests", "100", "--out", str(tmp_path), capsys=capsys)
+    assert (code, err) == (0, "")
+    assert "vllm serve meta-llama/Llama-3.1-8B-Instruct" in out
+    assert "kind: Deployment" in out
+    names = {file.name for file in tmp_path.iterdir()}
+    assert {"serve.sh", "compose.yaml", "kubernetes.yaml", "kserve.yaml", "client.py", "load_test.sh"} <= names
+    assert (tmp_path / "serve.sh").read_text() in out
+
+
+def test_deploy_prints_one_form_alone(capsys):
+    code, out, _ = run("deploy", "e=sglang", "--requests", "100", "--format", "sglang", capsys=capsys)
+    assert code == 0
+    assert "python -m sglang.launch_server" in out
+    assert "kind:" not in out
+
+
+@pytest.mark.parametrize(
+    ("query", "form", "said"),
+    [
+        ("e=sglang", "vllm", "plan with engine = vllm"),
+        ("e=orca", "k8s", "an engine with a server"),
+        ("m=deepseek-ai/DeepSeek-V3", "vllm", "weights"),
+        ("m=deepseek-ai/DeepSeek-V3&tp=8&pp=2", "docker-compose", "spans 2 machines"),
+    ],
+)
+def test_deploy_says_why_there_is_no_command(query, form, said, capsys):
+    code, out, err = run("deploy", query, "--requests", "60", "--format", form, capsys=capsys)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert err.count("\n") == 1

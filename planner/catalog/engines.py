@@ -39,6 +39,23 @@ def newest_version(family: str) -> str:
     return max(versions, key=release_of, default="")
 
 
+def version_in_full(family: str, version: str) -> str:
+    """A release in full: the newest patch of a line that the catalog lists, else the version as given.
+
+    Parameters
+    ----------
+    family : str
+        vllm, sglang or trtllm; others have no list, and their versions stay as they are.
+    version : str
+        "0.19" is 0.19.1; "" is the newest.
+    """
+    if not version:
+        return newest_version(family)
+    rows = [row["version"] for row in read_table("catalog/engine_releases.csv") if row["engine"] == family]
+    line = [known for known in rows if known.startswith(f"{version}.")]
+    return max(line, key=release_of) if version not in rows and line else version
+
+
 def version_at(family: str, day: str) -> str:
     """Release of an engine that was current on a day.
 

@@ -45,6 +45,18 @@ def _format(row: Mapping[str, str]) -> PublishedFormat:
     return PublishedFormat(quantization=row["quantization"], checkpoint=row["checkpoint"], source=row["source"])
 
 
+def plain_model_id(name: str) -> str:
+    """Id of the model that a checkpoint was made of; the model's own id where it is none.
+
+    Parameters
+    ----------
+    name : str
+        As `get_model` takes it; raises as that does.
+    """
+    own = get_model(name).name
+    return _rows()[1].get(own) or base_model_id(own)
+
+
 @lru_cache(maxsize=512)
 def published_formats(name: str) -> tuple[PublishedFormat, ...]:
     """Formats besides its own in which a model is published.
@@ -60,8 +72,7 @@ def published_formats(name: str) -> tuple[PublishedFormat, ...]:
         16 bits first where the name is a quantised checkpoint of a model published so; empty where none is known.
     """
     own = get_model(name)
-    formats, models = _rows()
-    base = models.get(own.name) or base_model_id(own.name)
+    formats, base = _rows()[0], plain_model_id(name)
     found = list(formats.get(base, ()))
     if own.quantization and base != own.name and not get_model(base).quantization:
         found.insert(0, PublishedFormat(quantization="bf16", checkpoint=base, source="models.json of this catalog"))

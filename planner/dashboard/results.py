@@ -20,13 +20,14 @@ from planner.dashboard.tasks import (
     PAPERS_TASK,
     SEED_TASK,
     changes_task,
+    load_test_task,
     plan_task,
     search_task,
     seed_steps_task,
     steps_task,
 )
 from planner.scenario import Scenario
-from planner.service import PolicyOutcome, latencies
+from planner.service import PolicyOutcome, ServingMetrics, latencies
 from planner.simulation import FINISHED, SimulationResult
 from planner.units import SECONDS_PER_HOUR, format_number
 
@@ -63,6 +64,12 @@ def search_for(scenario: Scenario, gpus: tuple[str, ...] | None, weight_dtypes: 
     """The search over deployments."""
     task = search_task(scenario, gpus, weight_dtypes)
     found: Search = _computed(task, "Searching", on_cancel=_end_search)
+    return found
+
+
+def load_test_of(tested: Scenario) -> ServingMetrics | None:
+    """What a load test of one replica should show; None where the engine does not start."""
+    found: ServingMetrics | None = _computed(load_test_task(tested), "Predicting the load test")
     return found
 
 

@@ -12,6 +12,7 @@ from planner.accuracy import paper_rows
 from planner.answer import Plan, Search, plan, recommend, trace_steps, what_would_change
 from planner.charts import StepPicture, step_timeline, without_prompts
 from planner.dashboard.jobs import Task
+from planner.deploy import predicted
 from planner.scenario import Scenario
 from planner.service import CURVE_REQUESTS, MOST_REQUESTS
 from planner.simulation import seed_steps, seed_table
@@ -68,6 +69,11 @@ def plan_task(scenario: Scenario) -> Task:
 def changes_task(scenario: Scenario) -> Task:
     """What single changes do to the answer."""
     return Task(what_would_change, ((answered(scenario),),), CHANGES_CPU_S, rank=1)
+
+
+def load_test_task(tested: Scenario) -> Task:
+    """What a load test of one replica should show."""
+    return Task(predicted, ((answered(tested),),), CHANGES_CPU_S, rank=1)
 
 
 def search_task(scenario: Scenario, gpus: tuple[str, ...] | None, weight_dtypes: tuple[str, ...] | None) -> Task:

@@ -4,7 +4,7 @@ import streamlit as st
 
 from planner import charts
 from planner.answer import serving_replicas
-from planner.dashboard import headlines, results, sharing, widgets
+from planner.dashboard import commands, headlines, results, sharing, widgets
 
 plan = results.current_plan()
 memory, metrics, curve, cost = plan.memory, plan.metrics, plan.curve, plan.cost
@@ -96,6 +96,9 @@ with st.expander("Where these figures come from"):
     st.page_link(
         headlines.PAGES / "method.py", label="Vocabulary, formulas, sources and limits", icon=":material/menu_book:"
     )
+
+with st.container(border=True):
+    commands.section()
 
 # Last, because it plans each change again: everything else is on the page by then.
 if changes_slot is not None:

@@ -1,0 +1,46 @@
+"""SGLang's own meaning of sizes."""
+
+import pytest
+
+from planner.deploy.sglang import sglang_launch
+
+from .cases import sized
+
+DEEPSEEK = {"engine": "sglang", "model": "deepseek-ai/DeepSeek-V3", "gpu": "H200 SXM"}
+
+
+def value(words, flag):
+    return words[words.index(flag) + 1]
+
+
+@pytest.mark.parametrize(
+    ("version", "flags"),
+    [("0.5.21", ("--dp-size", "--enable-dp-attention")), ("0.5.22", ("--attn-dp-size",))],
+)
+def test_tp_size_counts_the_attention_ranks(version, flags):
+    # server_args.py: the attention ranks are inside tp_size, and both limits are divided by them.
+    changes = {"attention_data_parallel_size": 8, "expert_parallel": True, "max_num_seqs": 32}
+    words = sglang_launch(sized(**DEEPSEEK, **changes, engine_version=version)).words()
+    assert (value(words, "--tp-size"), value(words, "--ep-size")) == ("8", "8")
+    assert value(words, "--max-running-requests") == "256"
+    assert set(flags) <= set(words)
+
+
+@pytest.mark.parametrize(
+    ("version", "flag"), [("0.5.13", "--disable-cuda-graph"), ("0.5.14", "--cuda-graph-backend-decode")]
+)
+def test_graphs_are_turned_off_by_the_releases_own_flag(version, flag):
+    assert flag in sglang_launch(sized(engine="sglang", enforce_eager=True, engine_version=version)).words()
+
+
+def test_offloaded_cache_is_given_in_gb_for_each_rank():
+    # 40 GiB over 4 ranks are 10.7 GB each.
+    words = sglang_launch(sized(engine="sglang", tensor_parallel_size=4, kv_offload_gib=40.0)).words()
+    assert value(words, "--hicache-size") == "11"
+    assert "--enable-hierarchical-cache" in words
+
+
+def test_mtp_layers_draft_in_a_chain():
+    words = sglang_launch(sized(**DEEPSEEK, tensor_parallel_size=8, num_speculative_tokens=2)).words()
+    assert value(words, "--speculative-algorithm") == "NEXTN"
+    assert (value(words, "--speculative-num-steps"), value(words, "--speculative-num-draft-tokens")) == ("2", "3")
