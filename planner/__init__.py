@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from planner.answer import Plan as Plan
     from planner.answer import plan as plan
     from planner.answer import recommend as recommend
+    from planner.answer import reprice as reprice
     from planner.errors import Infeasible as Infeasible
     from planner.errors import InvalidInput as InvalidInput
     from planner.scenario import Scenario as Scenario
@@ -66,6 +67,7 @@ _HOME = {
     "from_query": "planner.scenario",
     "plan": "planner.answer",
     "recommend": "planner.answer",
+    "reprice": "planner.answer",
     "to_query": "planner.scenario",
 }
 __all__ = sorted(_HOME)

@@ -15,8 +15,10 @@ from planner.answer.outcome import (
     run_at_once,
     run_on_rank,
     serving_replicas,
+    typical_step,
 )
 from planner.answer.planning import plan, replica_of, size
+from planner.answer.pricing import reprice
 from planner.answer.report import plan_html, plan_text
 from planner.answer.search import Change, Search, recommend, what_would_change
 from planner.answer.wording import meeting
@@ -41,10 +43,12 @@ __all__ = [
     "reached",
     "recommend",
     "replica_of",
+    "reprice",
     "run_at_once",
     "run_on_rank",
     "serving_replicas",
     "size",
     "trace_steps",
+    "typical_step",
     "what_would_change",
 ]

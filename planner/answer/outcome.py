@@ -139,3 +139,16 @@ def run_on_rank(done: Plan) -> float:
 def run_at_once(done: Plan) -> float:
     """Sequences of this traffic running at once on one replica, all attention ranks together."""
     return run_on_rank(done) * done.scenario.attention_data_parallel_size
+
+
+def typical_step(done: Plan) -> dict[str, int]:
+    """A typical step of one replica at the peak: mean sequences running, mean context, a chunk of the mean prompt."""
+    running = 1
+    if done.result is not None and len(done.result.replica):
+        running = max(1, round(done.result.mean_running / (int(done.result.replica.max()) + 1)))
+    chunk = max(1, min((done.engine.max_num_batched_tokens or 0) - running, round(done.mean_prompt_tokens)))
+    return {
+        "running": running,
+        "context_tokens": max(1, round(done.mean_prompt_tokens + done.mean_output_tokens / 2)),
+        "chunk_tokens": chunk,
+    }

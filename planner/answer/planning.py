@@ -11,11 +11,10 @@ import math
 import numpy as np
 
 from planner.answer.advice import findings
-from planner.answer.chain import chain
-from planner.answer.confidence import bands_of, slo_probability
+from planner.answer.confidence import bands_of
 from planner.answer.outcome import Plan
-from planner.answer.wording import headline, reasons
-from planner.cost import price_plan, price_policies, served
+from planner.answer.pricing import priced
+from planner.answer.wording import headline
 from planner.errors import Infeasible
 from planner.memory import kv_cache_type, plan_memory
 from planner.scenario import Scenario
@@ -62,31 +61,19 @@ def plan(scenario: Scenario, *, requests: Requests | None = None, most_requests:
     policies = compare_policies(
         replica, share_of_replica(scenario, requests, fleet.num_serving), scenario.service_level
     )
-    work = served(scenario, fleet, base.mean_prompt_tokens, base.mean_output_tokens)
-    cost = price_plan(scenario, base.model.name, fleet.num_replicas * gpus_per_replica, work)
-    done = dataclasses.replace(
-        base,
-        num_replicas=fleet.num_replicas,
-        num_gpus=fleet.num_replicas * gpus_per_replica,
-        replicas_for_slo=needed,
-        metrics=metrics,
-        result=fleet.result,
-        curve=fleet.curve,
-        policies=price_policies(policies, cost.usd_per_gpu_hour * gpus_per_replica),
-        cost=cost,
-        slo_met=met,
-        findings=findings(
-            scenario,
-            base.memory,
-            metrics,
-            cost,
-            base.mean_prompt_tokens,
-            base.mean_output_tokens,
-            replica.step_time.notes,
-        ),
+    return priced(
+        dataclasses.replace(
+            base,
+            num_replicas=fleet.num_replicas,
+            num_gpus=fleet.num_replicas * gpus_per_replica,
+            replicas_for_slo=needed,
+            metrics=metrics,
+            result=fleet.result,
+            curve=fleet.curve,
+            policies=policies,
+            slo_met=met,
+        )
     )
-    done = dataclasses.replace(done, chain=chain(done), slo_probability=slo_probability(scenario, done.bands, metrics))
-    return dataclasses.replace(done, headline=headline(done), reasons=reasons(done))
 
 
 def size(scenario: Scenario, requests: Requests | None = None, *, explain: bool = True) -> Plan:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from planner.answer.outcome import Plan, Reached, reached, serving_replicas
+from planner.cost import CostPlan
 from planner.memory import (
     OOM,
     OOM_CAPTURE,
@@ -153,12 +154,22 @@ def reasons(done: Plan) -> tuple[str, ...]:
             more = f"{format_percent(times - 1)} above" if times < 2 else f"{format_number(times, 2)} times"
             said.append(f"The fleet meets the targets up to about {format_number(room)} req/s, {more} the peak.")
     said += _how_certain(done)
-    if done.cost.break_even_requests_per_month:
-        said.append(
-            f"Below {format_number(done.cost.break_even_requests_per_month)} requests a month a hosted API "
-            f"({done.cost.api_source}) is cheaper; this plan serves {format_number(done.cost.requests_per_month)}."
-        )
+    said += _against_an_api(done.cost)
     return tuple(said)
+
+
+def _against_an_api(cost: CostPlan) -> list[str]:
+    """From which volume on own GPUs cost less than a hosted API, if from any."""
+    even, now = cost.break_even, f"this plan serves {format_number(cost.requests_per_month)}"
+    if even is None:
+        return []
+    if even.first_requests_per_month is None or even.always_requests_per_month is None:
+        return [f"A hosted API ({cost.api_source}) stays cheaper at every volume with this peak ÷ mean."]
+    first, always = format_number(even.first_requests_per_month), format_number(even.always_requests_per_month)
+    said = f"Below {first} requests a month a hosted API ({cost.api_source}) is cheaper; {now}."
+    if first != always:
+        said += f" Just after each added replica it can be cheaper again, up to {always}."
+    return [said]
 
 
 def _how_certain(done: Plan) -> list[str]:

@@ -2,6 +2,7 @@
 
 from planner.charts.accuracy import predicted_against_measured as predicted_against_measured
 from planner.charts.cost import api_comparison as api_comparison
+from planner.charts.cost import break_even_map as break_even_map
 from planner.charts.cost import cost_against_utilisation as cost_against_utilisation
 from planner.charts.cost import gpu_chain as gpu_chain
 from planner.charts.load import distribution as distribution
@@ -31,6 +32,7 @@ __all__ = [
     "Chart",
     "StepPicture",
     "api_comparison",
+    "break_even_map",
     "concurrency",
     "cost_against_utilisation",
     "distribution",

@@ -9,8 +9,10 @@ import numpy as np
 from planner.answer import ChainLink
 from planner.charts.policies import in_sentence
 from planner.charts.style import COLOUR, Chart, bars, figure, label, layout, line_at, log_ticks
-from planner.cost import CostPlan
-from planner.units import counted, format_number, format_usd
+from planner.cost import CostMap, CostPlan, OwnSteps, cost_map
+from planner.units import counted, format_number, format_percent, format_usd
+
+MOST_STEPS = 400
 
 
 def gpu_chain(links: tuple[ChainLink, ...], num_gpus: int) -> Chart:
@@ -62,70 +64,165 @@ def _chain_title(decisive: ChainLink, num_gpus: int, *, level: bool) -> str:
 
 
 def api_comparison(cost: CostPlan) -> Chart | None:
-    """Monthly bill against requests per month, own GPUs and hosted API; None without an API price."""
-    if not cost.api_usd_per_month or not cost.requests_per_month:
+    """Monthly bill against requests per month, own GPUs in steps and hosted API; None where one of them is unknown."""
+    own, each, now = cost.own_steps, cost.api_usd_per_request, cost.requests_per_month
+    if own is None or not each or not now:
         return None
-    per_request = cost.api_usd_per_month / cost.requests_per_month
-    even = cost.break_even_requests_per_month or cost.requests_per_month
-    right = 2.2 * max(even, cost.requests_per_month)
-    x = np.linspace(0, right, 60)
-    cheaper = "a hosted API is cheaper" if cost.api_is_cheaper else "own GPUs are cheaper"
+    even = cost.break_even_requests_per_month
+    right = 2.2 * max(even or now, now)
+    x, y = _staircase(own, right)
+    estimate = " (estimate)" if cost.api_is_estimate else ""
+    shapes = [line_at("x", now, COLOUR["here"], "solid")]
+    marks: list[tuple[str, float, float, str]] = []
+    if even:
+        marks.append((f"break-even {format_number(even)}", even, even * each, COLOUR["neutral"]))
     return Chart(
-        title=f"At {format_number(cost.requests_per_month)} requests a month {cheaper}; "
-        f"break-even is at {format_number(even)}",
-        subtitle="USD a month against requests a month, with the number of GPUs fixed",
+        title=_api_title(cost, even),
+        subtitle="USD a month against requests a month; own GPUs grow with the volume",
         figure=figure(
             [
                 {
                     "type": "scatter",
                     "mode": "lines",
-                    "name": f"own GPUs ({cost.num_gpus})",
+                    "name": "own GPUs",
                     "x": x,
-                    "y": np.full_like(x, cost.usd_per_month),
+                    "y": y,
                     "line": {"color": COLOUR["own"], "width": 2.5},
-                    "hovertemplate": "own %{y:,.0f} USD<extra></extra>",
+                    "hovertemplate": "own %{y:,.0f} USD at %{x:,.3s} requests<extra></extra>",
                 },
                 {
                     "type": "scatter",
                     "mode": "lines",
-                    "name": "hosted API",
-                    "x": x,
-                    "y": x * per_request,
+                    "name": f"hosted API{estimate}",
+                    "x": [0.0, right],
+                    "y": [0.0, right * each],
                     "line": {"color": COLOUR["peer"], "width": 2.5, "dash": "dash"},
                     "hovertemplate": "API %{y:,.0f} USD at %{x:,.3s} requests<extra></extra>",
+                },
+                {
+                    "type": "scatter",
+                    "mode": "markers",
+                    "name": f"this plan ({counted(cost.num_gpus, 'GPU')})",
+                    "x": [now],
+                    "y": [cost.usd_per_month],
+                    "marker": {"color": COLOUR["here"], "size": 10},
+                    "hovertemplate": "this plan: %{y:,.0f} USD<extra></extra>",
                 },
             ],
             layout(
                 x="requests a month",
                 y="USD a month",
-                height=320,
+                height=340,
                 yaxis={"rangemode": "tozero", "tickformat": ",.0f"},
                 xaxis={"range": [0, right]},
-                shapes=[line_at("x", cost.requests_per_month, COLOUR["here"], "solid")],
-                annotations=[
-                    label(
-                        "you",
-                        cost.requests_per_month,
-                        0.98,
-                        COLOUR["here"],
-                        yref="paper",
-                        yanchor="top",
-                        xanchor="right" if cost.requests_per_month > right / 2 else "left",
-                    ),
-                    label(
-                        f"break-even {format_number(even)}",
-                        even,
-                        cost.usd_per_month,
-                        COLOUR["neutral"],
-                        xanchor="left",  # below the flat line and right of the rising one there is room
-                        yanchor="top",
-                    ),
-                ],
+                shapes=shapes,
+                annotations=[label(text, at, high, colour, yanchor="top") for text, at, high, colour in marks],
             ),
         ),
         alt=f"Own GPUs cost {format_usd(cost.usd_per_month)} a month, the API "
-        f"{format_usd(cost.api_usd_per_month)}; break-even is at {format_number(even)} requests a month",
+        f"{format_usd(cost.api_usd_per_month or 0.0)}. {_api_title(cost, even)}",
     )
+
+
+def _staircase(own: OwnSteps, right: float) -> tuple[list[float], list[float]]:
+    """The corners of the own bill up to a volume; of very many steps, evenly chosen ones."""
+    steps = math.ceil(right / own.requests_per_replica_month)
+    ends = np.unique(np.linspace(1, steps, min(steps, MOST_STEPS)).round()) * own.requests_per_replica_month
+    bill = own.usd_per_month(ends)
+    starts = np.concatenate([[0.0], ends[:-1]])
+    x, y = np.stack([starts, np.minimum(ends, right)], axis=1), np.stack([bill, bill], axis=1)
+    return x.ravel().tolist(), y.ravel().tolist()
+
+
+def _api_title(cost: CostPlan, even: float | None) -> str:
+    cheaper = "a hosted API is cheaper" if cost.api_is_cheaper else "own GPUs are cheaper"
+    here = f"At {format_number(cost.requests_per_month)} requests a month {cheaper}"
+    if even is None:
+        return "With this peak ÷ mean, the API stays cheaper at every volume"
+    assert cost.break_even is not None
+    return f"{here}; own GPUs begin to pay at {format_number(even)} ({counted(_gpus_at_even(cost), 'GPU')})"
+
+
+def _gpus_at_even(cost: CostPlan) -> int:
+    assert cost.break_even is not None
+    assert cost.own_steps is not None
+    return (cost.break_even.replicas or 0) * cost.own_steps.gpus_per_replica
+
+
+def break_even_map(cost: CostPlan) -> Chart | None:
+    """Own bill ÷ API bill over volume and utilisation; None where one of them is unknown."""
+    own, each, now = cost.own_steps, cost.api_usd_per_request, cost.requests_per_month
+    if own is None or not each or not now:
+        return None
+    month, most = (item.requests_per_s for item in cost.prices[:2])
+    utilisation = min(1.0, month / most)
+    low, high = now / 100, max(now * 30, 4 * own.requests_per_replica_month)
+    volumes = np.geomspace(low, high, 90)
+    shares = np.linspace(0.02, 1.0, 50)
+    found = cost_map(own, each, volumes, shares)
+    ratio = np.log10(np.maximum(found.own_over_api, 1e-6))
+    cheap = float((found.own_over_api < 1).mean())
+    title = "The API is cheaper at every volume and utilisation drawn" if cheap == 0 else _map_title(cost, found)
+    return Chart(
+        title=title,
+        subtitle="own bill ÷ API bill, by requests a month (log) and by mean use of what the targets allow",
+        figure=figure(
+            [
+                {
+                    "type": "heatmap",
+                    "x": volumes,
+                    "y": shares,
+                    "z": ratio,
+                    "zmin": -1,
+                    "zmax": 1,
+                    "colorscale": [[0.0, COLOUR["own"]], [0.5, "rgba(134,143,156,0.12)"], [1.0, COLOUR["here"]]],
+                    "customdata": found.own_over_api,
+                    "hovertemplate": "%{x:,.3s} requests, %{y:.0%}: own ÷ API %{customdata:.2f}<extra></extra>",
+                    "colorbar": {
+                        "tickvals": [-1, 0, 1],
+                        "ticktext": ["own 10× cheaper", "equal", "API 10× cheaper"],
+                        "thickness": 12,
+                        "len": 0.9,
+                    },
+                },
+                {
+                    "type": "contour",
+                    "x": volumes,
+                    "y": shares,
+                    "z": ratio,
+                    "contours": {"start": 0, "end": 0, "size": 1, "coloring": "none"},
+                    "line": {"color": COLOUR["neutral"], "width": 2},
+                    "showscale": False,
+                    "hoverinfo": "skip",
+                },
+                {
+                    "type": "scatter",
+                    "mode": "markers+text",
+                    "x": [now],
+                    "y": [utilisation],
+                    "text": ["you"],
+                    "textposition": "top center",
+                    "marker": {"color": COLOUR["here"], "size": 11, "line": {"color": "white", "width": 1.5}},
+                    "hovertemplate": "this plan<extra></extra>",
+                },
+            ],
+            layout(
+                x="requests a month",
+                y="mean use of what the targets allow",
+                height=340,
+                showlegend=False,
+                xaxis={**log_ticks(low, high, format_number), "range": [math.log10(low), math.log10(high)]},
+                yaxis={"tickformat": ".0%", "range": [0, 1.02]},
+            ),
+        ),
+        alt=f"{title}. This plan: {format_number(now)} requests a month at {format_percent(utilisation)} of what the "
+        "targets allow",
+    )
+
+
+def _map_title(cost: CostPlan, found: CostMap) -> str:
+    least = found.utilisation[np.flatnonzero((found.own_over_api < 1).any(axis=1))[0]]
+    return f"Own GPUs can be cheaper only above {format_percent(least)} use, and not at small volumes"
 
 
 def cost_against_utilisation(

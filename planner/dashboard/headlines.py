@@ -21,7 +21,7 @@ from planner.answer import (
     serving_replicas,
 )
 from planner.catalog import price_offers
-from planner.cost import offer_of
+from planner.cost import CostPlan, offer_of
 from planner.dashboard.markdown import escaped
 from planner.scenario import TARGETS
 from planner.service import Distribution, LoadPoint, ServingMetrics
@@ -77,7 +77,8 @@ def badges(plan: Plan) -> tuple[Badge, ...]:
     if plan.metrics is not None:
         found.append(Badge(good=plan.slo_met, text=_targets_met(plan) if plan.slo_met else _targets_missed(plan)))
     if cost is not None and cost.api_usd_per_month is not None:
-        own, api = format_usd(cost.usd_per_month), format_usd(cost.api_usd_per_month)
+        about = "about " if cost.api_is_estimate else ""
+        own, api = format_usd(cost.usd_per_month), f"{about}{format_usd(cost.api_usd_per_month)}"
         text = f"a hosted API is cheaper: {api} a month, these GPUs {own}"
         if not cost.api_is_cheaper:
             text = f"cheaper than a hosted API: {own} a month, API {api}"
@@ -375,39 +376,103 @@ def cost_sentence(plan: Plan) -> str:
         f"{gpus(plan.num_gpus)}, {format_usd(c.usd_per_month)} a month, "
         f"{format_usd(c.usd_per_million_tokens)} per million tokens"
     )
-    if c.api_usd_per_month is None or c.break_even_requests_per_month is None:
+    if c.api_usd_per_month is None:
         return said
     verdict = "a hosted API is cheaper" if c.api_is_cheaper else "a hosted API costs more"
-    return f"{said}; {verdict} ({format_usd(c.api_usd_per_month)} a month)"
+    about = "about " if c.api_is_estimate else ""
+    return f"{said}; {verdict} ({about}{format_usd(c.api_usd_per_month)} a month)"
 
 
 def cost_table(plan: Plan) -> Table:
     """The bill of own GPUs beside a hosted API."""
     c = plan.cost
     assert c is not None
-    dash = "—"
-    api_month = format_usd(c.api_usd_per_month) if c.api_usd_per_month is not None else dash
-    api_token = format_usd(c.api_usd_per_million_tokens) if c.api_usd_per_million_tokens is not None else dash
-    api_thousand = (
-        format_usd(c.api_usd_per_month / c.requests_per_month * 1000) if c.api_usd_per_month is not None else dash
+
+    def usd(amount: float | None) -> str:
+        return "—" if amount is None else format_usd(amount)
+
+    per_request = c.api_usd_per_request
+    rows = [
+        ("USD per GPU-hour", format_usd(c.usd_per_gpu_hour), "—"),
+        ("USD per month", format_usd(c.usd_per_month), usd(c.api_usd_per_month)),
+        ("USD per 1,000 requests", format_usd(c.usd_per_thousand_requests), usd(per_request and per_request * 1000)),
+    ]
+    if c.usd_per_user_month is not None:
+        users = c.usd_per_month / c.usd_per_user_month
+        api = None if c.api_usd_per_month is None else c.api_usd_per_month / users
+        rows.append(("USD per user and month", format_usd(c.usd_per_user_month), usd(api)))
+    rows.append(("Requests per month", format_number(c.requests_per_month), break_even_in_short(c)))
+    if c.gpu_joules_per_token is not None and c.kwh_per_month is not None:
+        energy = f"{format_number(c.gpu_joules_per_token)} J per token, {format_number(c.kwh_per_month)} kWh a month"
+        rows.append(("Energy (estimate: TDP × load)", energy, "—"))
+    return table(("", "Own GPUs", "Hosted API"), rows)
+
+
+def break_even_in_short(cost: CostPlan) -> str:
+    """The volume at which own GPUs begin to cost less than the API, in a few words."""
+    if cost.break_even is None:
+        return "—"
+    first, always = cost.break_even.first_requests_per_month, cost.break_even.always_requests_per_month
+    if first is None or always is None:
+        return "cheaper at every volume"
+    return f"cheaper below {format_number(first)}" + (
+        f", and in parts up to {format_number(always)}" * (always > first)
     )
-    even = format_number(c.break_even_requests_per_month) if c.break_even_requests_per_month else dash
-    return table(
-        ("", "Own GPUs", "Hosted API"),
-        [
-            ("USD per GPU-hour", format_usd(c.usd_per_gpu_hour), dash),
-            ("USD per month", format_usd(c.usd_per_month), api_month),
-            ("USD per million tokens, at the mean rate", format_usd(c.usd_per_million_tokens), api_token),
-            (
-                "USD per million tokens, at the peak around the clock",
-                format_usd(c.usd_per_million_tokens_at_peak),
-                api_token,
-            ),
-            ("USD per million output tokens", format_usd(c.usd_per_million_output_tokens), dash),
-            ("USD per 1,000 requests", format_usd(c.usd_per_thousand_requests), api_thousand),
-            ("Requests per month", format_number(c.requests_per_month), f"break-even {even}"),
-        ],
-    )
+
+
+def not_compared(plan: Plan) -> str:
+    """Why there is no comparison with a hosted API."""
+    c = plan.cost
+    assert c is not None
+    if c.api_usd_per_request is None:
+        return "No hosted price is known for a model of this size: enter one under Prices to compare"
+    if not c.requests_per_month:
+        return "No request finishes, so there is nothing to compare with a hosted API"
+    return "These GPUs meet the targets at no volume, so there is no break-even with a hosted API"
+
+
+def load_table(plan: Plan) -> Table:
+    """Prices per million tokens of each kind and per request, at three loads, beside the API's."""
+    c = plan.cost
+    assert c is not None
+    rows = [
+        (
+            f"{item.load[0].upper()}{item.load[1:]}",
+            f"{format_number(item.requests_per_s)} req/s",
+            format_usd(item.usd_per_million_tokens),
+            format_usd(item.usd_per_million_input_tokens),
+            format_usd(item.usd_per_million_output_tokens),
+            format_usd(item.usd_per_request),
+        )
+        for item in c.prices
+        if item.requests_per_s > 0
+    ]
+    if c.api_usd_per_request is not None and c.api_usd_per_mtok_input is not None:
+        read, written = c.api_usd_per_mtok_input, c.api_usd_per_mtok_output
+        assert written is not None
+        cached = c.api_usd_per_mtok_cached_input
+        shown = format_usd(read) + (f" ({format_usd(cached)} cached)" if cached is not None else "")
+        blended = format_usd(c.api_usd_per_million_tokens or 0.0)
+        name = "Hosted API (estimate)" if c.api_is_estimate else "Hosted API"
+        rows.append((name, "any", blended, shown, format_usd(written), format_usd(c.api_usd_per_request)))
+    header = ("USD per million", "Load", "tokens, blended", "input tokens", "output tokens", "USD per request")
+    return table(header, rows)
+
+
+def owned_table(plan: Plan) -> Table:
+    """The hour of an owned GPU by what it pays for; empty where the GPUs are rented."""
+    c, s = plan.cost, plan.scenario
+    if c is None or c.owned is None:
+        return []
+    bought = f"{format_usd(s.gpu_purchase_usd or 0.0)} over {format_number(s.depreciation_years)} years"
+    power = f"{format_number(plan.gpu.tdp_w or 0.0)} W × load × {s.server_power_factor:g} × PUE {s.pue:g}"
+    rows = [
+        ("Depreciation", bought, format_usd(c.owned.depreciation_usd)),
+        ("Power", f"{power} at {format_usd(s.power_usd_per_kwh)} per kWh", format_usd(c.owned.power_usd)),
+        ("People", f"{format_usd(s.people_usd_per_month)} a month for all", format_usd(c.owned.people_usd)),
+        ("One GPU-hour", "", format_usd(c.owned.usd_per_hour)),
+    ]
+    return table(("An owned GPU", "From", "USD per hour"), rows)
 
 
 def step_table(plan: Plan, context_tokens: int) -> Table:

@@ -59,6 +59,15 @@ STEPS = {
     "output_mean_tokens": 32.0,
     "shared_prefix_tokens": 128,
     "hours_per_month": 10.0,
+    "api_usd_per_mtok_cached_input": 0.05,
+    "api_cached_share": 0.05,
+    "gpu_purchase_usd": 1000.0,
+    "depreciation_years": 0.5,
+    "resale_share": 0.05,
+    "power_usd_per_kwh": 0.01,
+    "pue": 0.05,
+    "server_power_factor": 0.1,
+    "people_usd_per_month": 1000.0,
     "hidden_size": 128,
     "intermediate_size": 256,
     "vocab_size": 1000,
@@ -73,10 +82,14 @@ STEPS = {
     "lora_popularity": 0.1,
 }
 SPREAD_LENGTHS = ("lognormal", "normal", "uniform")
+#: what only owned GPUs cost; server power and PUE also stand in the energy of rented ones
+OWNED = ("gpu_purchase_usd", "depreciation_years", "resale_share", "power_usd_per_kwh", "people_usd_per_month")
 PLACEHOLDERS = {  # what an empty field means, by field or group
     "engine": "engine default",
     "advanced": "engine default",
     "prices": "list price",
+    "gpu_purchase_usd": "not counted",
+    "api_cached_share": "as prefix caching saves here",
     "patience_s": "never leaves",
     "timeout_s": "never leaves",
     "output_limit_tokens": "context length",
@@ -125,6 +138,7 @@ def relevant(name: str, s: dict[str, Any]) -> bool:
         "receive_interval_steps": s["engine"].startswith("sglang") or s["receive_interval_steps"] > 1,
         "kv_unified": s["engine"].startswith("llama") or s["kv_unified"] != "auto",
         "gpu_total_gib": s["gpu"] != CUSTOM,
+        **dict.fromkeys(OWNED, s["price_kind"] == "owned"),
         "experts_per_token": bool(s["num_experts"]),
         "moe_intermediate_size": bool(s["num_experts"]),
     }
@@ -182,6 +196,9 @@ HEADINGS = {  # subheadings inside a group, above the named field
     "num_speculative_tokens": "Speculative decoding",
     "num_lora_adapters": "LoRA",
     "patience_s": "Clients and replicas",
+    "usd_per_gpu_hour": "GPUs",
+    "api_usd_per_mtok_input": "Hosted API",
+    "gpu_purchase_usd": "Owned GPUs and power",
 }
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from planner.answer import Change, Plan, Search, serving_replicas
+from planner.answer import Change, Plan, Search, reprice, serving_replicas
 from planner.arrays import Floats
 from planner.charts import StepPicture, in_sentence
 from planner.dashboard.inputs import adopt
@@ -43,9 +44,17 @@ MISTAKES = {
 
 
 def plan_for(scenario: Scenario) -> Plan:
-    """The plan of a scenario, computed once for all sessions; with fewer requests where all would take too long."""
-    found: Plan = _computed(plan_task(scenario), "Planning", on_cancel=_take_back)
-    return found
+    """The plan of a scenario, computed once for all sessions; with fewer requests where all would take too long.
+
+    Scenarios that differ only in prices share one simulation.
+    """
+    found: Plan = _computed(plan_task(scenario.unpriced()), "Planning", on_cancel=_take_back)
+    return _at_prices(found, scenario.replace(num_requests=found.scenario.num_requests))
+
+
+@lru_cache(maxsize=16)
+def _at_prices(done: Plan, scenario: Scenario) -> Plan:
+    return reprice(done, scenario)
 
 
 def changes_for(scenario: Scenario) -> tuple[Change, ...] | None:
@@ -142,19 +151,6 @@ def latency_samples(result: SimulationResult) -> dict[str, Floats]:
     """TTFT and TPOT of each finished request. [s]"""
     seen = latencies(result, result.status == FINISHED)
     return {"ttft_s": seen.ttft_s, "tpot_s": seen.tpot_s[np.isfinite(seen.tpot_s)]}
-
-
-def typical_step(done: Plan) -> dict[str, int]:
-    """A typical step of one replica at the peak: mean sequences running, mean context, a chunk of the mean prompt."""
-    running = 1
-    if done.result is not None and len(done.result.replica):
-        running = max(1, round(done.result.mean_running / (int(done.result.replica.max()) + 1)))
-    chunk = max(1, min((done.engine.max_num_batched_tokens or 0) - running, round(done.mean_prompt_tokens)))
-    return {
-        "running": running,
-        "context_tokens": max(1, round(done.mean_prompt_tokens + done.mean_output_tokens / 2)),
-        "chunk_tokens": chunk,
-    }
 
 
 def timeline_finding(outcomes: tuple[PolicyOutcome, ...], field: str) -> str:

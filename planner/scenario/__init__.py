@@ -3,7 +3,7 @@
 In: values from a form, a link or a notebook. Out: a valid `Scenario` that knows its model, GPU, engine and traffic.
 """
 
-from planner.scenario.fields import CONFIG, CUSTOM, OPEN_LOOP_KINDS, fields_by_name
+from planner.scenario.fields import CONFIG, CUSTOM, OPEN_LOOP_KINDS, cost_only_names, fields_by_name
 from planner.scenario.link import (
     COMPARED,
     Decoded,
@@ -38,6 +38,7 @@ __all__ = [
     "Scenario",
     "Target",
     "capacity_fraction",
+    "cost_only_names",
     "fields_by_name",
     "from_json",
     "from_params",

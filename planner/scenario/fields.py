@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from planner.scenario.advanced import ROUTERS as ROUTERS
+from planner.scenario.money import Money
 from planner.scenario.runtime import EngineRuntime
 from planner.scenario.settings import MAX_CONFIG_TEXT as MAX_CONFIG_TEXT
 from planner.scenario.settings import optional_setting, setting
@@ -30,7 +31,7 @@ MAX_LORAS = {"sglang": 8}  # engine defaults; vLLM and the others: 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inputs(EngineRuntime):
+class Inputs(Money):
     """The inputs as the user gives them, each valid on its own; `Scenario` checks them together."""
 
     title: str = setting("", "n", "Name of this plan", group="model", help="Shown above every page; part of the link.")
@@ -631,7 +632,7 @@ class Inputs(EngineRuntime):
         group="prices",
         choices=PRICE_KINDS,
         help="Which published price of a GPU-hour counts: on demand, reserved over years, spot and marketplace "
-        "capacity, or GPUs that you own, which cost nothing more unless you enter a price.",
+        "capacity, or GPUs that you own, which cost depreciation, power and people.",
     )
     usd_per_gpu_hour: float | None = optional_setting(
         "usd",
@@ -700,9 +701,23 @@ def fields_by_name() -> dict[str, dataclasses.Field[Any]]:
     return dict(_fields_in_order())
 
 
+COST_ONLY_GROUPS = ("prices",)
+
+
+@lru_cache(maxsize=1)
+def cost_only_names() -> frozenset[str]:
+    """Fields that no simulation depends on: prices, and the plan's name."""
+    grouped = {name for name, item in _fields_in_order() if item.metadata["group"] in COST_ONLY_GROUPS}
+    return frozenset(grouped | {"title"})
+
+
 @lru_cache(maxsize=1)
 def _fields_in_order() -> tuple[tuple[str, dataclasses.Field[Any]], ...]:
-    advanced = {item.name: item for item in dataclasses.fields(EngineRuntime)}
-    own = {item.name: item for item in dataclasses.fields(Inputs) if item.name not in advanced}
-    place = 1 + max(index for index, item in enumerate(own.values()) if item.metadata["group"] == "engine")
-    return (*list(own.items())[:place], *advanced.items(), *list(own.items())[place:])
+    """The fields that the bases declare stand behind the last one of the group that they belong to."""
+    inherited = {item.name: item for item in dataclasses.fields(Inputs.__mro__[1])}
+    advanced = {item.name for item in dataclasses.fields(EngineRuntime)}
+    ordered = [(item.name, item) for item in dataclasses.fields(Inputs) if item.name not in inherited]
+    for group, names in (("engine", advanced), ("prices", inherited.keys() - advanced)):
+        place = 1 + max(index for index, (_, item) in enumerate(ordered) if item.metadata["group"] == group)
+        ordered[place:place] = [(name, item) for name, item in inherited.items() if name in names]
+    return tuple(ordered)

@@ -1,7 +1,9 @@
 """What follows from a plan: replicas that serve, sequences at once."""
 
 import math
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from planner import plan
@@ -13,6 +15,7 @@ from planner.answer.outcome import (
     run_at_once,
     run_on_rank,
     serving_replicas,
+    typical_step,
 )
 from planner.answer.planning import replica_of, size
 from planner.catalog.engines import get_engine
@@ -117,3 +120,16 @@ def test_gaps_and_end_to_end_times_can_be_targets(field):
     tight = planned(ttft_target_s=None, tpot_target_s=None, **{field: 0.001})
     loose = planned(ttft_target_s=None, tpot_target_s=None, **{field: 60.0})
     assert (tight.slo_met, tight.replicas_for_slo, loose.slo_met) == (False, None, True)
+
+
+def test_a_typical_step_by_hand():
+    made = SimpleNamespace(
+        result=SimpleNamespace(replica=np.array([0, 1, 1, 0]), mean_running=21.0),
+        engine=SimpleNamespace(max_num_batched_tokens=512),
+        mean_prompt_tokens=1000.4,
+        mean_output_tokens=300.0,
+    )
+    # 21 sequences on two replicas; what 512 tokens leave beside ten of them; half of the answer is written
+    assert typical_step(made) == {"running": 10, "context_tokens": 1150, "chunk_tokens": 502}
+    made.result = None
+    assert typical_step(made)["running"] == 1

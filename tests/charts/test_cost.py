@@ -8,15 +8,22 @@ import pytest
 from planner import charts
 from planner.answer.outcome import ChainLink
 from planner.charts.cost import api_comparison, cost_against_utilisation, gpu_chain
-from planner.cost.bill import cost_plan
+from planner.cost.bill import FleetUse, cost_plan
+from planner.cost.break_even import OwnSteps
+from planner.cost.hosted_apis import ApiPrices
 from tests.charts.cases import lines_at
 
 
-def test_bills_meet_at_the_break_even():
-    from planner.cost.hosted_apis import ApiPrices
-
+def priced(spare=0, each=1e6, mean=0.5):
     api = ApiPrices(usd_per_mtok_input=1.0, usd_per_mtok_output=1.0, offers=(), source="test")
-    cost = cost_plan(
+    steps = OwnSteps(
+        usd_per_replica_month=1460.0, requests_per_replica_month=2e6 * each / 1e6, gpus_per_replica=2,
+        spare_replicas=spare, mean_over_peak=mean,
+    )  # fmt: skip
+    use = FleetUse(
+        at_targets_rps=2.0, capacity_rps=3.0, output_weight=1.0, busy=0.5, gpu_w=0.0, power_w=0.0, steps=steps
+    )
+    return cost_plan(
         num_gpus=2,
         usd_per_gpu_hour=1.0,
         price_source="test",
@@ -26,12 +33,37 @@ def test_bills_meet_at_the_break_even():
         mean_prompt_tokens=500,
         mean_output_tokens=500,
         api=api,
+        use=use,
     )
-    chart = charts.api_comparison(cost)
-    own, hosted = chart.figure["data"]
+
+
+def test_bills_meet_at_the_break_even():
+    chart = charts.api_comparison(priced())
+    own, hosted, here = chart.figure["data"]
     # 1,460 USD a month ÷ 0.001 USD per request = 1.46 million requests
     even = np.interp(1_460_000, hosted["x"], hosted["y"])
     assert even == pytest.approx(own["y"][0])
+    assert own["x"][:4] == [0.0, 2e6, 2e6, 4e6]
+    assert own["y"][:4] == [1460.0, 1460.0, 2920.0, 2920.0]
+    assert here["y"] == [1460.0]
+
+
+def test_an_api_that_is_always_cheaper_is_said():
+    # 1,460 USD buy a million requests, which the API sells for 1,000.
+    cost = priced(each=0.5e6)
+    assert charts.api_comparison(cost).title.endswith("the API stays cheaper at every volume")
+    # Full around the clock a replica serves 2 million, which the API sells for 2,000: own GPUs pay above 73 % use.
+    assert "above 74 % use" in charts.break_even_map(cost).title
+
+
+def test_the_map_holds_the_plan_and_the_line_of_equal_bills():
+    cost = priced()
+    heat, line, here = charts.break_even_map(cost).figure["data"]
+    # A mean of 1 req/s where 2 hold the targets; at this volume 1,460 USD against 2,628.
+    assert here["y"] == [0.5]
+    nearest = np.abs(heat["x"] - 2_628_000).argmin(), np.abs(heat["y"] - 0.5).argmin()
+    assert heat["customdata"][nearest[1], nearest[0]] == pytest.approx(2 * 1460 / heat["x"][nearest[0]] * 1000)
+    assert (line["contours"]["start"], line["contours"]["end"]) == (0, 0)
 
 
 def test_chain_without_an_end_is_drawn():

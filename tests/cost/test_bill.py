@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from planner.cost.bill import cost_plan
+from planner.cost.bill import AT_FULL, AT_MEAN, AT_TARGETS, FleetUse, cost_plan
+from planner.cost.break_even import OwnSteps
 from planner.cost.hosted_apis import ApiPrices
 from planner.errors import InvalidInput
 
@@ -36,10 +37,18 @@ def test_the_bill_by_hand():
     assert cost.usd_per_million_output_tokens == pytest.approx(3650 / 2_628)
 
 
+def use(usd, requests, **changes):
+    steps = OwnSteps(usd_per_replica_month=usd, requests_per_replica_month=requests)
+    fields = {"at_targets_rps": 8.0, "capacity_rps": 10.0, "output_weight": 4.0, "busy": 0.5, "gpu_w": 350.0,
+              "power_w": 700.0, "steps": steps}  # fmt: skip
+    return FleetUse(**{**fields, **changes})
+
+
 def test_break_even_is_where_both_bills_are_equal():
-    cost = make()
+    cost = make(use=use(3650.0, 100e6))
     # 1,000 × 0.10 + 250 × 0.40 USD per million = 0.0002 USD per request.
     assert cost.break_even_requests_per_month == pytest.approx(3650 / 0.0002)
+    assert not cost.api_always_cheaper
     assert cost.api_usd_per_month == pytest.approx(10_512_000 * 0.0002)
     assert cost.api_is_cheaper
     assert not make(mean_rate_rps=8.0, num_gpus=1).api_is_cheaper
@@ -49,9 +58,56 @@ def test_published_break_even():
     # A 2.50 USD/h GPU against 0.004 USD per request breaks even at 625 requests an hour (A21 of the peers' vectors).
     cost = make(
         num_gpus=1,
+        use=use(2.5 * 730, 1e6),
         api=ApiPrices(usd_per_mtok_input=0.0, usd_per_mtok_output=0.004 / 250 * 1e6, offers=(), source="test"),
     )
     assert cost.break_even_requests_per_month / 730 == pytest.approx(625)
+
+
+def test_a_fleet_that_grows_with_the_volume_may_never_pay():
+    # 3,650 USD buy what the API sells for 0.0002 × 18 million = 3,600 USD.
+    cost = make(use=use(3650.0, 18e6))
+    assert cost.api_always_cheaper
+    assert cost.break_even_requests_per_month is None
+
+
+def test_targets_that_are_missed_at_every_volume_have_no_break_even():
+    cost = make(use=use(1.0, 1.0, steps=None, at_targets_rps=0.0))
+    assert cost.break_even is None
+    assert not cost.api_always_cheaper
+
+
+def test_prices_at_three_loads():
+    cost = make(use=use(3650.0, 100e6))
+    assert [(item.load, item.requests_per_s) for item in cost.prices] == [
+        (AT_MEAN, 4.0),
+        (AT_TARGETS, 8.0),
+        (AT_FULL, 10.0),
+    ]
+    assert cost.prices[0].usd_per_million_tokens == pytest.approx(cost.usd_per_million_tokens)
+    assert cost.prices[1].usd_per_million_tokens == pytest.approx(cost.usd_per_million_tokens / 2)
+
+
+def test_energy_by_hand():
+    # 2 GPUs × 350 W over 4 req/s × 1,250 tokens; 2 × 0.7 kW × 730 h.
+    cost = make(use=use(3650.0, 100e6))
+    assert cost.gpu_joules_per_token == pytest.approx(700 / 5000)
+    assert cost.kwh_per_month == pytest.approx(1022)
+    assert make(use=use(1.0, 1.0, gpu_w=0.0, power_w=0.0)).gpu_joules_per_token is None
+
+
+def test_users_share_the_bill():
+    assert make(users=100).usd_per_user_month == pytest.approx(36.5)
+    assert make().usd_per_user_month is None
+
+
+def test_cached_input_is_billed_at_its_own_price():
+    api = ApiPrices(
+        usd_per_mtok_input=1.0, usd_per_mtok_output=2.0, usd_per_mtok_cached_input=0.1, offers=(), source="test"
+    )
+    # 1,000 × (0.75 × 1 + 0.25 × 0.1) + 250 × 2 USD per million
+    assert make(api=api, api_cached_share=0.25).api_usd_per_request == pytest.approx(1275e-6)
+    assert make(api=api).api_usd_per_request == pytest.approx(1500e-6)
 
 
 def test_without_an_api_price_nothing_is_compared():

@@ -4,8 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from planner.catalog.models import get_model
 from planner.cost import hosted_apis
-from planner.cost.hosted_apis import ApiOffer, api_prices, normalised
+from planner.cost.hosted_apis import ApiOffer, api_prices, estimated_api_prices, normalised
 
 
 def test_the_same_weights_have_one_name_everywhere():
@@ -46,8 +47,8 @@ def model_with(prices):
     return SimpleNamespace(id="owner/some-model-instruct", prices=prices)
 
 
-def price(low, high):
-    return SimpleNamespace(input_mtok=low, output_mtok=high)
+def price(low, high, cached=None):
+    return SimpleNamespace(input_mtok=low, output_mtok=high, cache_read_mtok=cached)
 
 
 @pytest.fixture
@@ -76,3 +77,27 @@ def test_of_a_history_the_last_price_and_of_tiers_the_first(offers):
 
 def test_what_is_free_or_has_no_price_is_no_offer(offers):
     assert offers(price(0, 0), price(None, 3)) is None
+
+
+def test_cached_input_has_the_median_of_the_offers_that_name_it(monkeypatch):
+    def offer(cached):
+        return ApiOffer(
+            provider="p", model="x", usd_per_mtok_input=1.0, usd_per_mtok_output=2.0, usd_per_mtok_cached_input=cached
+        )
+
+    offers = {"x": (offer(0.1), offer(None), offer(0.3)), "y": (offer(None),)}
+    monkeypatch.setattr("planner.cost.hosted_apis._all_offers", lambda: offers)
+    assert api_prices("x").usd_per_mtok_cached_input == pytest.approx(0.2)
+    assert api_prices("y").usd_per_mtok_cached_input is None
+    assert api_prices("y").usd_per_request(1000, 100, cached_share=0.5) == pytest.approx(0.0012)
+    assert api_prices("x").usd_per_request(1000, 100, cached_share=0.5) == pytest.approx(0.0008)
+
+
+def test_an_estimate_is_of_the_nearest_size():
+    model = get_model("openai/gpt-oss-120b")
+    found = estimated_api_prices(model)
+    assert found.is_estimate
+    assert found.usd_per_mtok_output == api_prices("openai/gpt-oss-120b").usd_per_mtok_output
+    assert "gpt-oss-120b is the nearest in size" in found.source
+    giant = SimpleNamespace(num_parameters=10**14, num_active_parameters=10**14)
+    assert estimated_api_prices(giant) is None

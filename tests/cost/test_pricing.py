@@ -5,7 +5,16 @@ from types import SimpleNamespace
 import pytest
 
 from planner import plan
-from planner.cost.pricing import DEFAULT_PRICE_USD_PER_HOUR, Served, gpu_price, offer_of, price_plan, served
+from planner.catalog.models import get_model
+from planner.cost.pricing import (
+    DEFAULT_PRICE_USD_PER_HOUR,
+    PricedFleet,
+    Served,
+    gpu_price,
+    offer_of,
+    price_plan,
+    served,
+)
 from planner.dashboard.results import use_of_fleet
 from planner.scenario.scenario import Scenario
 from planner.service.metrics import ServingMetrics
@@ -51,8 +60,10 @@ def test_another_kind_stands_in_where_nobody_offers_the_gpu_so_and_that_is_said(
     assert offer_of(STEADY.replace(gpu="MI355X", price_kind="reserved")).kind == "reserved"
 
 
-def test_owned_gpus_cost_what_the_user_enters_or_nothing():
-    assert gpu_price(STEADY.replace(price_kind="owned"))[0] == 0.0
+def test_owned_gpus_cost_what_the_user_enters_or_their_power():
+    power = {"power_usd_per_kwh": 0.1, "pue": 1.5, "server_power_factor": 2.0}
+    # An H100 SXM at 700 W: 2.1 kW with its server and the data centre.
+    assert gpu_price(STEADY.replace(price_kind="owned", **power))[0] == pytest.approx(0.21)
     assert gpu_price(STEADY.replace(price_kind="owned", usd_per_gpu_hour=0.8))[0] == 0.8
 
 
@@ -89,12 +100,15 @@ def test_a_closed_loop_is_taken_at_the_rate_that_it_reaches():
     assert (done.mean_rps, done.peak_rps) == (7.0, 7.0)
 
 
+KNOWN = get_model("openai/gpt-oss-120b")
+#: ten trillion parameters, which no model with a hosted price has
+UNKNOWN = SimpleNamespace(name="nobody/no-such-model", num_parameters=10**13, num_active_parameters=10**13)
 WORK = Served(mean_rps=2.0, peak_rps=4.0, mean_prompt_tokens=1000.0, mean_output_tokens=200.0)
 
 
 def test_the_bill_of_a_scenario_by_hand():
     scenario = STEADY.replace(usd_per_gpu_hour=2.0, hours_per_month=100.0)
-    cost = price_plan(scenario, "nobody/no-such-model", 3, WORK)
+    cost = price_plan(scenario, UNKNOWN, 3, WORK)
     assert cost.usd_per_month == 3 * 2 * 100
     assert cost.requests_per_month == 2 * 100 * 3600
     assert cost.offered_requests_per_month == 2 * 100 * 3600
@@ -103,13 +117,52 @@ def test_the_bill_of_a_scenario_by_hand():
 
 def test_an_api_price_by_hand_stands_before_the_table():
     scenario = STEADY.replace(api_usd_per_mtok_input=1.0, api_usd_per_mtok_output=10.0)
-    cost = price_plan(scenario, "openai/gpt-oss-120b", 1, WORK)
+    cost = price_plan(scenario, KNOWN, 1, WORK)
     # 1,000 × 1 + 200 × 10 USD per million requests' tokens
     assert cost.api_usd_per_month == pytest.approx(cost.requests_per_month * 3000 / 1e6)
     assert cost.api_source == "entered by hand"
-    half = price_plan(STEADY.replace(api_usd_per_mtok_output=10.0), "openai/gpt-oss-120b", 1, WORK)
-    known = price_plan(STEADY, "openai/gpt-oss-120b", 1, WORK)
+    half = price_plan(STEADY.replace(api_usd_per_mtok_output=10.0), KNOWN, 1, WORK)
+    known = price_plan(STEADY, KNOWN, 1, WORK)
     assert half.api_usd_per_mtok_input == known.api_usd_per_mtok_input > 0
+
+
+def test_a_model_without_a_price_takes_that_of_the_nearest_size():
+    near = SimpleNamespace(
+        name="nobody/such-model",
+        num_parameters=KNOWN.num_parameters,
+        num_active_parameters=KNOWN.num_active_parameters,
+    )
+    cost = price_plan(STEADY, near, 1, WORK)
+    assert cost.api_is_estimate
+    assert "estimate" in cost.api_source
+    assert cost.api_usd_per_mtok_input == price_plan(STEADY, KNOWN, 1, WORK).api_usd_per_mtok_input
+    by_hand = price_plan(STEADY.replace(api_usd_per_mtok_input=1.0, api_usd_per_mtok_output=1.0), near, 1, WORK)
+    assert not by_hand.api_is_estimate
+
+
+def test_owned_gpus_cost_what_was_paid_for_them():
+    owned = STEADY.replace(
+        price_kind="owned",
+        gpu_purchase_usd=35_040.0,
+        depreciation_years=4.0,
+        power_usd_per_kwh=0.0,
+        people_usd_per_month=2190.0,
+    )
+    # 35,040 USD over 48 months of 730 h = 1 USD an hour; people 1 USD an hour for each of three.
+    cost = price_plan(owned, KNOWN, 3, WORK)
+    assert cost.usd_per_gpu_hour == pytest.approx(2.0)
+    assert cost.owned.people_usd == pytest.approx(1.0)
+    assert price_plan(owned.replace(usd_per_gpu_hour=5.0), KNOWN, 3, WORK).usd_per_gpu_hour == 5.0
+    assert gpu_price(owned)[0] == pytest.approx(1.0)
+
+
+def test_the_load_is_read_off_the_curve():
+    def point(rate, busy):
+        return SimpleNamespace(rate_rps=rate, metrics=SimpleNamespace(busy_utilization=busy))
+
+    curve = SimpleNamespace(points=(point(1.0, 0.4), point(3.0, 0.8)), capacity_rps=4.0)
+    pair = PricedFleet(metrics=None, curve=curve, num_serving=2, at_targets_rps=6.0, output_weight=1.0)
+    assert [pair.busy_at(rate) for rate in (0.0, 1.0, 4.0, 100.0)] == pytest.approx([0.0, 0.2, 0.6, 0.8])
 
 
 SMALL = Scenario(num_requests=400)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from planner import Scenario, plan
-from planner.dashboard.results import MISTAKES, latency_samples, timeline_finding, typical_step, use_of_fleet
+from planner.dashboard.results import MISTAKES, latency_samples, timeline_finding, use_of_fleet
 from planner.simulation.records import ABANDONED, FINISHED
 from tests.answer.cases import planned
 
@@ -27,23 +27,11 @@ def test_latencies_of_finished_requests_by_hand():
         first_token_s=np.array([1.5, 2.0, 10.5]),
         finish_s=np.array([3.5, np.nan, 10.5]),
         output_tokens=np.array([5, 9, 1]),
+        max_itl_s=np.zeros(3),
     )
     found = latency_samples(result)
     assert found["ttft_s"].tolist() == [1.5, 0.5]
     assert found["tpot_s"].tolist() == [2.0 / 4]  # one token has no time between tokens
-
-
-def test_a_typical_step_by_hand():
-    made = SimpleNamespace(
-        result=SimpleNamespace(replica=np.array([0, 1, 1, 0]), mean_running=21.0),
-        engine=SimpleNamespace(max_num_batched_tokens=512),
-        mean_prompt_tokens=1000.4,
-        mean_output_tokens=300.0,
-    )
-    # 21 sequences on two replicas; what 512 tokens leave beside ten of them; half of the answer is written
-    assert typical_step(made) == {"running": 10, "context_tokens": 1150, "chunk_tokens": 502}
-    made.result = None
-    assert typical_step(made)["running"] == 1
 
 
 def test_the_highest_peak_is_named():

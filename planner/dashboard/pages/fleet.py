@@ -21,6 +21,13 @@ with right, st.container(border=True):
     widgets.bullets(plan.reasons[1:])
 
 widgets.table(headlines.cost_table(plan))
+widgets.table(headlines.load_table(plan))
+st.caption(
+    "Input and output tokens share the bill by the GPU time that each takes. The targets' limit and full throughput "
+    "assume that load in every paid hour."
+)
+if cost.owned is not None:
+    widgets.table(headlines.owned_table(plan))
 with st.expander("Where the prices come from"):
     widgets.bullets([*(f"GPU: {part.strip()}" for part in cost.price_source.split(";")), f"API: {cost.api_source}"])
 
@@ -29,23 +36,17 @@ with left:
     comparison = charts.api_comparison(cost)
     if comparison is None:
         with st.container(border=True):
-            known = cost.api_usd_per_million_tokens is not None
-            st.markdown(
-                "**No request finishes, so there is nothing to compare with a hosted API**"
-                if known
-                else "**No hosted API price is known for this model**"
-            )
-            if not known:
-                st.caption("Enter one under Prices to compare.")
+            st.markdown(f"**{headlines.not_compared(plan)}**")
     widgets.show(comparison, "fleet_api")
 with right:
-    used = results.use_of_fleet(plan)
-    if used is not None:
-        widgets.show(
-            charts.cost_against_utilisation(
-                cost.usd_per_hour, used.capacity_tokens_per_s, used.mean_fraction, cost.api_usd_per_million_tokens
-            ),
-            "fleet_use",
-        )
+    widgets.show(charts.break_even_map(cost), "fleet_map")
+used = results.use_of_fleet(plan)
+if used is not None:
+    widgets.show(
+        charts.cost_against_utilisation(
+            cost.usd_per_hour, used.capacity_tokens_per_s, used.mean_fraction, cost.api_usd_per_million_tokens
+        ),
+        "fleet_use",
+    )
 with st.expander("Where these figures come from"):
     widgets.table(headlines.derivations(plan))

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from planner import charts
-from planner.answer import serving_replicas
+from planner.answer import serving_replicas, typical_step
 from planner.dashboard import headlines, results, sharing, widgets
 
 plan = results.current_plan()
@@ -18,7 +18,7 @@ widgets.table(headlines.latency_table(plan))
 open_loop = plan.scenario.is_open_loop
 replicas, rate = serving_replicas(plan), plan.scenario.peak_rate_rps if open_loop else None
 targets = {"ttft_s": s.ttft_target_s, "tpot_s": s.tpot_target_s, "e2e_s": s.e2e_target_s}
-samples, work = results.latency_samples(result), results.typical_step(plan)
+samples, work = results.latency_samples(result), typical_step(plan)
 with st.grid("auto", min_column_width=320):
     for quantity, target in targets.items():
         reached = getattr(plan.metrics, quantity).p95

@@ -1,0 +1,88 @@
+"""A simulated plan with its bill, and the same plan at other prices: arithmetic, no simulation."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+from planner.answer.advice import findings
+from planner.answer.chain import chain
+from planner.answer.confidence import slo_probability
+from planner.answer.outcome import Plan, serving_replicas, typical_step
+from planner.answer.wording import headline, reasons
+from planner.cost import PricedFleet, output_weight, price_plan, price_policies, served
+from planner.errors import InvalidInput
+from planner.scenario import Scenario, cost_only_names
+from planner.service import LoadCurve, ServingMetrics
+
+
+@dataclass(frozen=True, slots=True)
+class _Fleet:
+    metrics: ServingMetrics
+    curve: LoadCurve
+    num_serving: int
+
+
+def reprice(done: Plan, scenario: Scenario) -> Plan:
+    """A finished plan at other prices.
+
+    Parameters
+    ----------
+    done : Plan
+        As `plan` gives it.
+    scenario : Scenario
+        Differs from that of the plan only in prices and the plan's name.
+
+    Returns
+    -------
+    Plan
+        What `plan(scenario)` would say, from the run that is there.
+
+    Raises
+    ------
+    InvalidInput
+        Names a field that differs and that the simulation depends on.
+    """
+    for item in dataclasses.fields(scenario):
+        if item.name not in cost_only_names() and getattr(scenario, item.name) != getattr(done.scenario, item.name):
+            raise InvalidInput(
+                item.name, getattr(scenario, item.name), f"{getattr(done.scenario, item.name)} as planned"
+            )
+    same = dataclasses.replace(done, scenario=scenario, gpu=scenario.gpu_spec)
+    return priced(same) if same.metrics is not None else same
+
+
+def priced(done: Plan) -> Plan:
+    """A simulated plan with all that follows from prices: bill, findings, reasons, headline."""
+    scenario, metrics, curve = done.scenario, done.metrics, done.curve
+    assert metrics is not None
+    assert curve is not None
+    assert done.step_time is not None
+    serving, prompt, output = serving_replicas(done), done.mean_prompt_tokens, done.mean_output_tokens
+    work = served(scenario, _Fleet(metrics, curve, serving), prompt, output)
+    fleet = PricedFleet(
+        metrics=metrics,
+        curve=curve,
+        num_serving=serving,
+        at_targets_rps=_at_targets_rps(done),
+        output_weight=output_weight(done.step_time, **typical_step(done)),
+    )
+    cost = price_plan(scenario, done.model, done.num_gpus, work, fleet)
+    per_replica = cost.usd_per_gpu_hour * scenario.parallelism.gpus_per_replica
+    done = dataclasses.replace(
+        done,
+        policies=price_policies(done.policies, per_replica),
+        cost=cost,
+        findings=findings(scenario, done.memory, metrics, cost, prompt, output, done.step_time.notes),
+    )
+    done = dataclasses.replace(done, chain=chain(done), slo_probability=slo_probability(scenario, done.bands, metrics))
+    return dataclasses.replace(done, headline=headline(done), reasons=reasons(done))
+
+
+def _at_targets_rps(done: Plan) -> float:
+    """The most that the serving replicas finish within the targets. [req/s]"""
+    assert done.curve is not None
+    assert done.metrics is not None
+    if done.scenario.is_open_loop:
+        return done.curve.slo_rate_rps * serving_replicas(done)
+    return done.metrics.requests_per_s if done.slo_met else 0.0
