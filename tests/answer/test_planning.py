@@ -1,6 +1,7 @@
 """The plan: targets met with the fewest replicas, parts that add up, laws of its figures."""
 
 import dataclasses
+import itertools
 
 import pytest
 
@@ -280,3 +281,27 @@ def test_a_router_that_deals_unevenly_is_named():
     done = plan(Scenario(router="prefix_affinity", shared_prefix_tokens=500, demand="rate", rate_rps=60.0))
     assert not done.slo_met
     assert any("prefix affinity" in reason for reason in done.reasons)
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        {},
+        {"engine": "sglang", "model": "Qwen/Qwen3-32B", "tensor_parallel_size": 2, "users": 800},
+        {
+            "model": "meta-llama/Llama-3.3-70B-Instruct",
+            "weight_dtype": "fp8",
+            "tensor_parallel_size": 8,
+            "arrivals": "closed",
+            "concurrent_users": 300,
+            "num_replicas": 1,
+        },
+    ],
+)
+def test_more_simulated_requests_move_no_figure_beyond_its_interval(inputs):
+    # A run is prolonged until its intervals can be believed, however few requests were asked for.
+    runs = [plan(Scenario(**inputs, num_requests=count)).metrics for count in (1000, 2000, 5000)]
+    for latency in ("ttft_s", "tpot_s"):
+        seen = [getattr(run, latency) for run in runs]
+        for few, many in itertools.combinations(seen, 2):
+            assert abs(few.p95 - many.p95) < few.p95_half_width + many.p95_half_width
