@@ -11,11 +11,13 @@ from planner.arrays import Floats
 from planner.charts.style import (
     COLOUR,
     DASH,
+    ROWS,
     Chart,
+    bars,
+    end_labels,
     figure,
     label,
     layout,
-    legend_below,
     line_at,
     shade_from,
     time_ticks,
@@ -109,9 +111,7 @@ def latency_against_load(
         low, high = min(low, target_s), max(high, target_s)
     y_range = [math.log10(low) - 0.1, math.log10(high) + 0.15]
     shapes = [shade_from(capacity, right)]
-    notes = [
-        label("saturated", capacity, 0.0, COLOUR["target"], yref="paper", xanchor="left", textangle=-90),
-    ]
+    notes = [label("saturated", capacity, 0.0, yref="paper", xanchor="left", textangle=-90), *_names(traces, y_range)]
     if target_s:
         shapes.append(line_at("y", target_s, COLOUR["target"]))
         words = f"target {format_duration(target_s)}"
@@ -140,10 +140,10 @@ def latency_against_load(
             traces,
             layout(
                 height=height,
-                margin={"t": 40},
-                xaxis={"range": [0, right]},
+                margin={"t": 40, "r": 48},
+                xaxis={"range": [0, right], "title": {"text": "requests per second"}},
                 yaxis={**time_ticks(low, high), "range": y_range},
-                legend=legend_below(50),
+                showlegend=False,
                 shapes=shapes,
                 annotations=notes,
             ),
@@ -170,6 +170,18 @@ def _percentile_lines(curve: LoadCurve, quantity: str, rates: Floats) -> tuple[l
             }
         )
     return traces, values
+
+
+def _names(traces: list[dict[str, Any]], y_range: list[float]) -> list[dict[str, Any]]:
+    """The name of each percentile beside the end of its line."""
+    ends = []
+    for trace in traces:
+        seen = np.isfinite(trace["y"]) & (trace["y"] > 0)
+        if seen.any():
+            last = int(np.flatnonzero(seen)[-1])
+            place = float(trace["x"][last]), math.log10(float(trace["y"][last]))
+            ends.append((trace["name"], trace["line"]["color"], *place))
+    return end_labels(ends, y_range[0], y_range[1], 210)
 
 
 def _you(rate_rps: float, p95_s: float) -> dict[str, Any]:
@@ -248,7 +260,7 @@ def distribution(seconds: Floats, quantity: str, target_s: float | None) -> Char
 
 
 def step_terms(table: StepTimeTable, *, running: int, context_tokens: int, chunk_tokens: int) -> Chart:
-    """Step time by part, of a decode step and of a step with a prompt chunk."""
+    """Step time by part, of a step that only decodes and of one with a part of a prompt."""
     decode = StepWork(
         num_decodes=running,
         kv_tokens=running * context_tokens,
@@ -262,22 +274,26 @@ def step_terms(table: StepTimeTable, *, running: int, context_tokens: int, chunk
         num_logit_rows=running + 1,
         chunks=(PrefillChunk(num_tokens=chunk_tokens),),
     )
-    names = ["decodes only", "with a prompt"]
+    names = ["alone", "with a prompt"]
     terms = [table.terms_s(decode), table.terms_s(mixed)]
     totals = [sum(term.values()) for term in terms]
-    traces = [
-        {
-            "type": "bar",
-            "orientation": "h",
-            "y": names,
-            "x": [term.get(key, 0.0) / MS for term in terms],
-            "name": title,
-            "marker": {"color": TERM_COLOUR[key]},
-            "hovertemplate": f"{title}: %{{x:.2f}} ms<extra></extra>",
-        }
-        for key, title in TERM_TITLES.items()
-        if max(term.get(key, 0.0) for term in terms) > 0
-    ]
+    shown = [key for key in TERM_TITLES if max(term.get(key, 0.0) for term in terms) > 0]
+    longest = max(max(term.values()) for term in terms)
+    traces = []
+    for name, term in zip(names, terms, strict=True):
+        values = [term.get(key, 0.0) / MS for key in shown]
+        trace = bars(
+            [TERM_TITLES[key] for key in shown],
+            values,
+            [f"{format_duration(value * MS)} {name}" if value else "" for value in values],
+            f"%{{x:.2f}} ms {name}",
+            name=name,
+            marker={"color": [TERM_COLOUR[key] for key in shown], "opacity": 1.0 if name == names[0] else 0.75},
+            textposition=["inside" if value * MS > 0.6 * longest else "outside" for value in values],
+            insidetextanchor="end",
+            insidetextfont={"color": "#ffffff"},
+        )
+        traces.append(trace)
     main = max(terms[0], key=lambda key: terms[0][key])
     return Chart(
         title=f"A decode step takes {format_duration(totals[0])}, mostly "
@@ -288,11 +304,12 @@ def step_terms(table: StepTimeTable, *, running: int, context_tokens: int, chunk
         figure=figure(
             traces,
             layout(
-                height=260,
-                barmode="stack",
-                legend=legend_below(95),
-                yaxis={"autorange": "reversed"},
-                xaxis={"ticksuffix": " ms"},
+                height=70 + 44 * len(shown),
+                barmode="group",
+                bargap=0.2,
+                showlegend=False,
+                yaxis=ROWS,
+                xaxis={"ticksuffix": " ms", "range": [0, 1.05 * longest / MS]},
             ),
         ),
         alt=f"Step time: {format_duration(totals[0])} for decodes only, {format_duration(totals[1])} with a prompt "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from planner.charts.style import COLOUR, HATCH, Chart, bars, figure, fill, label, layout, legend_below, line_at
+from planner.charts.style import COLOUR, HATCH, INK, ROWS, Chart, bars, figure, fill, label, layout, line_at
 from planner.inputs import KvReservation
 from planner.memory import (
     OOM_CAPTURE,
@@ -134,50 +134,46 @@ def memory_bar(
     gpu: str = "GPU",
     height: int = 300,
 ) -> Chart:
-    """One stacked bar of the GPU's memory in GiB, with every part labelled."""
+    """The GPU's memory in GiB, a row for each part, each beginning where the one above it ends."""
     rows = [(kind, title, size) for kind, title, size in parts(memory, held_fraction, written_fraction) if size > 0]
     total = memory.total_bytes / GIB
     traces: list[dict[str, Any]] = []
+    begin = 0.0
     for kind, title, size in rows:
         gib = size / GIB
         marker = fill(kind, pattern=HATCH) if kind == "kv_reserved" else fill(kind)
+        wide = gib > 0.16 * total
         traces.append(
             {
                 "type": "bar",
                 "orientation": "h",
-                "y": [""],
+                "y": [title],
                 "x": [gib],
-                "name": f"{title} {gib:.1f}",
+                "base": [begin],
+                "width": [0.82],
+                "name": title,
                 "marker": marker,
-                "text": [f"{gib:.1f}" if gib > 0.06 * total else ""],
-                "textposition": "inside",
+                "text": [f"{gib:.1f}" if gib >= 0.05 else f"{gib:.2f}"],
+                "textposition": "inside" if wide else "outside",
                 "insidetextanchor": "middle",
                 "textangle": 0,
-                "insidetextfont": {"color": "#14241c" if kind.startswith("kv_") or kind == "free" else "#ffffff"},
+                "constraintext": "none",
+                "cliponaxis": False,
+                "insidetextfont": {"color": INK if kind.startswith("kv_") or kind == "free" else "#ffffff"},
                 "hovertemplate": f"{title}: {gib:.2f} GiB ({size / memory.total_bytes:.1%})<extra></extra>",
             }
         )
+        begin += gib
     limit = memory.budget_bytes / GIB
-    right = max(total, sum(size for *_, size in rows) / GIB) * 1.01
+    right = max(total, begin) * 1.09  # room for the figure beside the last bar
     shape = layout(
-        x="",
-        height=height,
-        barmode="stack",
-        yaxis={"showticklabels": False},
+        x="GiB",
+        height=max(height, 90 + 26 * len(rows)),
+        barmode="overlay",
+        yaxis=ROWS,
         xaxis={"range": [0, right]},
-        bargap=0.15,
-        legend=legend_below(columns=2),
-        shapes=[
-            {
-                "type": "line",
-                "x0": limit,
-                "x1": limit,
-                "y0": 0,
-                "y1": 1,
-                "yref": "paper",
-                "line": {"color": COLOUR["target"], "width": 2, "dash": "dash"},
-            }
-        ],
+        showlegend=False,
+        shapes=[line_at("x", limit, COLOUR["target"])],
         annotations=[
             label(
                 f"engine's budget {limit:.1f}" if memory.activations_in_budget else f"weights and KV up to {limit:.1f}",
@@ -192,7 +188,7 @@ def memory_bar(
     told = ", ".join(f"{title} {size / GIB:.1f} GiB" for _, title, size in rows)
     return Chart(
         title=memory_finding(memory, held_fraction),
-        subtitle=f"{gpu}, {total:.1f} GiB: memory after start-up, GiB",
+        subtitle=f"{gpu}, {total:.1f} GiB: what fills it after start-up",
         figure=figure(traces, shape),
         alt=f"Memory of one GPU of {total:.1f} GiB: {told}",
     )
@@ -212,12 +208,12 @@ def weights_by_group(memory: MemoryPlan) -> Chart:
                 bars(
                     names,
                     sizes,
-                    [f"{size:.2f}" for size in sizes],
+                    [f"{size:.2f}" if size >= 0.005 else "under 0.01" for size in sizes],
                     "%{x:.3f} GiB",
                     marker={"color": COLOUR["weights"]},
                 )
             ],
-            layout(x="GiB", height=max(180, 46 + 34 * len(rows)), showlegend=False),
+            layout(x="GiB", height=max(180, 46 + 34 * len(rows)), showlegend=False, yaxis={"showgrid": False}),
         ),
         alt="Weights by tensor group: " + ", ".join(f"{n} {s:.2f} GiB" for n, s in zip(names, sizes, strict=True)),
     )
@@ -245,12 +241,12 @@ def concurrency(
     if memory.num_kv_blocks <= 0:
         return None
     rows = [
-        ("At full context", memory.max_concurrency, "neutral", None),
-        ("This traffic, reserving max_model_len", memory.typical_concurrency_reserved, "kv_reserved", "reserve_max"),
-        ("This traffic, paged", memory.typical_concurrency_paged, "kv_used", "paged"),
+        ("At full<br>context", memory.max_concurrency, "neutral", None),
+        ("Reserving<br>max_model_len", memory.typical_concurrency_reserved, "kv_reserved", "reserve_max"),
+        ("Paged", memory.typical_concurrency_paged, "kv_used", "paged"),
     ]
     if reservation is KvReservation.OUTPUT_LIMIT and own is not None:
-        rows.insert(2, ("This traffic, reserving the answer limit", own, "kv_unused", "reserve_output"))
+        rows.insert(2, ("Reserving the<br>answer limit", own, "kv_unused", "reserve_output"))
     names = [f"{name}<br>(this engine)" if kind == reservation.value else name for name, _, _, kind in rows]
     values = [value for _, value, _, _ in rows]
     ratio = memory.typical_concurrency_paged / max(memory.typical_concurrency_reserved, 1e-9)
@@ -263,7 +259,7 @@ def concurrency(
     shown = limit < 1.3 * max(values)
     return Chart(
         title=title,
-        subtitle="Sequences that fit in one KV pool",
+        subtitle="Sequences that fit in one KV pool: of max_model_len each, and of this traffic",
         figure=figure(
             [
                 bars(
@@ -276,9 +272,11 @@ def concurrency(
             ],
             layout(
                 x="sequences at once",
-                height=80 + 44 * len(rows),
+                height=80 + 52 * len(rows),
                 showlegend=False,
-                xaxis={"range": [0, 1.05 * max(*values, limit if shown else 0.0)]},
+                margin={"t": 34},
+                yaxis={"showgrid": False},
+                xaxis={"range": [0, 1.15 * max(*values, limit if shown else 0.0)], "tickformat": ",d", "nticks": 4},
                 shapes=[line_at("x", limit, COLOUR["here"], "dash")] if shown else [],
                 annotations=[
                     label(
@@ -294,5 +292,5 @@ def concurrency(
                 else [],
             ),
         ),
-        alt="; ".join(f"{name}: {format_number(value)} sequences" for name, value, _, _ in rows),
+        alt="; ".join(f"{name.replace('<br>', ' ')}: {format_number(value)} sequences" for name, value, _, _ in rows),
     )

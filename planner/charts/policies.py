@@ -5,23 +5,29 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
+from planner.arrays import Floats, Ints
 from planner.charts.style import (
     COLOUR,
     HATCH,
-    POLICY_COLOUR,
+    INK,
+    POLICY_DASH,
+    ROWS,
     Chart,
     Figure,
     bars,
+    end_labels,
     figure,
     fill,
     layout,
-    legend_below,
-    time_ticks,
+    linear_time_ticks,
 )
 from planner.service import PolicyOutcome
 from planner.units import format_duration, format_number, format_percent
 
-SHORT = {"static": "Static", "reserve-max": "Reserve-max", "paged": "Paged"}
+POINTS = 90  # of a line over time
+SHORT = {"one-at-a-time": "One at a time", "static": "Static", "reserve-max": "Reserve-max", "paged": "Paged"}
 
 
 def in_sentence(title: str) -> str:
@@ -36,13 +42,18 @@ def _bars(
 
 
 def _one_bar_each(
-    outcomes: tuple[PolicyOutcome, ...], values: list[float], hover: str, axis: str, height: int = 230
+    outcomes: tuple[PolicyOutcome, ...], values: list[float], hover: str, axis: str, height: int = 210
 ) -> Figure:
-    """One bar for each policy, in its colour."""
-    colours = [POLICY_COLOUR.get(item.name, COLOUR["neutral"]) for item in outcomes]
+    """One bar for each policy; that of the last, paged batching, stands out."""
+    colours = [COLOUR["own"] if item is outcomes[-1] else COLOUR["neutral"] for item in outcomes]
     shown = [value if math.isfinite(value) else 0.0 for value in values]
     trace = _bars(outcomes, shown, [format_number(value) for value in values], hover, marker={"color": colours})
-    return figure([trace], layout(x=axis, height=height, showlegend=False, yaxis={"autorange": "reversed"}))
+    trace |= {"textposition": "outside"}
+    right = 1.18 * max([*shown, 1e-12])  # room for the figure beside the longest bar
+    return figure(
+        [trace],
+        layout(x=axis, height=height, showlegend=False, yaxis=ROWS, xaxis={"range": [0, right]}),
+    )
 
 
 def throughput_finding(outcomes: tuple[PolicyOutcome, ...]) -> str:
@@ -68,9 +79,10 @@ def throughput(outcomes: tuple[PolicyOutcome, ...], *, height: int = 240) -> Cha
 def slots(outcomes: tuple[PolicyOutcome, ...], max_num_seqs: int) -> Chart:
     """Sequences running on average at the offered rate."""
     values = [item.result.mean_running for item in outcomes]
-    most = max(range(len(outcomes)), key=lambda i: values[i])
+    most = max(values)
+    which = [in_sentence(item.title) for item, v in zip(outcomes, values, strict=True) if v >= 0.99 * most]
     return Chart(
-        title=f"Most sequences at once: {format_number(values[most], 2)}, with {in_sentence(outcomes[most].title)}",
+        title=f"Most sequences at once: {format_number(most, 2)}, with {' and '.join(which)}",
         subtitle=f"Mean sequences running at once at the offered rate (max_num_seqs {max_num_seqs:,})",
         figure=_one_bar_each(outcomes, values, "%{x:.1f} running", "sequences running"),
         alt="; ".join(f"{item.title}: {v:.1f} running" for item, v in zip(outcomes, values, strict=True)),
@@ -90,29 +102,29 @@ def kv_use(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
                 _bars(
                     outcomes,
                     written,
-                    ["" if v < 0.12 else format_percent(v) for v in written],
+                    [""] * len(written),
                     "%{x:.1%} holds tokens",
                     name="KV used",
-                    textposition="inside",
                     marker=fill("kv_used"),
                 ),
                 _bars(
                     outcomes,
                     empty,
-                    ["" if v < 0.12 else format_percent(v) for v in empty],
+                    [_shares(w, e) for w, e in zip(written, empty, strict=True)],
                     "%{x:.1%} reserved, empty",
                     name="KV reserved",
-                    textposition="inside",
+                    textposition=["inside" if w + e > 0.6 else "outside" for w, e in zip(written, empty, strict=True)],
+                    insidetextanchor="end",
                     marker=fill("kv_reserved", pattern=HATCH),
-                    insidetextfont={"color": "#14241c"},
+                    insidetextfont={"color": INK},
                 ),
             ],
             layout(
                 x="",
-                height=270,
+                height=210,
                 barmode="stack",
-                legend=legend_below(85),
-                yaxis={"autorange": "reversed"},
+                showlegend=False,
+                yaxis=ROWS,
                 xaxis={"tickformat": ".0%", "range": [0, 1]},
             ),
         ),
@@ -123,39 +135,45 @@ def kv_use(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
     )
 
 
+def _shares(written: float, empty: float) -> str:
+    held = f"{format_percent(written)} hold tokens"
+    return f"{held}, {format_percent(empty)} empty" if empty >= 0.0005 else held
+
+
 def waits(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
     """Median and p95 of the end-to-end time."""
     finite = [item for item in outcomes if math.isfinite(item.metrics.e2e_s.p95)] or list(outcomes)
-    best = min(reversed(finite), key=lambda item: item.metrics.e2e_s.p95)
     worst = max(item.metrics.e2e_s.p95 for item in finite)
-    title = f"{best.title} is fastest: 95 % of requests finish within {format_duration(best.metrics.e2e_s.p95)}"
+    right = worst if math.isfinite(worst) else 1.0
     traces = []
-    for name in ("p50", "p95"):
+    for name, word in (("p50", "median"), ("p95", "p95")):
         values = [getattr(item.metrics.e2e_s, name) for item in outcomes]
         traces.append(
             _bars(
                 outcomes,
                 values,
-                [format_duration(value) for value in values],
-                f"{name} %{{x:.3g}} s",
-                name="median" if name == "p50" else name,
+                [f"{word} {format_duration(value)}" for value in values],
+                f"{word} %{{x:.3g}} s",
+                name=word,
                 marker={"color": COLOUR[name]},
-                insidetextfont={"color": "#ffffff", "size": 11},
-                outsidetextfont={"size": 11},
+                textposition=["inside" if value > 0.55 * right else "outside" for value in values],
+                insidetextanchor="end",
+                insidetextfont={"color": "#ffffff", "size": 12},
+                outsidetextfont={"size": 12},
             )
         )
     return Chart(
-        title=title if math.isfinite(worst) else "No request finishes under any policy",
-        subtitle="End-to-end time, arrival to last token, at the offered rate (log)",
+        title=waits_finding(finite) if math.isfinite(worst) else "No request finishes under any policy",
+        subtitle="End-to-end time, arrival to last token, at the offered rate",
         figure=figure(
             traces,
             layout(
-                height=330,
+                height=300,
                 barmode="group",
-                bargap=0.12,
-                legend=legend_below(85),
-                yaxis={"autorange": "reversed"},
-                xaxis=time_ticks(min(best.metrics.e2e_s.p50, best.metrics.e2e_s.p95), worst),
+                bargap=0.15,
+                showlegend=False,
+                yaxis=ROWS,
+                xaxis={**linear_time_ticks(right), "range": [0, 1.05 * right]},
             ),
         ),
         alt="; ".join(
@@ -164,6 +182,17 @@ def waits(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
             for item in outcomes
         ),
     )
+
+
+def waits_finding(finite: list[PolicyOutcome]) -> str:
+    """Who finishes 95 % of its requests first, in a sentence; those within a hundredth of it share the place."""
+    best = min(item.metrics.e2e_s.p95 for item in finite)
+    first = [item for item in finite if item.metrics.e2e_s.p95 <= 1.01 * best]
+    within = f"95 % of requests end within {format_duration(best)}"
+    if len(first) == len(finite) > 1:
+        return f"Under every policy {within}"
+    names = " and ".join(item.title if k == 0 else in_sentence(item.title) for k, item in enumerate(first))
+    return f"{names}: {within}" + (" in both" if len(first) == 2 else "")
 
 
 def cost(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
@@ -181,6 +210,13 @@ def cost(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
     )
 
 
+def _thinned(time_s: Floats, values: Ints) -> tuple[Floats, Floats]:
+    """The highest of so few stretches that a line can be told from the others."""
+    starts = np.unique(np.linspace(0, len(values), min(len(values), POINTS), endpoint=False).astype(int))
+    most = np.maximum.reduceat(values, starts) if len(values) else values
+    return time_s[starts], most.astype(float)
+
+
 def timeline(outcomes: tuple[PolicyOutcome, ...], field: str, title: str, unit: str) -> Chart | None:
     """One quantity over simulated time, a line per policy; None when nothing was sampled.
 
@@ -192,25 +228,45 @@ def timeline(outcomes: tuple[PolicyOutcome, ...], field: str, title: str, unit: 
         return None
     ends = [float(line.time_s[-1]) for _, line in sampled]
     right = min(max(ends), 1.3 * ends[-1])
-    traces = []
+    traces, names, high = [], [], 1.0
     for item, line in sampled:
         shown = line.time_s <= right
-        skip = max(1, int(shown.sum()) // 600)
+        x, y = _thinned(line.time_s[shown], getattr(line, field)[shown])
+        is_last = item is sampled[-1][0]
+        colour = COLOUR["own"] if is_last else COLOUR["neutral"]
         traces.append(
             {
                 "type": "scatter",
                 "mode": "lines",
+                "opacity": 1.0 if is_last else 0.7,
                 "name": SHORT.get(item.name, item.title),
-                "x": line.time_s[shown][::skip],
-                "y": getattr(line, field)[shown][::skip],
-                "line": {"color": POLICY_COLOUR.get(item.name, COLOUR["neutral"]), "width": 1.8, "shape": "hv"},
+                "x": x,
+                "y": y,
+                "line": {
+                    "color": colour,
+                    "width": 2.4 if is_last else 1.4,
+                    "dash": POLICY_DASH.get(item.name, "solid"),
+                },
                 "hovertemplate": f"{item.title}: %{{y:,.0f}} at %{{x:.1f}} s<extra></extra>",
             }
         )
+        names.append((SHORT.get(item.name, item.title), colour, right, float(y.mean()) if len(y) else 0.0))
+        high = max(high, float(y.max()) if len(y) else 0.0)
     cut = f"; cut off, the slowest runs to {format_duration(max(ends))}" if max(ends) > right else ""
     return Chart(
         title=title,
-        subtitle=f"{unit[:1].upper()}{unit[1:]} over simulated seconds, one replica at the offered rate{cut}",
-        figure=figure(traces, layout(height=300, legend=legend_below(85), xaxis={"range": [0, right]})),
+        subtitle=f"{unit[:1].upper()}{unit[1:]} over simulated time, the most in each stretch; one replica at the "
+        f"offered rate{cut}",
+        figure=figure(
+            traces,
+            layout(
+                height=280,
+                showlegend=False,
+                margin={"r": 96},
+                xaxis={"range": [0, right], "ticksuffix": " s", "nticks": 5},
+                yaxis={"range": [0, 1.08 * high], "tickformat": ",.0f", "nticks": 5},
+                annotations=end_labels(names, 0.0, 1.08 * high, 230),
+            ),
+        ),
         alt=title,
     )

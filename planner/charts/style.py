@@ -14,7 +14,8 @@ from planner.units import format_duration
 
 Figure = dict[str, Any]
 
-# At least 3:1 on white, on the light sidebar and on near-black (WCAG 2.1, 1.4.11); paler fills are OUTLINED.
+# At least 3:1 on white, on the light sidebar and on near-black (WCAG 2.1, 1.4.11); paler fills are OUTLINED. No colour
+# reaches the 4.5:1 of text on both grounds, so words have the page's own colour, and a swatch of theirs before them.
 COLOUR = {
     "weights": "#5b6fd8",
     "kv_used": "#2e9e6b",
@@ -37,7 +38,8 @@ COLOUR = {
 }
 OUTLINED = ("kv_reserved", "kv_unused")
 DASH = {"p50": "dot", "p95": "solid", "p99": "dash"}
-POLICY_COLOUR = {"one-at-a-time": "#868f9c", "static": "#b4637a", "reserve-max": "#b98500", "paged": "#2e9e6b"}
+POLICY_DASH = {"one-at-a-time": "dot", "static": "dash", "reserve-max": "dashdot", "paged": "solid"}
+INK = "#14241c"  # of figures on pale fills and on green
 HATCH = {"shape": "/", "bgcolor": "#a3d9ba", "fgcolor": "#2e9e6b", "size": 7, "solidity": 0.2}
 GRID = "rgba(128,136,150,0.22)"
 SHADE = "rgba(229,72,77,0.10)"
@@ -58,7 +60,14 @@ def layout(*, x: str = "", y: str = "", height: int = 300, **more: Any) -> dict[
     base: dict[str, Any] = {
         "height": height,
         "margin": {"l": 8, "r": 12, "t": 28, "b": 8},
-        "xaxis": {"title": {"text": x}, "automargin": True, "gridcolor": GRID, "zeroline": False},
+        "xaxis": {
+            "title": {"text": x},
+            "automargin": True,
+            "gridcolor": GRID,
+            "zeroline": False,
+            "tickangle": 0,
+            "nticks": 6,
+        },
         "yaxis": {"title": {"text": y}, "automargin": True, "gridcolor": GRID, "zeroline": False},
         "legend": {"orientation": "h", "yanchor": "bottom", "y": 1.0, "x": 0, "xanchor": "left"},
         "hovermode": "closest",
@@ -99,6 +108,21 @@ def time_ticks(low_s: float, high_s: float) -> dict[str, Any]:
     return log_ticks(low_s, high_s, format_duration)
 
 
+def linear_time_ticks(high_s: float, wanted: int = 4) -> dict[str, Any]:
+    """Ticks of a linear time axis from 0, all in the unit that suits its end."""
+    if not math.isfinite(high_s) or high_s <= 0:
+        return {}
+    scale = next(
+        (size for limit, size in ((2e-3, 1e-6), (2, 1e-3), (120, 1.0), (7200, 60.0)) if high_s < limit), 3600.0
+    )
+    power = 10.0 ** math.floor(math.log10(high_s / scale / wanted))
+    step = scale * next(k * power for k in (1, 2, 5, 10) if k * power * wanted * scale >= high_s * (1 - 1e-9))
+    values = [k * step for k in range(int(high_s / step + 1e-9) + 1)]
+    unit = {1e-6: "µs", 1e-3: "ms", 1.0: "s", 60.0: "min", 3600.0: "h"}[scale]
+    texts = ["0", *(f"{value / scale:,.6g} {unit}" for value in values[1:])]
+    return {"tickmode": "array", "tickvals": values, "ticktext": texts, "rangemode": "tozero"}
+
+
 def bars(names: list[str], values: list[float], texts: list[str], hover: str, **more: Any) -> dict[str, Any]:
     """One trace of horizontal bars with their figures; `hover` follows the name, `more` overrides the trace."""
     wide = 0.22 * max(values, default=0.0)  # a figure fits inside longer bars only
@@ -115,6 +139,10 @@ def bars(names: list[str], values: list[float], texts: list[str], hover: str, **
         "hovertemplate": "%{y}: " + hover + "<extra></extra>",
         **more,
     }
+
+
+#: the vertical axis of named bars, the first at the top
+ROWS = {"autorange": "reversed", "showgrid": False}
 
 
 def fill(*kinds: str, **more: Any) -> dict[str, Any]:
@@ -156,18 +184,50 @@ def shade_from(x0: float, x1: float) -> dict[str, Any]:
     }
 
 
-def label(text: str, x: float, y: float, colour: str, **more: Any) -> dict[str, Any]:
-    """A text annotation at (x, y); `more` can set xref, yref and anchors."""
+def swatch(colour: str) -> str:
+    """A small square of a colour, to stand before a word."""
+    return f"<span style='color:{colour}'>■</span> "
+
+
+def label(text: str, x: float, y: float, colour: str = "", **more: Any) -> dict[str, Any]:
+    """A text annotation at (x, y) after a swatch of the colour; `more` can set xref, yref and anchors."""
     return {
-        "text": text,
+        "text": (swatch(colour) if colour else "") + text,
         "x": x,
         "y": y,
         "showarrow": False,
-        "font": {"color": colour, "size": 12},
+        "font": {"size": 12},
         "xanchor": "left",
         "yanchor": "bottom",
         **more,
     }
+
+
+def end_labels(ends: list[tuple[str, str, float, float]], low: float, high: float, height: int) -> list[dict[str, Any]]:
+    """Names beside the right ends of lines, moved apart where they would overlap.
+
+    Parameters
+    ----------
+    ends : list of (name, colour, x, y)
+        Where each line ends, y as the axis counts it (its logarithm on a logarithmic axis).
+    low, high : float
+        The range of that axis.
+    height : int
+        Of the plot. [pixels]
+    """
+    apart = 15 * (high - low) / max(1, height)
+    ordered = sorted(ends, key=lambda end: end[3])
+    places: list[float] = []
+    for *_, y in ordered:
+        places.append(max(y, places[-1] + apart) if places else y)
+    ceiling = high
+    for k in range(len(places) - 1, -1, -1):  # what was pushed out at the top comes down again
+        places[k] = min(places[k], ceiling)
+        ceiling = places[k] - apart
+    return [
+        label(name, x, at, colour, xanchor="left", yanchor="middle", xshift=4)
+        for (name, colour, x, _), at in zip(ordered, places, strict=True)
+    ]
 
 
 def figure(data: list[dict[str, Any]], shape: dict[str, Any]) -> Figure:

@@ -185,7 +185,7 @@ def band_sentence(memory: MemoryPlan) -> str:
             f"{format_number(high * memory.kv_tokens)} tokens and {format_number(low * memory.max_concurrency, 2)} to "
             f"{format_number(high * memory.max_concurrency, 2)} full-length sequences"
         )
-    return f"Our error: {said}. 9 of 10 of 89 published start-up logs are within these bands."
+    return f"Our error: {said}. Of the published start-up logs, 9 in 10 are within these bands."
 
 
 def group_parameters(model: ModelShape) -> dict[str, int]:

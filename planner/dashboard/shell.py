@@ -59,6 +59,7 @@ def _first_sight() -> DeltaGenerator:
 def run() -> None:
     """Draw the dashboard: one run of the script."""
     st.set_page_config(page_title="Headroom", page_icon="📐", layout="wide", initial_sidebar_state="auto")
+    st.html(PAGES.parent / "browser" / "page.css")
     urlstate.load()
     now = urlstate.current()
     waiting = _first_sight()

@@ -30,15 +30,17 @@ def show(chart: Chart | None, key: str, note: str = "") -> None:
     if chart is None:
         return
     with st.container(border=True, height="stretch"):
-        st.markdown(f"**{prose(chart.title)}**")
+        with st.container(horizontal=True, vertical_alignment="top", gap="small"):
+            st.markdown(f"**{prose(chart.title)}**", width="stretch")
+            saving = "Save this chart as a picture"
+            with st.popover(":material/download:", type="tertiary", key=f"save_menu_{key}", help=saving):
+                player.save_buttons(chart, key)
         st.caption(prose(chart.subtitle))
         st.plotly_chart(
             chart.figure, key=key, alt=chart.alt, config={"displayModeBar": False, "responsive": True}, width="stretch"
         )
         if note:
             st.caption(prose(note))
-        with st.popover("Save", icon=":material/download:", type="tertiary", key=f"save_menu_{key}"):
-            player.save_buttons(chart, key)
 
 
 FORMULA_TITLES = {

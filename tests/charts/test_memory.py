@@ -1,6 +1,7 @@
 """The memory bar and its companions: parts add up, labels say what the numbers say."""
 
 import dataclasses
+import itertools
 
 import pytest
 
@@ -34,9 +35,16 @@ def test_parts_of_the_memory_bar_add_up_to_the_gpu():
 
 def test_memory_bar_draws_each_part_in_gib():
     memory = memory_of(Scenario())
-    drawn = {trace["name"].rsplit(" ", 1)[0]: trace["x"][0] for trace in charts.memory_bar(memory).figure["data"]}
+    drawn = {trace["name"]: trace["x"][0] for trace in charts.memory_bar(memory).figure["data"]}
     assert drawn["Weights"] == pytest.approx(memory.weights_bytes / GIB)
     assert drawn["KV cache"] == pytest.approx(memory.kv_pool_bytes / GIB)
+
+
+def test_each_part_begins_where_the_one_before_ends():
+    drawn = charts.memory_bar(memory_of(Scenario())).figure["data"]
+    for before, part in itertools.pairwise(drawn):
+        assert part["base"][0] == pytest.approx(before["base"][0] + before["x"][0])
+    assert drawn[0]["base"] == [0]
 
 
 def test_a_model_too_large_still_gets_its_bar():

@@ -11,14 +11,16 @@ from planner.charts.style import (
     DASH,
     HATCH,
     OUTLINED,
-    POLICY_COLOUR,
+    POLICY_DASH,
     bars,
+    end_labels,
     figure,
     fill,
     label,
     layout,
     legend_below,
     line_at,
+    linear_time_ticks,
     log_ticks,
     shade_from,
     time_ticks,
@@ -28,7 +30,7 @@ from planner.charts.style import (
 def test_one_colour_per_meaning():
     colours = [colour for name, colour in COLOUR.items() if name not in ("own", "peer", "neutral", "free")]
     assert len(set(colours)) == len(colours)
-    assert len(set(POLICY_COLOUR.values())) == 4
+    assert len(set(POLICY_DASH.values())) == len(POLICY_DASH) == 4
 
 
 def test_time_ticks_cover_the_range_in_readable_units():
@@ -47,6 +49,40 @@ def test_ticks_stand_at_1_2_and_5_around_the_range(low, high):
     assert leading <= {1, 2, 5}
     assert leading == ({1} if high / low > 10**2.5 else {1, 2, 5})
     assert made["ticktext"] == [str(value) for value in made["tickvals"]]
+
+
+@pytest.mark.parametrize(
+    ("high_s", "texts"),
+    [
+        (3.0, ["0", "1 s", "2 s", "3 s"]),
+        (0.09, ["0", "50 ms"]),
+        (1854.0, ["0", "10 min", "20 min", "30 min"]),
+        (9000.0, ["0", "1 h", "2 h"]),
+    ],
+)
+def test_ticks_of_a_linear_time_axis_are_round_and_in_one_unit(high_s, texts):
+    made = linear_time_ticks(high_s)
+    assert made["ticktext"] == texts
+    assert made["tickvals"][-1] <= high_s
+    assert linear_time_ticks(math.nan) == {} == linear_time_ticks(0.0)
+
+
+def test_names_at_the_ends_of_lines_do_not_overlap():
+    # A plot of 100 pixels from 0 to 10: names are 15 pixels, 1.5 of the axis, apart at least.
+    made = end_labels([("b", "#222222", 5.0, 4.1), ("a", "#111111", 5.0, 4.0), ("c", "", 5.0, 9.0)], 0.0, 10.0, 100)
+    assert [note["y"] for note in made] == pytest.approx([4.0, 5.5, 9.0])
+    assert ["a" in made[0]["text"], made[2]["text"]] == [True, "c"]
+
+
+def test_names_stay_within_the_chart():
+    made = end_labels([("b", "", 5.0, 9.9), ("a", "", 5.0, 9.8)], 0.0, 10.0, 100)
+    assert [note["y"] for note in made] == pytest.approx([8.5, 10.0])
+
+
+def test_words_have_the_pages_colour_and_a_swatch_of_their_line():
+    made = label("target 1 s", 1.0, 2.0, "#e5484d")
+    assert "color" not in made["font"]
+    assert "#e5484d" in made["text"] and made["text"].endswith("target 1 s")
 
 
 def test_a_range_of_nothing_has_ticks():
@@ -103,7 +139,6 @@ def contrast(one, other):
 GROUNDS = ("#ffffff", "#f4f6fa", "#0e1117")
 DRAWN = {
     **{name: colour for name, colour in COLOUR.items() if name not in OUTLINED},
-    **{f"policy {name}": colour for name, colour in POLICY_COLOUR.items()},
     **{f"term {name}": colour for name, colour in TERM_COLOUR.items()},
 }
 
@@ -148,7 +183,7 @@ PARTS = ("weights", "kv_used", "states", "activations", "cuda_graphs", "runtime"
 TOGETHER = {
     "memory": [COLOUR[name] for name in (*PARTS, "kv_unused")],
     "latencies": [COLOUR[name] for name in ("p50", "p95", "p99", "target", "here", "neutral")],
-    "policies": list(POLICY_COLOUR.values()),
+    "policies": [COLOUR["own"], COLOUR["neutral"]],
     "terms": list(TERM_COLOUR.values()),
     "rows": [COLOUR[name] for name in ("own", "peer", "here")],
 }

@@ -3,6 +3,8 @@ function layersOf(chart) {
   const frame = chart.getBoundingClientRect();
   return [...chart.querySelectorAll("svg.main-svg")].map((layer) => {
     const place = layer.getBoundingClientRect(), node = layer.cloneNode(true);
+    const texts = node.querySelectorAll("text"); // their colour on the page is that of the page's own style
+    layer.querySelectorAll("text").forEach((text, k) => { texts[k].style.fill = getComputedStyle(text).fill; });
     node.setAttribute("width", place.width);
     node.setAttribute("height", place.height);
     return { node, x: place.left - frame.left, y: place.top - frame.top };
