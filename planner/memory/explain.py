@@ -18,6 +18,7 @@ from planner.memory.verdict import (
     REFUSED_FREE_MEMORY,
     REFUSED_STEP,
     Verdict,
+    largest_that_fits,
     shorter_context,
     start_verdict,
 )
@@ -263,11 +264,10 @@ def _setting_remedies(demand: Demand, verdict: Verdict) -> list[str]:
     if demand.engine.family in ("vllm", "sglang") and share < HIGHEST_UTILIZATION:
         low, high = int(share * 100), int(HIGHEST_UTILIZATION * 100)
         if _starts(demand, engine={"gpu_memory_utilization": high / 100}):
-            while high - low > 1:
-                middle = (low + high) // 2
-                starts = _starts(demand, engine={"gpu_memory_utilization": middle / 100})
-                low, high = (low, middle) if starts else (middle, high)
-            found.append(f"gpu_memory_utilization {high / 100:g}")
+            refused = largest_that_fits(
+                lambda percent: not _starts(demand, engine={"gpu_memory_utilization": percent / 100}), low, high
+            )
+            found.append(f"gpu_memory_utilization {(refused + 1) / 100:g}")
     if verdict.outcome in (OOM_CAPTURE, OOM_SAMPLER):
         shares = (percent / 100 for percent in range(int(share * 100 - 0.5), 0, -1))
         highest = next((less for less in shares if _starts_with_share(demand, less)), None)

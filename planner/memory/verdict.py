@@ -334,7 +334,7 @@ def shorter_context(demand: Demand, verdict: Verdict) -> int:
     longest, asked = verdict.longest_context_tokens, demand.max_model_len
     if longest < asked or verdict.outcome != REFUSED_LENGTH:
         return longest
-    return _bisected(lambda length: _fits_at(demand, length), 0, asked)
+    return largest_that_fits(lambda length: _fits_at(demand, length), 0, asked)
 
 
 def _longest(demand: Demand, fits: Callable[[int], bool], above: int = 0) -> int:
@@ -342,10 +342,11 @@ def _longest(demand: Demand, fits: Callable[[int], bool], above: int = 0) -> int
     low, high = 0, max(demand.model.longest_context, demand.max_model_len)
     if above and high > above:
         low, high = (above, high) if fits(above + 1) else (0, above)
-    return high if fits(high) else _bisected(fits, low, high)
+    return high if fits(high) else largest_that_fits(fits, low, high)
 
 
-def _bisected(fits: Callable[[int], bool], low: int, high: int) -> int:
+def largest_that_fits(fits: Callable[[int], bool], low: int, high: int) -> int:
+    """Largest number below `high` that fits, by bisection, where `low` does and `high` does not."""
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
