@@ -77,23 +77,45 @@ def continue_partials(jobs, slots, groups, runs, calendar, rules, times, st, bud
 
 
 @compiled
-def admit_first(jobs, slots, groups, runs, rules, st, budget):
-    """Start the head of the queue if it may start now. Returns the tokens of its first chunk, 0 = not now.
+def first_with_adapter(jobs, groups, rules, st):
+    """The first request of the queue whose adapter runs or has a slot, and the one before it; -1 if there is none."""
+    before, job = -1, st.queue_head
+    if st.fitting == 0 and st.adapters >= rules.max_loras:
+        job = -1
+    elif st.passed_over >= 0:
+        before, job = st.passed_over, jobs[st.passed_over].after
+    while job >= 0 and not adapter_fits(jobs, groups, rules, st, job):
+        before, job = job, jobs[job].after
+        st.passed_over = before
+    return before, job
 
-    Requests whose adapter has no slot are passed over.
-    """
+
+@compiled
+def take_cached(jobs, groups, runs, st, job, shared, kept):
+    """Take the blocks that a request found in the cache: `shared` of its group's text, then `kept` of its own."""
+    group = jobs[job].group
+    if shared:
+        hit_text(jobs, groups, runs, st, group, shared)
+        top = groups[group].top
+        groups[group].users += 1
+        groups[group].at_top = 1 if shared > top else groups[group].at_top + (shared == top)
+        groups[group].top = max(top, shared)
+        st.shared_twice += min(top, shared)
+    if kept:
+        hit_own(jobs, groups, runs, st, job)
+    elif jobs[job].own != NO_RUN:
+        forget_own(jobs, groups, runs, st, job)
+
+
+@compiled
+def admit_first(jobs, slots, groups, runs, rules, st, budget):
+    """Start the head of the queue, or the first whose adapter has a slot. Returns its chunk's tokens, 0 = not now."""
     if st.running >= rules.slots:
         st.reason, st.blocked = BY_SLOTS, 1
         return 0
     before, job = -1, st.queue_head
     if rules.lora:
-        if st.fitting == 0 and st.adapters >= rules.max_loras:
-            job = -1
-        elif st.passed_over >= 0:
-            before, job = st.passed_over, jobs[st.passed_over].after
-        while job >= 0 and not adapter_fits(jobs, groups, rules, st, job):
-            before, job = job, jobs[job].after
-            st.passed_over = before
+        before, job = first_with_adapter(jobs, groups, rules, st)
         if job < 0:
             st.reason, st.blocked = BY_LORA, 1
             return 0
@@ -138,17 +160,7 @@ def admit_first(jobs, slots, groups, runs, rules, st, budget):
     st.waiting_area += st.clock - since
     if np.isnan(jobs[job].admitted):
         jobs[job].admitted = st.clock
-    if shared:
-        hit_text(jobs, groups, runs, st, group, shared)
-        top = groups[group].top
-        groups[group].users += 1
-        groups[group].at_top = 1 if shared > top else groups[group].at_top + (shared == top)
-        groups[group].top = max(top, shared)
-        st.shared_twice += min(top, shared)
-    if kept:
-        hit_own(jobs, groups, runs, st, job)
-    elif jobs[job].own != NO_RUN:
-        forget_own(jobs, groups, runs, st, job)
+    take_cached(jobs, groups, runs, st, job, shared, kept)
     st.hit_tokens += (shared + kept) * size
     st.free_blocks -= first - kept + pinned
     st.allocated += first - kept

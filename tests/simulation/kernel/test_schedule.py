@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from planner.simulation.kernel import schedule, steps
+from planner.simulation.kernel import blocks, schedule, steps
 from planner.simulation.state import BY_BUDGET, BY_KV, BY_LORA, BY_NOTHING, BY_SLOTS, PARTIAL
 from tests.simulation.cases import limits, make
 
@@ -145,6 +145,46 @@ def test_requests_whose_adapter_has_no_slot_are_passed_over(bench):
     b.admit(0, 1, 2, 3)
     assert (b.running, b.waiting, b.st.reason) == ([0, 2, 3], [1], BY_LORA)
     assert (b.st.adapters, b.groups[0].adapter_users) == (1, 2)
+
+
+def test_the_first_whose_adapter_has_a_slot(bench):
+    # Adapters 1, 1, 2 and none wait; adapter 0 has the only slot. The base model needs none.
+    b = bench(make([0] * 4, [1] * 4, [3] * 4, adapter=np.array([1, 1, 2, -1])), limits(), max_loras=1)
+    b.groups[0].adapter_users, b.st.adapters = 1, 1
+    b.enqueue(0, 1, 2)
+    assert b.do(schedule.first_with_adapter)[1] == -1  # none of the three
+    b.enqueue(3)
+    b.st.fitting = 1
+    assert b.do(schedule.first_with_adapter) == (2, 3)
+    assert b.st.passed_over == 2  # the next look goes on from there
+    b.groups[0].adapter_users, b.st.adapters, b.st.passed_over = 0, 0, -1
+    assert b.do(schedule.first_with_adapter) == (-1, 0)
+
+
+def test_a_request_takes_what_it_found(bench):
+    # Of 5 blocks of a text that nobody holds it takes 3: two are left in the queue of free ones.
+    requests = make([0] * 2, [30] * 2, [3] * 2, prefix_group=np.zeros(2, dtype=int), prefix_tokens=np.full(2, 20))
+    b = bench(requests, limits(blocks=100, size=4), block_size=4)
+    b.do(blocks.add_run, group=0, job=-1, low=0, high=5)
+    b.groups[0].cached = 5
+    b.do(schedule.take_cached, job=0, shared=3, kept=0)
+    assert [(low, high) for _, low, high in b.free_runs] == [(3, 5)]
+    assert (b.groups[0].users, b.groups[0].top, b.groups[0].at_top, b.st.shared_twice) == (1, 3, 1, 0)
+    b.do(schedule.take_cached, job=1, shared=5, kept=0)
+    assert b.free_runs == []
+    assert (b.groups[0].users, b.groups[0].top, b.groups[0].at_top, b.st.shared_twice) == (2, 5, 1, 3)
+
+
+@pytest.mark.parametrize(("kept", "dead"), [(4, 100), (0, 100 + 4)])
+def test_own_blocks_are_taken_or_given_up(bench, kept, dead):
+    # 100 unused blocks, 4 that request 0 left when it was preempted, one of request 1.
+    b = bench(make([0] * 2, [30] * 2, [3] * 2), limits(blocks=100, size=4), block_size=4)
+    b.jobs[0].own = b.do(blocks.add_run, group=-1, job=0, low=0, high=4)
+    b.jobs[1].own = b.do(blocks.add_run, group=-1, job=1, low=0, high=1)
+    assert b.free_runs == [(100, 0, 4), (0, 0, 1)]
+    b.do(schedule.take_cached, job=0, shared=0, kept=kept)
+    assert b.free_runs == [(dead, 0, 1)]
+    assert b.jobs[0].own == 0
 
 
 def test_kv_that_comes_along_need_not_be_computed(bench):
