@@ -12,6 +12,7 @@ from planner.reading.text import Line
 from planner.tables import read_table
 
 LINES = "reading/log_lines.csv"
+MOST_LINES = 10_000  # an engine names itself before it serves
 #: an engine is told by any of the words that only it prints
 ENGINE_WORDS = {
     "sglang": re.compile(
@@ -47,7 +48,8 @@ def engine_of(lines: tuple[Line, ...]) -> str:
 
     The engine with the most lines of its own; Ollama, whose runner prints llama.cpp's lines, wins over llama.cpp.
     """
-    counts = {name: sum(bool(words.search(line.text)) for line in lines) for name, words in ENGINE_WORDS.items()}
+    seen = lines[:MOST_LINES]
+    counts = {name: sum(bool(words.search(line.text)) for line in seen) for name, words in ENGINE_WORDS.items()}
     if counts["ollama"] and counts["llama.cpp"] and counts["ollama"] * 20 >= counts["llama.cpp"]:
         return "ollama"
     best = max(counts, key=lambda name: counts[name])
@@ -74,7 +76,10 @@ def figures_in(lines: tuple[Line, ...], engine: str) -> tuple[Understood, ...]:
     families = (engine, "llama.cpp") if engine == "ollama" else (engine,)
     rows = [row for row in read_table(LINES) if row["engine"] in (*families, "any")]
     for line in lines:
+        lower = line.text.lower()
         for row in rows:
+            if row["needs"] not in lower:
+                continue
             for match in _compiled(row["pattern"]).finditer(line.text):
                 item = _understood(row, match, line.number)
                 if item is not None:

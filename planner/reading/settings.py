@@ -20,6 +20,8 @@ _COMMAND = re.compile(
     r"(?:\bvllm serve\b|vllm\.entrypoints\.openai\.api_server|sglang\.launch_server|\bsglang serve\b|trtllm-serve"
     r"|llama-server|llama-cli|text-generation-launcher|ollama_llama_server|ollama runner)"
 )
+#: a quick look before the patterns: each line that they find has one of these
+_NEEDS = ("serve", "api_server", "launch", "llama", "ollama", "args", "llm engine")
 _PAIR = re.compile(
     r"""['"]?(?<![\w.-])(?P<name>[A-Za-z_]\w*)['"]?\s*[=:]\s*"""
     r"""(?P<value>'[^']*'|"[^"]*"|\[[^\]]*\]|\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\}|Some\([^)]*\)|<[^>]*>|[^,\s(){}\[\]]+)"""
@@ -58,6 +60,9 @@ def settings_in(lines: tuple[Line, ...], engine: str) -> tuple[Setting, ...]:
     """
     found: list[Setting] = []
     for index, line in enumerate(lines):
+        lower = line.text.lower()
+        if not any(word in lower for word in _NEEDS):
+            continue
         if _COMMAND.search(line.text) and not line.text.lstrip().startswith("#"):
             found += [_setting(name, value, "command", line, engine) for name, value in _flags(lines, index)]
         if _REPEATED.search(line.text):

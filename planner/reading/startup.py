@@ -91,7 +91,7 @@ def _last_start(lines: tuple[Line, ...]) -> tuple[tuple[Line, ...], int]:
     """Lines of the last start whose model or release differs from the one before, and the number of such starts."""
     begins: list[tuple[int, str]] = []
     for at, line in enumerate(lines):
-        match = _START.search(line.text)
+        match = _START.search(line.text) if "model" in line.text else None
         if match:
             what = f"{match['version']} {match['model'] or match['path']}"
             if not begins or begins[-1][1] != what:

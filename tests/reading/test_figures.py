@@ -1,6 +1,7 @@
 """Figures of several ranks, devices and units."""
 
 import re
+from pathlib import Path
 
 from planner.reading.figures import engine_of, figures_in
 from planner.reading.text import lines_of
@@ -44,3 +45,13 @@ def test_every_line_of_the_table_has_one_figure_and_a_source():
         assert re.compile(row["pattern"]).groups == 1, row["pattern"]
         assert row["source"]
         assert row["rank"] in ("first", "last", "least", "most", "sum")
+
+
+def test_a_quick_look_finds_what_the_pattern_finds():
+    lines = [
+        line for path in (Path(__file__).parent / "published").glob("*.txt") for line in path.read_text().split("\n")
+    ]
+    for row in read_table("reading/log_lines.csv"):
+        assert row["needs"] and row["needs"] == row["needs"].lower()
+        found = [line for line in lines if re.search(row["pattern"], line, re.IGNORECASE)]
+        assert all(row["needs"] in line.lower() for line in found), row["pattern"]
