@@ -128,8 +128,10 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--json", action="store_true", help="write JSON")
     command.add_argument("--out", metavar="PREDICTED.csv", help="also write the predictions row by row")
     command.set_defaults(run=_validate)
-    command = commands.add_parser("read", help="read a start-up log or a benchmark's output into a plan")
-    command.add_argument("file", metavar="FILE", help="log, benchmark table, JSON or Prometheus text; '-' for stdin")
+    command = commands.add_parser("read", help="read a log, a benchmark's output or recorded traffic into a plan")
+    command.add_argument(
+        "file", metavar="FILE", help="log, benchmark, metrics or trace; '-' for stdin"
+    )
     command.add_argument("--json", action="store_true", help="write JSON")
     command.set_defaults(run=_read_report)
     command = commands.add_parser("seed", help="the scheduling comparison of the seed article")
@@ -427,7 +429,7 @@ def _read_report(options: argparse.Namespace) -> None:
     if options.json:
         print(json.dumps(reading_dict(reading) | {"overlay": plain(beside)}, indent=2))
     else:
-        print(f"{reading_text(reading)}\n\n{overlay_text(beside)}")
+        print(reading_text(reading) + ("" if reading.traffic is not None else f"\n\n{overlay_text(beside)}"))
 
 
 def _calibrate(options: argparse.Namespace) -> None:

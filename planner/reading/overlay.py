@@ -93,7 +93,7 @@ def overlay(reading: Reading) -> Overlay:
         sizing does not start predicts no figure of a run.
     """
     scenario = reading.scenario
-    if scenario is None:
+    if scenario is None or reading.traffic is not None:
         return Overlay(rows=(), error=math.inf, reasons=())
     measured = _measured(reading)
     predict = _predictor(reading)

@@ -16,10 +16,16 @@ from planner.reading.metrics_text import metrics_in
 from planner.reading.startup import StartUp, start_up_in
 from planner.reading.text import lines_of, text_of
 from planner.scenario import Scenario, fields_by_name, message
+from planner.workload import TraceSummary, draw, fitted, read_trace, summary_of
 
 #: groups of fields that a start-up log says nothing about: they stay as the user has them
 KEPT_GROUPS = ("traffic", "targets", "prices", "simulation")
 SHOWN_CHARS = 120
+READABLE = (
+    "a start-up log of vLLM, SGLang, TensorRT-LLM, llama.cpp, Ollama or TGI, a benchmark's table or JSON, Prometheus "
+    "text of a running engine, or a recording of traffic (CSV or JSON lines with times and tokens, a request or access "
+    "log)"
+)
 CONTEXT_SLACK_TOKENS = 16  # of the context beyond the longest request, where a benchmark states no context
 #: names of settings as the Scenario has them, where a start-up row's column is shorter
 LONG_NAMES = {
@@ -46,7 +52,8 @@ class Reading:
 
     `kind` names what it is ("vllm start-up log", "vllm bench serve or SGLang bench_serving", …). `measured` holds
     figures of the start in GiB and tokens, `runs` the benchmark's runs. `scenario` is the base with what the file
-    states filled in; None where it describes no plan, and then `problem` says why.
+    states filled in; None where it describes no plan, and then `problem` says why. `traffic` is set for a recording of
+    requests, whose figures belong to line 0, the whole file.
     """
 
     kind: str
@@ -57,6 +64,7 @@ class Reading:
     runs: tuple[Run, ...] = ()
     scenario: Scenario | None = None
     problem: str = ""
+    traffic: TraceSummary | None = None
 
 
 def read(data: bytes | str, base: Scenario | None = None) -> Reading:
@@ -67,7 +75,8 @@ def read(data: bytes | str, base: Scenario | None = None) -> Reading:
     data : bytes or str
         A start-up log (vLLM, SGLang, TensorRT-LLM, llama.cpp, Ollama, TGI), a benchmark's table or JSON (vllm bench
         serve, SGLang bench_serving, GuideLLM, GenAI-Perf, AIPerf, trtllm-bench, llama-bench), Prometheus text of a
-        running engine, or several of them in one file; recognised by content. At most 50 MB.
+        running engine, or several of them in one file; or a recording of traffic, as `read_trace` reads it. Recognised
+        by content. At most 50 MB.
     base : Scenario, optional
         What stays where the file is silent; None: the form's defaults.
 
@@ -92,12 +101,7 @@ def read(data: bytes | str, base: Scenario | None = None) -> Reading:
     if runs and runs[0].tells_deployment:
         start = None  # the report repeats the engine's version and settings
     if start is None and not runs:
-        raise InvalidInput(
-            "file",
-            lines[0].text.strip()[:SHOWN_CHARS],
-            "a start-up log of vLLM, SGLang, TensorRT-LLM, llama.cpp, Ollama or TGI, a benchmark's table or JSON, or "
-            "Prometheus text of a running engine",
-        )
+        return _recorded(text, lines[0].text, base or Scenario())
     return _reading(start, runs, base or Scenario())
 
 
@@ -130,6 +134,36 @@ def _reading(start: StartUp | None, runs: tuple[Run, ...], base: Scenario) -> Re
         runs=runs,
         scenario=scenario,
         problem=problem,
+    )
+
+
+def _recorded(text: str, first: str, base: Scenario) -> Reading:
+    """A recording of traffic, which is what is left where no engine and no benchmark speaks."""
+    try:
+        requests = read_trace(text if "\n" in text else f"{text}\n", lengths=draw(base))
+    except InvalidInput as error:
+        if error.field.startswith("trace line") and error.field != "trace line 1":
+            raise  # a recording, with a line that is wrong
+        raise InvalidInput("file", first.strip()[:SHOWN_CHARS], READABLE) from error
+    told = summary_of(requests)
+    figures = {
+        "requests": (float(told.num_requests), ""),
+        "span_s": (told.span_s, "s"),
+        "mean_rate_rps": (told.mean_rps, "req/s"),
+        "peak_rate_rps": (told.peak_rps, f"req/s over {told.bin_s:,.3g} s"),
+        "gap_cv": (told.gap_cv, "(1: Poisson)"),
+        "prompt_mean_tokens": (told.mean_prompt_tokens, "tokens"),
+        "output_mean_tokens": (told.mean_output_tokens, "tokens"),
+        "reused_prompt_share": (told.reused_fraction, ""),
+    }
+    return Reading(
+        kind="recorded traffic",
+        understood=tuple(
+            Understood(name=name, value=value, unit=unit, line=0) for name, (value, unit) in figures.items()
+        ),
+        not_understood=tuple(NotUnderstood(text="note", line=0, reason=note) for note in requests.notes),
+        scenario=fitted(base, requests),
+        traffic=told,
     )
 
 

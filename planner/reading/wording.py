@@ -13,21 +13,22 @@ def reading_text(reading: Reading) -> str:
     """What a file says, line by line: each figure with its line number, then what was not understood."""
     rows = [f"{reading.kind}{f', {reading.outcome}' if reading.outcome else ''}", "", "Understood:"]
     rows += [
-        f"  line {item.line:>6,}  {item.name} = {_value(item.value)}{f' {item.unit}' if item.unit else ''}"
+        f"  {_where(item.line)}  {item.name} = {_value(item.value)}{f' {item.unit}' if item.unit else ''}"
         for item in reading.understood
     ]
     if reading.not_understood:
         rows += ["", "Not used:"]
-        rows += [
-            f"  {f'line {item.line:>6,}' if item.line else 'whole file '}  {item.text}: {item.reason}"
-            for item in reading.not_understood
-        ]
+        rows += [f"  {_where(item.line)}  {item.text}: {item.reason}" for item in reading.not_understood]
     rows.append("")
     if reading.scenario is None:
         rows.append(f"No plan can start from it: {reading.problem}")
     else:
         rows.append(f"Plan it: {to_query(reading.scenario)}")
     return "\n".join(rows)
+
+
+def _where(line: int) -> str:
+    return f"line {line:>6,}" if line else "whole file "
 
 
 def _value(value: str | float) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from planner.errors import InvalidInput
 from planner.reading import read
 from planner.reading.reading import Reading
 
@@ -47,3 +48,17 @@ def test_published_lines(row):
 def test_no_published_file_is_forgotten():
     assert {row["file"] for row in ROWS} == {path.name for path in PUBLISHED.glob("*.txt")}
     assert len({row["file"].rsplit(".txt")[0] for row in ROWS}) >= 10
+
+
+def test_recorded_traffic_is_read_where_no_engine_speaks():
+    rows = "".join(f"{second},{100 + second % 7},20\n" for second in range(300))
+    reading = read("arrived_at,num_prefill_tokens,num_decode_tokens\n" + rows)
+    assert reading.kind == "recorded traffic"
+    assert told(reading)["mean_rate_rps"] == pytest.approx(300 / 299)
+    assert reading.scenario.lengths == "quantiles"
+    assert reading.traffic.num_requests == 300
+
+
+def test_a_wrong_line_of_a_recording_is_named():
+    with pytest.raises(InvalidInput, match="line 3, num_decode_tokens"):
+        read("arrived_at,num_prefill_tokens,num_decode_tokens\n0,1,2\n1,2,minus\n")
