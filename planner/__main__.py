@@ -129,9 +129,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--out", metavar="PREDICTED.csv", help="also write the predictions row by row")
     command.set_defaults(run=_validate)
     command = commands.add_parser("read", help="read a log, a benchmark's output or recorded traffic into a plan")
-    command.add_argument(
-        "file", metavar="FILE", help="log, benchmark, metrics or trace; '-' for stdin"
-    )
+    command.add_argument("file", metavar="FILE", help="log, benchmark, metrics or trace; '-' for stdin")
     command.add_argument("--json", action="store_true", help="write JSON")
     command.set_defaults(run=_read_report)
     command = commands.add_parser("seed", help="the scheduling comparison of the seed article")

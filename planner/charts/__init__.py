@@ -14,6 +14,8 @@ from planner.charts.memory import concurrency as concurrency
 from planner.charts.memory import memory_bar as memory_bar
 from planner.charts.memory import parts as memory_parts
 from planner.charts.memory import weights_by_group as weights_by_group
+from planner.charts.own import overlay_errors as overlay_errors
+from planner.charts.own import rate_over_time as rate_over_time
 from planner.charts.policies import cost as policy_cost
 from planner.charts.policies import in_sentence as in_sentence
 from planner.charts.policies import kv_use as policy_kv_use
@@ -41,6 +43,7 @@ __all__ = [
     "latency_finding",
     "memory_bar",
     "memory_parts",
+    "overlay_errors",
     "policy_cost",
     "policy_kv_use",
     "policy_slots",
@@ -48,6 +51,7 @@ __all__ = [
     "policy_timeline",
     "policy_waits",
     "predicted_against_measured",
+    "rate_over_time",
     "step_terms",
     "step_timeline",
     "weights_by_group",

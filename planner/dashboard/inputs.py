@@ -282,7 +282,9 @@ def _config_editor(error: str | None) -> None:
     st.text_area(
         "Paste a config.json", key="config_paste", height=110, on_change=_take_paste, placeholder='{"model_type": …'
     )
-    st.file_uploader("or upload it (at most 5 MB)", type=["json"], key="config_file", on_change=_take_file)
+    st.file_uploader(
+        "or upload it (at most 5 MB)", type=["json"], key="config_file", on_change=_take_file, max_upload_size=5
+    )
     st.text_input("or fetch it from Hugging Face by id", key="config_hub", placeholder="owner/name")
     st.button("Fetch", on_click=_take_hub, key="config_fetch")
     message = state.get("_config_error") or error

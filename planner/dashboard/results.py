@@ -23,10 +23,12 @@ from planner.dashboard.tasks import (
     changes_task,
     load_test_task,
     plan_task,
+    reading_task,
     search_task,
     seed_steps_task,
     steps_task,
 )
+from planner.reading import Overlay, Reading
 from planner.scenario import Scenario
 from planner.service import PolicyOutcome, ServingMetrics, latencies
 from planner.simulation import FINISHED, SimulationResult
@@ -79,6 +81,12 @@ def search_for(scenario: Scenario, gpus: tuple[str, ...] | None, weight_dtypes: 
 def load_test_of(tested: Scenario) -> ServingMetrics | None:
     """What a load test of one replica should show; None where the engine does not start."""
     found: ServingMetrics | None = _computed(load_test_task(tested), "Predicting the load test")
+    return found
+
+
+def reading_of(data: bytes, base: Scenario) -> tuple[Reading, Overlay]:
+    """What a user's file says, and the figures predicted beside it."""
+    found: tuple[Reading, Overlay] = _computed(reading_task(data, base), "Reading your file", on_cancel=_put_away)
     return found
 
 
@@ -135,6 +143,10 @@ def _wait(job: Job, doing: str, on_cancel: Callable[[], None] | None) -> None:
 
 def _end_search() -> None:
     del st.session_state["_find"]
+
+
+def _put_away() -> None:
+    st.session_state["_own"] = None
 
 
 def _take_back() -> None:

@@ -9,7 +9,7 @@ import pandas  # noqa: F401 - plotly looks at pandas as it finds it, even half i
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from planner.dashboard import urlstate
+from planner.dashboard import own, urlstate
 from planner.dashboard.inputs import sidebar
 from planner.dashboard.jobs import OFFICE
 from planner.dashboard.results import plan_for
@@ -78,6 +78,8 @@ def run() -> None:
         position="top",
     )
     urlstate.save(scenario, with_other=page.url_path == "compare")
+    with st.sidebar:
+        own.expander()
     sidebar(scenario, errors)
     _above(scenario, errors)
     try:

@@ -6,6 +6,7 @@ it simulates fewer where so many would take longer, and says so.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 from planner.accuracy import paper_rows
@@ -13,11 +14,12 @@ from planner.answer import Plan, Search, plan, recommend, trace_steps, what_woul
 from planner.charts import StepPicture, step_timeline, without_prompts
 from planner.dashboard.jobs import Task
 from planner.deploy import predicted
+from planner.reading import Overlay, Reading, overlay, read
 from planner.scenario import Scenario
 from planner.service import CURVE_REQUESTS, MOST_REQUESTS
 from planner.simulation import seed_steps, seed_table
 
-PLAN_CPU_S, CHANGES_CPU_S, SEARCH_CPU_S = 5.0, 5.0, 300.0
+PLAN_CPU_S, CHANGES_CPU_S, SEARCH_CPU_S, READING_CPU_S = 5.0, 5.0, 300.0, 60.0
 FEWEST_REQUESTS = 20
 # What a plan costs, measured for many scenarios on one core of 2023 and rounded up: its load curve takes some 20 runs,
 # its fleet some four of the longest; each request, decode step and step with a chunk of a prompt takes this long.
@@ -110,6 +112,19 @@ def seed_steps_task(scheduling: str, num_steps: int) -> Task:
 def picture_of_seed(scheduling: str, num_steps: int) -> StepPicture:
     """Record and draw the article's steps, as a task calls it; every row on the same axis."""
     return step_timeline(without_prompts(seed_steps(scheduling, num_steps)), by_time=False, axis_steps=num_steps)
+
+
+def reading_task(data: bytes, base: Scenario) -> Task:
+    """What a user's file says, and the figures predicted beside it."""
+    return Task(read_and_compare, ((data, answered(base)),), READING_CPU_S, rank=1, slow=True)
+
+
+def read_and_compare(data: bytes, base: Scenario) -> tuple[Reading, Overlay]:
+    """`read` and `overlay`, as a task calls them; of a run, as many requests as a page simulates."""
+    reading = read(data, base)
+    scenario = reading.scenario
+    told = reading if scenario is None else dataclasses.replace(reading, scenario=answered(scenario))
+    return reading, overlay(told)
 
 
 SEED_TASK = Task(seed_table, ((),), SEARCH_CPU_S, rank=1)

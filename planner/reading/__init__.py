@@ -6,13 +6,14 @@ line, what was not understood, and the Scenario that the file describes.
 
 from planner.reading.benchmarks import Run
 from planner.reading.figures import Understood
-from planner.reading.overlay import Overlay, overlay, overlay_text
+from planner.reading.overlay import Compared, Overlay, overlay, overlay_text
 from planner.reading.reading import NotUnderstood, Reading, read
 from planner.reading.text import MAX_BYTES
-from planner.reading.wording import reading_dict, reading_text
+from planner.reading.wording import reading_dict, reading_text, value_text
 
 __all__ = [
     "MAX_BYTES",
+    "Compared",
     "NotUnderstood",
     "Overlay",
     "Reading",
@@ -23,4 +24,5 @@ __all__ = [
     "read",
     "reading_dict",
     "reading_text",
+    "value_text",
 ]

@@ -13,7 +13,7 @@ def reading_text(reading: Reading) -> str:
     """What a file says, line by line: each figure with its line number, then what was not understood."""
     rows = [f"{reading.kind}{f', {reading.outcome}' if reading.outcome else ''}", "", "Understood:"]
     rows += [
-        f"  {_where(item.line)}  {item.name} = {_value(item.value)}{f' {item.unit}' if item.unit else ''}"
+        f"  {_where(item.line)}  {item.name} = {value_text(item.value)}{f' {item.unit}' if item.unit else ''}"
         for item in reading.understood
     ]
     if reading.not_understood:
@@ -31,7 +31,8 @@ def _where(line: int) -> str:
     return f"line {line:>6,}" if line else "whole file "
 
 
-def _value(value: str | float) -> str:
+def value_text(value: str | float) -> str:
+    """A figure with as many digits as an engine prints, or a setting as it stands."""
     return value if isinstance(value, str) else f"{value:,.6g}" if abs(value) < 1e6 else f"{value:,.0f}"
 
 

@@ -1,0 +1,109 @@
+"""What a user brought: figures beside the predicted ones, and recorded traffic over time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from planner.charts.style import COLOUR, Chart, figure, layout, line_at
+from planner.reading import Compared, Overlay, value_text
+from planner.units import format_number, format_percent
+from planner.workload import TraceSummary
+
+FIGURES = {
+    "weights_gib_per_gpu": "Weights",
+    "activation_peak_gib": "Activation peak",
+    "non_torch_gib": "Runtime (non-torch)",
+    "available_kv_gib": "KV cache memory",
+    "kv_tokens": "KV cache tokens",
+    "max_concurrency": "Maximum concurrency",
+    "est_max_model_len": "Longest context named",
+    "ttft_ms_mean": "TTFT, mean",
+    "ttft_ms_p50": "TTFT, median",
+    "tpot_ms_mean": "TPOT, mean",
+    "tpot_ms_p50": "TPOT, median",
+    "e2e_s_mean": "E2E, mean",
+    "output_tok_s_total": "Output tokens/s",
+    "total_tok_s": "Tokens/s",
+    "req_s": "Requests/s",
+}
+SHOWN_ERROR = 2.0  # larger errors end at the edge of the chart; their figure says how large they are
+
+
+def figure_name(row: Compared) -> str:
+    """Name of a compared figure as an engineer says it."""
+    return FIGURES.get(row.name, row.name)
+
+
+def overlay_errors(found: Overlay) -> Chart | None:
+    """Predicted ÷ measured − 1 of each figure as bars to both sides of the measured value; None without figures."""
+    if not found.rows:
+        return None
+    rows = found.rows[::-1]
+    errors = [row.error for row in rows]
+    shown = [max(-1.0, min(SHOWN_ERROR, error)) for error in errors]
+    reach = max(0.1, *(abs(value) for value in shown)) * 1.35
+    worst = max(found.rows, key=lambda row: abs(row.error))
+    title = (
+        f"{figure_name(worst)} is predicted {format_percent(abs(worst.error))} "
+        f"{'above' if worst.error > 0 else 'below'} what was measured"
+        if abs(worst.error) >= 0.05
+        else f"All {len(rows)} figures are predicted within 5 % of what was measured"
+    )
+    bar = {
+        "type": "bar",
+        "orientation": "h",
+        "y": [figure_name(row) for row in rows],
+        "x": shown,
+        "text": [f"{error:+.1%}".replace("%", " %") for error in errors],
+        "textposition": "outside",
+        "cliponaxis": False,
+        "marker": {"color": COLOUR["own"]},
+        "customdata": [[value_text(row.measured), value_text(row.predicted)] for row in rows],
+        "hovertemplate": "%{y}: measured %{customdata[0]}, predicted %{customdata[1]}<extra></extra>",
+    }
+    shape = layout(
+        height=70 + 34 * len(rows),
+        xaxis={"range": [-reach, reach], "tickformat": "+.0%", "nticks": 5},
+        yaxis={"showgrid": False},
+        shapes=[line_at("x", 0.0, COLOUR["neutral"], "solid")],
+        showlegend=False,
+    )
+    alt = "; ".join(
+        f"{figure_name(row)}: measured {value_text(row.measured)}, predicted {value_text(row.predicted)}"
+        for row in found.rows
+    )
+    return Chart(title=title, subtitle="Predicted ÷ measured − 1", figure=figure([bar], shape), alt=alt)
+
+
+def rate_over_time(told: TraceSummary) -> Chart | None:
+    """Requests per second over the recording, with its mean; None for a recording of one instant."""
+    if told.span_s <= 0:
+        return None
+    long = told.span_s > 2 * 3600
+    unit, scale = ("h", 3600.0) if long else ("min", 60.0)
+    times = (np.arange(len(told.rate_rps)) + 0.5) * told.bin_s / scale
+    line = {
+        "type": "scatter",
+        "mode": "lines",
+        "line": {"color": COLOUR["own"], "width": 2, "shape": "hvh"},
+        "fill": "tozeroy",
+        "x": times,
+        "y": told.rate_rps,
+        "hovertemplate": f"%{{x:.3g}} {unit}: %{{y:.3g}} req/s<extra></extra>",
+    }
+    times_mean = told.peak_rps / told.mean_rps
+    title = f"{format_number(told.mean_rps)} req/s on average, {format_number(times_mean)} times that at the peak"
+    shape = layout(
+        x=f"Time, {unit}",
+        height=240,
+        yaxis={"rangemode": "tozero"},
+        shapes=[line_at("y", told.mean_rps, COLOUR["neutral"])],
+        showlegend=False,
+    )
+    bin_s = format_number(told.bin_s)
+    return Chart(
+        title=title,
+        subtitle=f"Requests per second, over {bin_s} s each; dashed: the mean",
+        figure=figure([line], shape),
+        alt=f"{told.num_requests:,} requests over {format_number(told.span_s)} s. {title}.",
+    )
