@@ -18,8 +18,8 @@ MAX_MB = MAX_BYTES // 1_000_000
 HELP = (
     "A start-up log of vLLM, SGLang, TensorRT-LLM, llama.cpp, Ollama or TGI; the output or JSON of vllm bench serve, "
     "SGLang bench_serving, GuideLLM, GenAI-Perf, trtllm-bench or llama-bench; /metrics of a running engine; or "
-    "recorded traffic (Azure, BurstGPT, Vidur, Mooncake, any CSV or JSON lines with times and tokens, an access log). It stays "
-    "on the server for this session; prompts are not kept."
+    "recorded traffic (Azure, BurstGPT, Vidur, Mooncake, any CSV or JSON lines with times and tokens, an access log). "
+    "It stays on the server for this session; prompts are not kept."
 )
 MOST_ROWS = 200
 
