@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from planner.charts.style import COLOUR, Chart, figure, layout, line_at
+from planner.charts.style import COLOUR, Chart, figure, label, layout, line_at
 from planner.reading import Compared, Overlay, value_text
 from planner.units import format_number, format_percent
 from planner.workload import TraceSummary
@@ -26,6 +26,7 @@ FIGURES = {
     "total_tok_s": "Tokens/s",
     "req_s": "Requests/s",
 }
+AT_EDGE = {"xref": "paper", "xanchor": "left", "yanchor": "middle", "xshift": 6}
 SHOWN_ERROR = 2.0  # larger errors end at the edge of the chart; their figure says how large they are
 
 
@@ -41,7 +42,7 @@ def overlay_errors(found: Overlay) -> Chart | None:
     rows = found.rows[::-1]
     errors = [row.error for row in rows]
     shown = [max(-1.0, min(SHOWN_ERROR, error)) for error in errors]
-    reach = max(0.1, *(abs(value) for value in shown)) * 1.35
+    reach = max(0.1, *(abs(value) for value in shown)) * 1.05
     worst = max(found.rows, key=lambda row: abs(row.error))
     title = (
         f"{figure_name(worst)} is predicted {format_percent(abs(worst.error))} "
@@ -54,18 +55,21 @@ def overlay_errors(found: Overlay) -> Chart | None:
         "orientation": "h",
         "y": [figure_name(row) for row in rows],
         "x": shown,
-        "text": [f"{error:+.1%}".replace("%", " %") for error in errors],
-        "textposition": "outside",
-        "cliponaxis": False,
         "marker": {"color": COLOUR["own"]},
         "customdata": [[value_text(row.measured), value_text(row.predicted)] for row in rows],
         "hovertemplate": "%{y}: measured %{customdata[0]}, predicted %{customdata[1]}<extra></extra>",
     }
     shape = layout(
         height=70 + 34 * len(rows),
-        xaxis={"range": [-reach, reach], "tickformat": "+.0%", "nticks": 5},
+        xaxis={"range": [-reach, reach], "tickformat": "+.0%", "nticks": 4},
         yaxis={"showgrid": False},
         shapes=[line_at("x", 0.0, COLOUR["neutral"], "solid")],
+        # at the right edge, where they meet no bar and no name, however narrow the screen
+        annotations=[
+            label(f"{error:+.1%}".replace("%", " %"), 1.0, index, COLOUR["neutral"], **AT_EDGE)
+            for index, error in enumerate(errors)
+        ],
+        margin={"r": 62},
         showlegend=False,
     )
     alt = "; ".join(

@@ -12,7 +12,7 @@ from planner.dashboard.inputs import adopt
 from planner.errors import PlannerError
 from planner.reading import MAX_BYTES, Overlay, Reading, value_text
 from planner.scenario import Scenario, message
-from planner.units import format_percent
+from planner.units import counted, format_percent
 
 MAX_MB = MAX_BYTES // 1_000_000
 HELP = (
@@ -22,6 +22,17 @@ HELP = (
     "It stays on the server for this session; prompts are not kept."
 )
 MOST_ROWS = 200
+ENGINES = {
+    "vllm": "vLLM",
+    "sglang": "SGLang",
+    "tensorrt-llm": "TensorRT-LLM",
+    "tgi": "TGI",
+    "trtllm-bench": "trtllm-bench",
+    "llama-bench": "llama-bench",
+    "llama.cpp": "llama.cpp",
+    "GuideLLM": "GuideLLM",
+    "GenAI-Perf": "GenAI-Perf",
+}
 
 
 def expander() -> None:
@@ -63,7 +74,9 @@ def _shown(data: tuple[bytes, Scenario]) -> None:
 
 def _kind(reading: Reading) -> str:
     ended = f", {reading.outcome}" if reading.outcome else ""
-    return f"{reading.kind[:1].upper()}{reading.kind[1:]}{ended}: {len(reading.understood)} figures understood"
+    engine, _, rest = reading.kind.partition(" ")
+    kind = f"{ENGINES.get(engine, engine.capitalize())} {rest}"
+    return f"{kind}{ended}: {counted(len(reading.understood), 'figure')} understood"
 
 
 @st.dialog("What your file says", width="large")

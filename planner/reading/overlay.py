@@ -104,9 +104,12 @@ def overlay(reading: Reading) -> Overlay:
     for label, field, value in _candidates(reading, scenario, stated, rows):
         try:
             changed = scenario.replace(**{field: value})
-            after = _error(_compared(measured, predict(changed)))
+            compared = _compared(measured, predict(changed))
         except PlannerError:
             continue
+        after = (
+            _error(compared) if len(compared) >= max(1, len(rows)) else math.inf
+        )  # what does not start explains nothing
         if after < (1 - NOTABLE) * error:
             tried.append(Reason(label=label, field=field, value=value, error=after, scenario=changed))
     best: dict[str, Reason] = {}

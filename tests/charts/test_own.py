@@ -22,9 +22,9 @@ def test_the_title_names_the_largest_error():
 
 
 def test_bars_end_at_the_edge_and_say_how_large_the_error_is():
-    (bar,) = overlay_errors(compared(kv_tokens=6.0)).figure["data"]
-    assert bar["x"] == [SHOWN_ERROR]
-    assert bar["text"] == ["+600.0 %"]
+    drawn = overlay_errors(compared(kv_tokens=6.0)).figure
+    assert drawn["data"][0]["x"] == [SHOWN_ERROR]
+    assert [item["text"] for item in drawn["layout"]["annotations"]] == ["+600.0 %"]
 
 
 def test_rate_over_time_has_the_area_of_its_requests():

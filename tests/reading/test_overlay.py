@@ -69,3 +69,12 @@ Mean TTFT (ms): 100.0
     assert "out of memory" in found.refusal.lower()
     assert found.rows == ()
     assert found.refusal in overlay_text(found)
+
+
+def test_a_board_on_which_it_would_not_start_explains_nothing():
+    text = (
+        "vllm serve meta-llama/Llama-3.1-70B-Instruct --max-model-len 2048\n"
+        "Loading model weights took 131.5 GB\nGPU KV cache size: 60,000 tokens"
+    )
+    for reason in overlay(read(text)).reasons:
+        assert size(reason.scenario, explain=False).memory.kv_tokens > 0
