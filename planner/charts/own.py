@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from planner.charts.style import COLOUR, Chart, figure, label, layout, line_at
@@ -26,7 +28,7 @@ FIGURES = {
     "total_tok_s": "Tokens/s",
     "req_s": "Requests/s",
 }
-AT_EDGE = {"xref": "paper", "xanchor": "left", "yanchor": "middle", "xshift": 6}
+AT_EDGE: dict[str, Any] = {"xref": "paper", "xanchor": "left", "yanchor": "middle", "xshift": 6}
 SHOWN_ERROR = 2.0  # larger errors end at the edge of the chart; their figure says how large they are
 
 
