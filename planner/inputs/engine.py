@@ -13,7 +13,7 @@ from planner.errors import require_choice, require_int, require_number
 from planner.inputs.engine_version import release_of
 
 V1_DEFAULT = (0, 8)  # vLLM release with V1 as the default engine core
-MAMBA_FULL_MEMORY_RATIO = 0.9  # SGLang's default: memory of states per memory of the cache, where slots are not told
+MAMBA_FULL_MEMORY_RATIO = 0.9  # SGLang's default: memory of states ÷ memory of the cache, without a number of slots
 
 
 class Batching(StrEnum):
@@ -95,10 +95,8 @@ class EngineSettings:
     max_total_tokens: int | None = None  # KV cache at most (SGLang --max-total-tokens, TensorRT-LLM max_tokens)
     max_cudagraph_capture_size: int | None = None  # largest batch with a CUDA graph; None: as the engine chooses
     images_per_prompt: int | None = None  # vLLM --limit-mm-per-prompt; None: as many as fit
-    latent_cache: bool = True  # False: latent attention caches keys and values of every head, as it was told to
-    cache_state_prefixes: bool | None = (
-        None  # hybrids keep one more state a sequence for prefix reuse; None: by release
-    )
+    latent_cache: bool = True  # False: the user has latent attention cache keys and values of every head
+    cache_state_prefixes: bool | None = None  # hybrids: another state a sequence, for prefix reuse; None: by release
     ngram_on_gpu: bool | None = None  # hashed n-gram tables: None = where the engine puts them by default
     host_memory_gib: float | None = None  # CPU memory of a replica's hosts; None: enough
     kv_offload_gib: float = 0.0  # CPU memory that keeps evicted KV blocks, over all ranks of a replica
@@ -154,7 +152,7 @@ class EngineSettings:
         return self.family == "vllm" and first
 
     def with_patient_clients(self) -> EngineSettings:
-        """The same engine before clients who wait for ever and a queue that takes them all: what it can do at most.
+        """The same engine with clients who never give up and a queue without limit, which shows its capacity.
 
         Where waiting and running requests together are limited, that limit still bounds the running ones.
         """

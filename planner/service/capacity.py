@@ -36,7 +36,7 @@ def repeated(requests: Requests, count: int) -> Requests:
 
 
 def capacity_rps(replica: Replica, requests: Requests) -> float:
-    """Requests per second that may be offered to one replica before its queue grows for ever.
+    """Requests per second that may be offered to one replica before its queue grows without end.
 
     Those that it turns away at once, because they are too long for it, count as offered.
 
@@ -44,8 +44,8 @@ def capacity_rps(replica: Replica, requests: Requests) -> float:
     out of step, and once the last request is taken up only answers are left: completions are counted
     between the two. The requests are repeated until that span holds several fillings.
 
-    With a queue that never empties neither of the two stations ever waits for the other one's work, so the engine is
-    simulated without its API server, and the slower of the two sets the rate.
+    With a queue that never empties, engine and API server never wait for each other: the engine is simulated without
+    its API server, and the slower of the two sets the rate.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How many replicas the peak needs, and what they make of its requests."""
+"""How many replicas the peak needs, and how they serve its requests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CURVE_REQUESTS = 8_000  # of the load curve and the capacity: the mean of lognor
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Fleet:
-    """Replicas of one kind at the peak: how many, the load that each can bear, and what they make of the requests.
+    """Replicas of one kind at the peak: how many, the load that each can bear, and how they serve the requests.
 
     `num_serving` of the `num_replicas` share the load; `replicas_for_slo` is None when no number meets the targets.
     """
@@ -33,12 +33,12 @@ class Fleet:
     metrics: ServingMetrics
 
     def holds(self, scenario: Scenario) -> bool:
-        """Whether the fleet meets the targets at the peak, and does not fall behind for ever."""
+        """Whether the fleet meets the targets at the peak and keeps up with the arrivals."""
         overrun = scenario.is_open_loop and self.overloaded(scenario.peak_rate_rps)
         return meets(self.metrics, scenario.service_level) and not overrun
 
     def overloaded(self, rate_rps: float) -> bool:
-        """Whether a rate exceeds what all replicas finish at full throughput: then the queue grows for ever."""
+        """Whether a rate exceeds what all replicas finish at full throughput: then the queue grows without end."""
         return rate_rps > self.num_serving * self.curve.capacity_rps * (1 + 1e-9)
 
 

@@ -33,10 +33,8 @@ ALONE_REQUESTS = 500
 MOST_REQUESTS = 400_000  # simulated for one figure; a run that needs more says that it is not settled
 GROWTH = 4  # each longer run is this many times the last
 ROUNDS = 8  # requests of each user that a closed loop is simulated for at least: the first and the last do not count
-PLAIN_REQUESTS, PLAIN_ERRORS = (
-    10_000,
-    4,
-)  # counted, and half-widths from the target: a decision that needs no longer run
+#: with so many requests counted, an attainment so many half-widths from the target needs no longer run
+PLAIN_REQUESTS, PLAIN_ERRORS = 10_000, 4
 CERTAIN = 0.002  # an attainment this well known needs no longer run, however close it is to the quantile asked for
 
 
@@ -83,7 +81,7 @@ def run_fleet(
     enough: Callable[[ServingMetrics, Scenario], bool] | None = None,
     begun: Run | None = None,
 ) -> Run:
-    """`operate`, continued from where a run of the same fleet that was content with less left off."""
+    """`operate`, continuing a run of the same fleet that stopped at a weaker criterion (`begun`)."""
     if trace is not None or scenario.arrivals == "once" or scenario.measured_requests == "all":
         return begun or Run(0, *_serve(scenario, replica, requests, num_replicas, trace))
     enough = enough or _settled
@@ -100,7 +98,7 @@ def run_fleet(
 
 
 def _settled(metrics: ServingMetrics, scenario: Scenario) -> bool:
-    """Whether the intervals hold, and tell on which side of its target the attainment lies."""
+    """Whether the intervals can be believed and show on which side of its target the attainment lies."""
     off, error = abs(metrics.slo_attainment - scenario.target_quantile), metrics.slo_attainment_half_width
     return metrics.is_settled and (error < CERTAIN or error < off)
 
@@ -165,7 +163,7 @@ def _routed(scenario: Scenario, replica: Replica, requests: Requests, num_replic
 def _serve_burst(
     scenario: Scenario, replica: Replica, requests: Requests, num_replicas: int
 ) -> tuple[SimulationResult, ServingMetrics]:
-    """Deal a burst to the replicas; beyond 500 of them, 500 with their share stand for the whole."""
+    """Share a burst out to the replicas; beyond 500 of them, 500 are simulated with their share."""
     busy = min(len(requests), num_replicas)
     shown = min(busy, MAX_REPLICAS_OF_A_BURST)
     result = _routed(

@@ -65,7 +65,7 @@ def peak_flops(gpu: Gpu, dtype: str) -> tuple[float, str]:
     rate, kernel : float, str
         FLOP/s, and the dtype of the kernel in the profiles.
     """
-    if dtype == "int8" and gpu.int8_tops:  # no table has INT8: the kernels of FP8, and where there are none of 16 bits
+    if dtype == "int8" and gpu.int8_tops:  # no table has INT8: FP8's kernels stand in, or 16-bit ones
         return gpu.int8_tops * 1e12, "fp8" if gpu.fp8_tflops else "bf16"
     rates = {"fp8": gpu.fp8_tflops, "fp8_block": gpu.fp8_tflops, "nvfp4": gpu.fp4_tflops}
     rate = rates.get(dtype)
