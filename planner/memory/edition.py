@@ -22,10 +22,8 @@ PIPELINE_CHECK_OF_WHOLE_MODEL = (0, 14)  # in this version alone: compares all s
 LEAN_SAMPLER = (0, 17)  # the profile run's sampler needs 15 instead of 38 bytes per logit
 SYMMETRIC_MEMORY = (0, 18)  # larger communication buffers
 SIZE_IN_LOG = (0, 20, 2)  # the log's KV size is concurrency × length (#40694)
-GRAPHS_IN_BUDGET = (
-    0,
-    20,
-)  # subtracts an estimate of the CUDA graphs; its log says since v0.21 (vllm/envs.py of 0.20.0)
+#: subtracts an estimate of the CUDA graphs (vllm/envs.py of 0.20.0; its log wrongly says since v0.21)
+GRAPHS_IN_BUDGET = (0, 20)
 WHOLE_IMAGES = (0, 20)  # Gemma 4 joined the models whose images enter in one step; 0.19.1 lists Gemma 3 without it
 IMAGE_IN_STEP = (0, 22)  # the default step holds the largest image where images may not be split (#43051)
 UTILIZATION_092 = (0, 20)  # gpu_memory_utilization 0.9 -> 0.92 (vllm/config/cache.py of 0.20.0)

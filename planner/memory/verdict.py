@@ -318,9 +318,8 @@ def longest_context(demand: Demand, resolved: Resolved, rank: Rank, held: int) -
     """
     if resolved.edition.family == "llamacpp":
         return held
-    if (
-        resolved.edition.is_v0
-    ):  # above this length prefill is chunked: longer contexts may start where shorter ones do not
+    if resolved.edition.is_v0:
+        # Above this length prefill is chunked: longer contexts may start where shorter ones do not.
         return _longest(demand, lambda length: _fits_at(demand, length), above=V0_CHUNKED_PREFILL_FROM_TOKENS)
     tower = demand.model.vision_tower
     longer_videos = tower is not None and tower.videos_as_images

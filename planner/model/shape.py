@@ -179,9 +179,7 @@ class VisionTower:
     item_tokens: int
     learned_positions: bool = False  # one embedding per patch, held during the forward pass
     divided: bool = True  # by tensor parallelism; otherwise every GPU runs all of it
-    videos_as_images: bool = (
-        False  # each pair of a video's frames may be as large as an image; else one limit holds for all
-    )
+    videos_as_images: bool = False  # each pair of a video's frames may be as large as an image; else one limit for all
 
     def __post_init__(self) -> None:
         for name in ("width", "intermediate_size", "patch_elements", "most_patches", "item_tokens"):
