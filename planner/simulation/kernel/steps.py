@@ -15,14 +15,19 @@ from planner.simulation.kernel.sequences import finish_sequence, start_decoding
 from planner.simulation.kernel.server import next_arrival_s, send_tokens
 from planner.simulation.kernel.timing import (
     advance_tokens,
+    bin_begin,
     chunk_attention_s,
+    decode_attention_s,
     emit_tokens,
+    exposed_host_s,
     gap_bin,
     next_gain,
     pass_time,
+    push_gap,
     time_step,
+    value_at,
 )
-from planner.simulation.state import BY_KV, BY_NOTHING, BY_SLOTS, NO_SLOT, PARTIAL, RATIO_DECAY_STEPS
+from planner.simulation.state import BY_KV, BY_NOTHING, BY_SLOTS, DECODE, NO_SLOT, PARTIAL, RATIO_DECAY_STEPS
 
 
 @compiled
@@ -145,6 +150,89 @@ def decode_run(jobs, slots, calendar, tallies, tables, rules, times, st, feed, u
             return gain
         send_tokens(slots, calendar, rules, st, gain, 0)
         decode_step_done(jobs, slots, calendar, tallies, rules, st)
+        if may_stride(rules, times, st):
+            stride(calendar, tallies, tables, rules, times, st, min(event, read))
+
+
+@compiled
+def may_stride(rules, times, st):
+    """Whether steps that only decode differ in nothing but their time until an event comes: `stride` passes them."""
+    plain = rules.gain == 1.0 and times.stages == 1 and times.window == 0 and rules.static == 0
+    patient = rules.patience_s == np.inf and rules.timeout_s == np.inf
+    return plain and patient and st.newcomers == 0 and st.chunks == 0 and (st.waiting == 0 or st.blocked)
+
+
+@compiled
+def stride(calendar, tallies, tables, rules, times, st, until):
+    """Pass steps that only decode, up to the last one before a sequence ends, a block is missing or `until` comes.
+
+    The same sums in the same order as step by step (`decode_run`), held in registers: a third of its time.
+    """
+    batch, mask = st.decoding, len(calendar) // 2 - 1
+    linear = value_at(tables[DECODE], times.decode_last, times.decode_slope, batch * rules.tokens_per_decode)
+    written = st.partial_tokens - rules.block_size * st.shared_twice
+    work_s, steps_left = batch * rules.server_token_s, min(st.next_sample, MAX_STEPS) - st.steps - 1
+    clock, busy, server, sent = st.clock, st.busy_s, st.server_free, st.last_emission
+    running_area, used_area, written_area = st.running_area, st.used_area, st.written_area
+    linear_s, attention_s, host_s, held_s = st.linear_s, st.decode_attention_s, st.host_s, tallies[st.reason]
+    kv, free, phase, steps = st.kv_tokens, st.free_blocks, st.token_clock % rules.block_size, 0
+    index, low, high, binned = 0, 0.0, 0.0, 0
+    longest, longest_at = -1.0, 0
+    while steps < steps_left:
+        need = calendar[phase].growth if rules.paged else 0
+        if need > free or calendar[(st.token_clock + steps + 1) & mask].due != NO_SLOT:
+            break
+        attention = decode_attention_s(times, batch, kv + batch, 0.0)
+        device = linear + attention
+        exposed = exposed_host_s(times, device, batch)
+        step_s = device + exposed
+        if clock + step_s >= until:
+            break
+        steps += 1
+        kv += batch
+        free -= need
+        phase = phase + 1 if phase + 1 < rules.block_size else 0
+        linear_s += linear
+        attention_s += attention
+        host_s += exposed
+        clock += step_s
+        busy += step_s
+        held_s += step_s
+        running_area += step_s * st.running
+        used_area += step_s * (rules.blocks - free)
+        written_area += step_s * (kv + written)
+        server = max(server, clock) + work_s
+        gap = server - sent
+        sent = server
+        if gap < longest:
+            push_gap(calendar, st, st.emissions + longest_at, longest)
+        longest, longest_at = gap, steps
+        if gap < low or gap >= high:
+            tallies[st.gaps_from + index] += binned
+            index, binned = gap_bin(gap), 0
+            low, high = bin_begin(index), bin_begin(index + 1)
+        binned += batch
+    if steps == 0:
+        return
+    push_gap(calendar, st, st.emissions + longest_at, longest)
+    tallies[st.gaps_from + index] += binned
+    if st.waiting:
+        tallies[st.reason] = held_s
+    st.clock, st.busy_s, st.server_free, st.last_emission = clock, busy, server, sent
+    st.running_area, st.used_area, st.written_area = running_area, used_area, written_area
+    st.linear_s, st.decode_attention_s, st.host_s = linear_s, attention_s, host_s
+    st.allocated += st.free_blocks - free
+    st.kv_tokens, st.free_blocks = kv, free
+    st.decode_tokens += steps * batch
+    st.token_clock += steps
+    st.decode_steps += steps
+    st.steps += steps
+    st.emissions += steps
+    st.steps_since_prefill += steps
+    if rules.retract:
+        decay = (rules.start_ratio - rules.min_ratio) / RATIO_DECAY_STEPS
+        for _ in range(steps):
+            st.ratio = max(rules.min_ratio, st.ratio - decay)
 
 
 @compiled

@@ -43,6 +43,25 @@ def chunk_attention_s(times, tokens, context):
 
 
 @compiled
+def decode_attention_s(times, decodes, kv, window_kv):
+    """Attention time of sequences that decode, on `kv` tokens together, of which windows see `window_kv`. [s]"""
+    seconds = max(times.floor, times.base + times.per_sequence * decodes + times.per_kv * kv)
+    if times.window:
+        seconds += max(
+            times.window_floor,
+            times.window_base + times.window_per_sequence * decodes + times.window_per_kv * window_kv,
+        )
+    return seconds
+
+
+@compiled
+def exposed_host_s(times, device_s, sequences):
+    """What a step's work on the CPU adds to its time on the GPU. [s]"""
+    host = times.host + times.host_per_sequence * sequences
+    return max(0.0, host - device_s) if times.overlaps else host
+
+
+@compiled
 def time_step(tables, times, st, tokens, mixed, rows, decodes, kv, window_kv, prefill, sequences):
     """Time of one step, filed by term. With pipeline stages one step is a round of all micro-batches."""
     parts = min(times.stages, sequences)
@@ -60,17 +79,9 @@ def time_step(tables, times, st, tokens, mixed, rows, decodes, kv, window_kv, pr
         head = value_at(tables[HEAD], times.head_last, times.head_slope, rows)
     else:
         linear = value_at(tables[DECODE], times.decode_last, times.decode_slope, tokens)
-    attention = 0.0
-    if decodes:
-        attention = max(times.floor, times.base + times.per_sequence * decodes + times.per_kv * kv_part)
-        if times.window:
-            attention += max(
-                times.window_floor,
-                times.window_base + times.window_per_sequence * decodes + times.window_per_kv * window_part,
-            )
+    attention = decode_attention_s(times, decodes, kv_part, window_part) if decodes else 0.0
     device = linear + head + attention + prefill
-    host = times.host + times.host_per_sequence * sequences
-    exposed = max(0.0, host - device) if times.overlaps else host
+    exposed = exposed_host_s(times, device, sequences)
     stages = times.stages
     st.linear_s += stages * linear
     st.head_s += stages * head
@@ -97,14 +108,21 @@ def gap_bin(gap):
 
 
 @compiled
-def push_gap(calendar, st, gap):
-    """File the gap of this emission, dropping smaller ones before it: what remains are suffix maxima."""
+def bin_begin(index):
+    """Where a bin of gaps begins. [s]"""
+    octave = index // BINS_PER_OCTAVE
+    return math.ldexp(1 + (index - octave * BINS_PER_OCTAVE) / BINS_PER_OCTAVE, octave + FIRST_OCTAVE)
+
+
+@compiled
+def push_gap(calendar, st, emission, gap):
+    """File the gap of an emission, dropping smaller ones before it: what remains are suffix maxima."""
     first, top = st.stack_from, st.stack_to
     while top > first and calendar[top - 1].stack_gap <= gap:
         top -= 1
     if top == len(calendar):
         # No sequence decodes longer than half of it: older entries are asked for no more.
-        oldest = st.emissions - len(calendar) // 2
+        oldest = emission - len(calendar) // 2
         kept = 0
         for k in range(first, top):
             if calendar[k].stack_index > oldest:
@@ -113,7 +131,7 @@ def push_gap(calendar, st, gap):
                 kept += 1
         top = kept
         st.stack_from = 0
-    calendar[top].stack_index = st.emissions
+    calendar[top].stack_index = emission
     calendar[top].stack_gap = gap
     st.stack_to = top + 1
 
@@ -139,7 +157,7 @@ def emit_tokens(jobs, slots, calendar, tallies, st):
     st.last_emission = st.server_free
     newcomers = st.newcomers
     if st.decoding > newcomers:
-        push_gap(calendar, st, gap)
+        push_gap(calendar, st, st.emissions, gap)
         tallies[st.gaps_from + gap_bin(gap)] += st.decoding - newcomers
     for k in range(newcomers):
         slot = slots[k].newcomer

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from planner.simulation.kernel import timing
-from planner.simulation.kernel.timing import chunk_attention_s, gap_bin, next_gain, value_at
+from planner.simulation.kernel.timing import bin_begin, chunk_attention_s, gap_bin, next_gain, value_at
 from planner.simulation.state import BINS_PER_OCTAVE, FIRST_OCTAVE, MAX_SAMPLES, NUM_BINS, SAMPLE_WIDTH, SAMPLES_FROM
 from planner.step_time.step_table import StepTimeTable
 from tests.simulation.cases import limits, make
@@ -125,7 +125,7 @@ def test_the_longest_gap_since_a_sequence_joined(bench, seed):
     for _ in range(1500):  # several times the length of the calendar, which keeps the stack
         gaps.append(round(draw.uniform(0.1, 9), 1))
         b.st.emissions += 1
-        b.do(timing.push_gap, gap=gaps[-1])
+        b.do(timing.push_gap, emission=b.st.emissions, gap=gaps[-1])
         entry = len(gaps) - draw.randrange(1, 40)
         if entry >= 0:
             assert b.do(timing.longest_gap, entry=entry) == max(gaps[entry:])
@@ -187,3 +187,10 @@ def test_samples_are_thinned_out_evenly(bench):
     assert b.st.sample_stride == 4
     assert MAX_SAMPLES // 2 <= len(times) <= MAX_SAMPLES
     assert set(np.diff(times)) == {4.0}
+
+
+@pytest.mark.parametrize("index", [0, 1, 63, 64, 1000, NUM_BINS - 2])
+def test_a_bin_begins_where_the_one_before_ends(index):
+    begin, end = bin_begin.py_func(index), bin_begin.py_func(index + 1)
+    assert gap_bin.py_func(begin) == index == gap_bin.py_func(math.nextafter(end, 0.0))
+    assert gap_bin.py_func(end) == index + 1
