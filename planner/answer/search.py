@@ -269,12 +269,17 @@ def _priced(item: Candidate, replicas: int) -> Candidate:
 
 
 def fleet_of(
-    item: Candidate, num_requests: int = SEARCH_REQUESTS, most_requests: int = SEARCH_LENGTHS * SEARCH_REQUESTS
+    item: Candidate,
+    num_requests: int = SEARCH_REQUESTS,
+    most_requests: int = SEARCH_LENGTHS * SEARCH_REQUESTS,
+    *,
+    sweep: bool = True,
 ) -> Fleet:
     """One candidate's replicas simulated together, as a plan does; on few requests by default."""
     short = item.scenario.replace(num_requests=num_requests, num_replicas=None)
     requests = draw(short)
-    return deploy(short, replica_of(size(short, requests, explain=False)), requests, most_requests=most_requests)
+    replica = replica_of(size(short, requests, explain=False))
+    return deploy(short, replica, requests, most_requests=most_requests, sweep=sweep)
 
 
 def evaluate(item: Candidate, fleet: Fleet | None = None, num_requests: int = SEARCH_REQUESTS) -> Candidate:
@@ -389,7 +394,7 @@ def _judged(scenario: Scenario) -> tuple[Candidate, Fleet | None]:
     low = bound(scenario)
     if low.status:
         return low, None
-    fleet = fleet_of(low)
+    fleet = fleet_of(low, sweep=False)
     return evaluate(low, fleet), fleet
 
 

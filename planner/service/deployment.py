@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from planner.scenario import Scenario
 from planner.service.clients import share_of_one
 from planner.service.fleet import MOST_REQUESTS, fewest_sharing, find_fleet, fleet_size, run_fleet
-from planner.service.load import STEADY_SHARE, LoadCurve, load_curve, meets, replicas_needed
+from planner.service.load import STEADY_SHARE, LoadCurve, load_curve, meets, rates_alone, replicas_needed
 from planner.service.metrics import ServingMetrics
 from planner.service.replica import Replica
 from planner.simulation import SimulationResult
@@ -48,6 +48,8 @@ def deploy(
     requests: Requests,
     trace: Requests | None = None,
     most_requests: int = MOST_REQUESTS,
+    *,
+    sweep: bool = True,
 ) -> Fleet:
     """Find how many replicas the peak needs, and serve the requests with them.
 
@@ -63,13 +65,16 @@ def deploy(
         A replayed trace, served at its own times.
     most_requests : int
         Simulated for each number of replicas that is tried.
+    sweep : bool
+        Whether the load curve has points: a chart needs them, the number of replicas does not.
 
     Returns
     -------
     Fleet
     """
     open_loop, level = scenario.is_open_loop, scenario.service_level
-    curve = load_curve(replica, as_open_loop(_many(scenario, requests, trace, most_requests)), level)
+    offered = as_open_loop(_many(scenario, requests, trace, most_requests))
+    curve = load_curve(replica, offered, level) if sweep else rates_alone(replica, offered, level)
     needed = replicas_needed(scenario.peak_rate_rps, curve.slo_rate_rps) if open_loop else 1
     least = replicas_needed(scenario.peak_rate_rps, STEADY_SHARE * curve.capacity_rps) or 1
     spare = 0 if scenario.num_replicas is not None else scenario.spare_replicas
