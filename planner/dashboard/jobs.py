@@ -19,14 +19,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from planner.dashboard.worker import DONE, OVER_TIME, READY, REFUSED, receive, send
+from planner.dashboard.worker import DONE, GIVE_UP, OVER_TIME, READY, REFUSED, receive, send
 from planner.errors import PlannerError
 
 ROOT = Path(__file__).parents[2]
 MOST_KEPT_BYTES = 128 * 2**20  # of results, as sent
 LEAST_BYTES = 10_000  # of a result with its task
 KEPT_S = 1800.0  # since last asked for
-ABANDONED_S = 1.0  # what nobody waits for any more may still run so long, as it will be kept
+ABANDONED_S = 0.3  # what nobody waits for any more runs on so long: the next run of a page may ask for the same
+STUBBORN_S = 5.0  # a process that has not given up its task by then is ended
 NUM_WORKERS = max(2, min(4, os.cpu_count() or 2))
 
 
@@ -138,6 +139,11 @@ class Office:
         with self._changed:
             return sum(job.running for job in self._open.values())
 
+    def employs(self, worker: _Worker) -> bool:
+        """Whether the worker has not been told to end."""
+        with self._changed:
+            return worker in self._workers
+
     def take(self, worker: _Worker) -> Job | None:
         """Give the worker its next job; None when it shall end."""
         with self._changed:
@@ -180,6 +186,8 @@ class Office:
                 self._forget()
             self.num_computed += 1
             job.done.set()
+            if not self._open:
+                self._hire(spare=1)  # while there is time: the next who asks finds it loaded
             self._changed.notify_all()
 
     def _forget(self) -> None:
@@ -190,9 +198,9 @@ class Office:
                 total -= job.size_bytes + LEAST_BYTES
                 del self._kept[task]
 
-    def _hire(self) -> None:
+    def _hire(self, spare: int = 0) -> None:
         # One by one: the first may have to compile, which the next then find on disk.
-        wanted = 1 if not self.ready else min(self.num_workers, max(1, len(self._open)))
+        wanted = 1 if not self.ready else min(self.num_workers, max(1, len(self._open) + spare))
         while len(self._workers) < wanted:
             self._workers.append(_Worker(self))
             self._workers[-1].start()
@@ -210,7 +218,7 @@ class _Worker(threading.Thread):
 
     def run(self) -> None:
         """Work until the office closes."""
-        self._ensure_process()
+        self._load()
         while (job := self.office.take(self)) is not None:
             try:
                 self._do(job)
@@ -218,6 +226,17 @@ class _Worker(threading.Thread):
                 job.error = RuntimeError(f"the process that computes could not be used: {error}")
                 self.close()
             self.office.finish(job)
+            self._load()
+
+    def _load(self) -> None:
+        """Have a process that has loaded the simulator; meanwhile the loaded ones take the jobs."""
+        if not self.office.employs(self):
+            return
+        self._ensure_process()
+        while not self._loaded.wait(0.1):
+            if self._answered.is_set():  # it ended; the next job starts another, and is told if that ends too
+                self.close()
+                return
 
     def _do(self, job: Job) -> None:
         for arguments in job.task.tries:
@@ -225,9 +244,9 @@ class _Worker(threading.Thread):
             assert process.stdin is not None
             self._answered.clear()
             send(process.stdin, (job.task.function, arguments, job.task.cpu_s))
-            while not self._answered.wait(0.1):
+            while not self._answered.wait(0.05):
                 if self._loaded.is_set() and self.office.drop(job):
-                    self.close()
+                    self._stop_working(process)
                     job.error = RuntimeError("nobody waited for this any more")
                     return
             answer = self._answers.pop()
@@ -244,6 +263,14 @@ class _Worker(threading.Thread):
                 job.error = RuntimeError(f"the process that computes ended with code {code}")
                 return
         job.error = TooLong(f"This takes more than {job.task.cpu_s:.0f} s of computing.")
+
+    def _stop_working(self, process: subprocess.Popen[bytes]) -> None:
+        """Have the task given up, or else the process ended: another takes seconds to load."""
+        if GIVE_UP is not None:
+            process.send_signal(GIVE_UP)
+            if self._answered.wait(STUBBORN_S) and self._answers.pop() is not None:
+                return
+        self.close()
 
     def _ensure_process(self) -> subprocess.Popen[bytes]:
         if self._process is None:

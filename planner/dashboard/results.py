@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -34,7 +35,7 @@ from planner.service import PolicyOutcome, ServingMetrics, latencies
 from planner.simulation import FINISHED, SimulationResult
 from planner.units import SECONDS_PER_HOUR, format_number
 
-QUIET_S, POLL_S, CANCEL_AFTER_S = 0.3, 0.2, 2.0
+QUIET_S, POLL_S, CANCEL_AFTER_S = 0.3, 0.05, 2.0
 LOADING = "Loading the simulator. After a fresh install it is compiled once: 10 to 20 seconds."
 MISTAKES = {
     "one_at_a_time": "Benchmarking with one request at a time",
@@ -117,27 +118,47 @@ def papers() -> tuple[Any, ...]:
     return found
 
 
+def begun(scenario: Scenario) -> AbstractContextManager[Job]:
+    """Have the plan of a scenario computed while the block draws something else."""
+    return OFFICE.join(plan_task(scenario))
+
+
 def _computed(task: Task, doing: str, on_cancel: Callable[[], None] | None = None) -> Any:
     """What a task gives; the page shows that it is being worked on. A newer run of the script stops the wait."""
     with OFFICE.join(task) as job:
         if get_script_run_ctx(suppress_warning=True) is None:  # a download, which has no page
             job.done.wait()
-        elif not job.done.wait(QUIET_S):
+        elif not _done_within(job, QUIET_S):
             _wait(job, doing, on_cancel)
     return job.result()
+
+
+def _done_within(job: Job, seconds: float) -> bool:
+    """Whether the job ends in time. Streamlit ends this run meanwhile when a newer change came or the tab closed."""
+    end = time.monotonic() + seconds
+    while not job.done.wait(POLL_S):
+        if time.monotonic() > end:
+            return False
+        _ = "_scenario" in st.session_state  # any access is where Streamlit ends a run
+    return True
 
 
 def _wait(job: Job, doing: str, on_cancel: Callable[[], None] | None) -> None:
     started, place = time.monotonic() - QUIET_S, st.empty()
     with place.container(horizontal=True, vertical_alignment="center"):
         said, button = st.empty(), st.empty()
-    while not job.done.wait(POLL_S):
+    shown = ""
+    while True:
         waited = time.monotonic() - started
-        # Each write is also where Streamlit ends this run: a newer change came, or the tab was closed.
-        said.caption(f"{doing} … {waited:.0f} s" if OFFICE.ready else LOADING)
+        text = f"{doing} … {waited:.0f} s" if OFFICE.ready else LOADING
+        if text != shown:
+            said.caption(text)
+            shown = text
         if on_cancel is not None and waited > CANCEL_AFTER_S:
             button.button("Cancel", key=f"cancel_{doing}_{id(job)}", on_click=on_cancel)
             on_cancel = None  # once is enough
+        if _done_within(job, 2 * POLL_S):
+            break
     place.empty()
 
 

@@ -12,7 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 from planner.dashboard import own, urlstate
 from planner.dashboard.inputs import sidebar
 from planner.dashboard.jobs import OFFICE
-from planner.dashboard.results import plan_for
+from planner.dashboard.results import begun, plan_for
 from planner.dashboard.widgets import plain, prose
 from planner.errors import PlannerError
 from planner.scenario import Scenario, message, to_query
@@ -62,10 +62,6 @@ def run() -> None:
     st.html(PAGES.parent / "browser" / "page.css")
     urlstate.load()
     now = urlstate.current()
-    waiting = _first_sight()
-    scenario, errors = _planned(now.scenario, dict(now.errors))
-    waiting.empty()
-    st.session_state["_scenario"] = scenario
     page = st.navigation(
         [
             st.Page(PAGES / f"{name}.py", title=title, url_path=name, default=name == "plan")
@@ -77,16 +73,44 @@ def run() -> None:
         ],
         position="top",
     )
+    waiting = _first_sight()
+    # The form is drawn while the plan is computed, unless that was refused: the form then says so.
+    drawn = st.session_state.get("_refused") != now.scenario
+    if drawn:
+        _form_meanwhile(now)
+    scenario, errors = _planned(now.scenario, dict(now.errors))
+    if scenario != now.scenario and drawn:
+        _again_without(now.scenario)
+    waiting.empty()
+    st.session_state["_scenario"] = scenario
     urlstate.save(scenario, with_other=page.url_path == "compare")
-    with st.sidebar:
-        own.expander()
-    sidebar(scenario, errors)
+    if not drawn:
+        _form(scenario, errors)
     _above(scenario, errors)
     try:
         page.run()
     except Exception:  # whatever a page raises, the user sees a sentence
         LOG.exception("page %s failed for %s", page.title, to_query(scenario))
         st.error(FAULT, title="Something went wrong")
+
+
+def _form(scenario: Scenario, errors: dict[str, str]) -> None:
+    with st.sidebar:
+        own.expander()
+    sidebar(scenario, errors)
+
+
+def _form_meanwhile(now: urlstate.Current) -> None:
+    try:
+        with begun(now.scenario):
+            _form(now.scenario, dict(now.errors))
+    except PlannerError:
+        _again_without(now.scenario)
+
+
+def _again_without(refused: Scenario) -> None:
+    st.session_state["_refused"] = refused
+    st.rerun()
 
 
 def _planned(scenario: Scenario, errors: dict[str, str]) -> tuple[Scenario, dict[str, str]]:
