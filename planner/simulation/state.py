@@ -82,8 +82,8 @@ RULES = _dtype(
     floats="batch_timeout_s serve_ratio gain start_ratio min_ratio patience_s timeout_s think_s "
     "server_request_s server_token_s",
     ints="slots budget max_len blocks block_size fixed_blocks paged reserve_output static prefill_first chunked "
-    "retract caching grouped at_once impatient lora max_loras classes threshold max_queued max_concurrent "
-    "max_waiting_steps tokens_per_decode users stop_waiting receive_interval",
+    "one_is_decode retract caching grouped at_once impatient lora max_loras classes threshold max_queued "
+    "max_concurrent max_waiting_steps tokens_per_decode users stop_waiting receive_interval",
 )
 TIMES = _dtype(
     floats="decode_slope mixed_slope head_slope base per_sequence per_kv floor window_base window_per_sequence "
@@ -121,6 +121,7 @@ def make_rules(engine: EngineSettings, limits: Limits, requests: Requests) -> Re
     budget = limits.max_num_batched_tokens
     if not engine.enable_chunked_prefill and engine.family == "vllm":
         budget = max(budget, limits.max_model_len)
+    whole_prompts = engine.is_v0 and not engine.enable_chunked_prefill  # the first core had no other way to split them
     slots = min(limits.max_num_seqs, engine.max_num_seqs or limits.max_num_seqs)
     static = engine.batching == Batching.STATIC
     if engine.batching == Batching.SINGLE:
@@ -141,6 +142,7 @@ def make_rules(engine: EngineSettings, limits: Limits, requests: Requests) -> Re
         "static": static,
         "prefill_first": engine.step_order == StepOrder.PREFILL_FIRST,
         "chunked": engine.enable_chunked_prefill,
+        "one_is_decode": engine.family == "vllm" and not engine.is_v0 and per_decode == 1,
         "retract": engine.on_memory_shortage == OnMemoryShortage.RETRACT_SHORTEST,
         "caching": engine.enable_prefix_caching and not static,
         "grouped": engine.enable_prefix_caching and not static and bool((requests.prefix_group >= 0).any()),
@@ -149,7 +151,7 @@ def make_rules(engine: EngineSettings, limits: Limits, requests: Requests) -> Re
         "lora": requests.adapter is not None and bool((requests.adapter >= 0).any()),
         "max_loras": engine.max_loras,
         "classes": 1 if requests.priority is None else len(np.unique(requests.priority)),
-        "threshold": engine.long_prefill_token_threshold or UNBOUNDED,
+        "threshold": UNBOUNDED if whole_prompts else engine.long_prefill_token_threshold or UNBOUNDED,
         "max_queued": _or_unbounded(engine.max_queued_requests),
         "max_concurrent": _or_unbounded(engine.max_concurrent_requests),
         "max_waiting_steps": engine.max_waiting_steps,

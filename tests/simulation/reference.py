@@ -365,8 +365,8 @@ class Reference:
         if self.e.enable_chunked_prefill:
             tokens = self.chunk_tokens(todo, budget)
         else:
-            tokens = todo
-            if todo > budget and (chunks or (decoding and not self.prefill_first)):
+            tokens = todo if self.e.is_v0 else self.chunk_tokens(todo, todo)
+            if tokens > budget and (chunks or (decoding and not self.prefill_first)):
                 self.reason, self.is_full = "token budget", not chunks
                 return 0
         fixed = self.limits.fixed_blocks_per_sequence
@@ -465,9 +465,13 @@ class Reference:
         decodes = [] if prompts_only else [s for s in self.running if s.decoding]
         assert decodes or chunks, "a step with nothing to do"
         work_chunks = []
+        as_decodes = []
         rows = len(decodes) * self.per_decode
         for s, tokens in chunks:
-            work_chunks.append(PrefillChunk(num_tokens=tokens, context_tokens=s.computed))
+            if tokens == self.per_decode == 1 and self.e.family == "vllm" and not self.e.is_v0:
+                as_decodes.append(s)
+            else:
+                work_chunks.append(PrefillChunk(num_tokens=tokens, context_tokens=s.computed))
             s.computed += tokens
             self.prefill_tokens += tokens
             rows += s.computed == s.known
@@ -475,11 +479,12 @@ class Reference:
             s.computed += gain
             self.decode_tokens += gain
         window = self.table.window_tokens
+        attending = decodes + as_decodes
         work = StepWork(
-            num_decodes=len(decodes),
+            num_decodes=len(attending),
             tokens_per_decode=self.per_decode,
-            kv_tokens=sum(s.computed for s in decodes),
-            window_kv_tokens=sum(min(s.computed, window) for s in decodes),
+            kv_tokens=sum(s.computed for s in attending),
+            window_kv_tokens=sum(min(s.computed, window) for s in attending),
             chunks=tuple(work_chunks),
             num_logit_rows=rows,
         )

@@ -51,6 +51,29 @@ def test_a_long_prefill_threshold_lets_short_prompts_in():
     assert run("vllm", requests, limits(budget=8)).first_token_s.tolist() == [1, 2, 2]
 
 
+def test_a_long_prefill_threshold_splits_prompts_even_without_chunked_prefill():
+    # vllm/v1/core/sched/scheduler.py cuts the tokens at the threshold before it asks whether prompts may be chunked.
+    # The budget is the context of 20. 0-1: A 3 of 7, B 3 of 4, C 2 | 1-2: A 3, B 1 | 2-3: A's last, B's second token
+    requests = make([0, 0, 0], [7, 4, 2], [1, 2, 1])
+    engine, capacity = {"long_prefill_token_threshold": 3}, limits(budget=8, max_len=20)
+    assert run("vllm-no-chunked-prefill", requests, capacity, **engine).first_token_s.tolist() == [3, 2, 1]
+    # vLLM's first core splits prompts only with chunked prefill.
+    first_core = run("vllm-no-chunked-prefill", requests, capacity, version="0.6.6", **engine)
+    assert first_core.first_token_s.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "seconds"), [("vllm", "0.11.0", 3), ("vllm", "0.6.6", 4), ("sglang", "", 4)]
+)
+def test_vllm_computes_a_chunk_of_one_token_as_a_decode(name, version, seconds):
+    # A step that decodes takes 1 s, one with a prompt 2 s; 9 tokens of a prompt come in steps of 8 and 1. vLLM's V1
+    # sorts by query length (reorder_batch_to_split_decodes_and_prefills) and has a CUDA graph for queries of one token.
+    table = dataclasses.replace(UNIT, mixed_s=2 * UNIT.mixed_s)
+    engine = dataclasses.replace(get_engine(name), version=version, enable_prefix_caching=False)
+    result = simulate(make([0], [9], [1]), engine, limits(budget=8), table)
+    assert result.first_token_s.tolist() == [seconds]
+
+
 def test_the_head_of_the_queue_blocks_those_behind_it():
     # A holds 6 of 10 blocks and grows by one a step; B (5) does not fit until A ends at 3; C (1) would, but waits.
     result = run("vllm", make([0, 0, 0], [6, 5, 1], [3, 1, 1]), limits(blocks=10))

@@ -129,10 +129,10 @@ def admit_first(jobs, slots, groups, runs, rules, st, budget):
     given = 0 if jobs[job].preemptions else jobs[job].given
     start = max((shared + kept) * size, given)
     todo = known - start
-    tokens = todo
+    tokens = min(todo, rules.threshold)
     if rules.chunked:
-        tokens = min(min(todo, rules.threshold), budget)
-    elif todo > budget and (st.decoding or st.chunks) and (st.chunks or not rules.prefill_first):
+        tokens = min(tokens, budget)
+    elif tokens > budget and (st.decoding or st.chunks) and (st.chunks or not rules.prefill_first):
         st.reason = BY_BUDGET
         st.blocked = 0 if st.chunks else 1
         return 0

@@ -58,23 +58,28 @@ def execute_step(slots, calendar, tallies, tables, rules, times, st, decodes, ga
     `pad` > 0 is the common length to which a static batch pads its prompts. Returns how many prompts are complete.
     """
     tokens, prefill, prompts = decodes * rules.tokens_per_decode, 0.0, 0
+    alone, kv, window_kv = 0, 0, 0  # chunks of one token, which vLLM computes as it does decodes
     for k in range(st.chunks):
         slot, part = slots[k].chunk_slot, slots[k].chunk_tokens
         computed = max(part, pad)
-        prefill += chunk_attention_s(times, computed, slots[slot].computed)
+        if rules.one_is_decode and part == 1:
+            alone += 1
+            kv += slots[slot].computed + 1
+            window_kv += min(slots[slot].computed + 1, times.window)
+        else:
+            prefill += chunk_attention_s(times, computed, slots[slot].computed)
         slots[slot].computed += part
         st.partial_tokens += part
         st.prefill_tokens += computed
         tokens += computed
         if slots[slot].computed == slots[slot].known:
             prompts += 1
-    kv, window_kv, rows = 0, 0, decodes * rules.tokens_per_decode + prompts
+    rows = decodes * rules.tokens_per_decode + prompts
     if decodes:
         advance_tokens(calendar, times, st, gain)
-        kv, window_kv = st.kv_tokens, st.window_tokens
-    step_s = time_step(
-        tables, times, st, tokens, st.chunks > 0, rows, decodes, kv, window_kv, prefill, decodes + st.chunks
-    )
+        kv, window_kv = kv + st.kv_tokens, window_kv + st.window_tokens
+    sequences, mixed = decodes + st.chunks, st.chunks > alone
+    step_s = time_step(tables, times, st, tokens, mixed, rows, decodes + alone, kv, window_kv, prefill, sequences)
     pass_time(tallies, rules, st, step_s, tokens)
     return prompts
 

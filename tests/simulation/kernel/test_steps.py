@@ -31,20 +31,34 @@ def run(b, until=math.inf):
 
 
 def test_a_step_with_prompts_and_decodes(bench):
-    # Two decode, 8 of the 9 tokens of a prompt beside them: 10 tokens, 2 rows, 8 tokens see 1 to 8.
-    b = bench(make([0] * 3, [1, 1, 9], [9] * 3), limits(seqs=8, budget=10), table=TABLE)
+    # Two decode, 8 of the 10 tokens of a prompt beside them: 10 tokens, 2 rows, 8 tokens see 1 to 8.
+    b = bench(make([0] * 3, [1, 1, 10], [9] * 3), limits(seqs=8, budget=10), table=TABLE)
     b.prefill(0, 1)
     b.admit(2)
     b.slots[0].chunk_tokens = 8
     begin = b.st.clock
     assert b.do(steps.execute_step, decodes=2, gain=1, pad=0) == 0
     assert b.st.clock - begin == pytest.approx(2 * 10 + 2 * 0.25 + 0.001 * 36)
-    # the last token of the prompt completes it: one more row
+    # the last two tokens of the prompt complete it: one more row
+    b.do(steps.complete_chunks)
+    b.do(schedule.add_chunk, slot=b.jobs[2].place - 1, tokens=2)
+    begin = b.st.clock
+    assert b.do(steps.execute_step, decodes=2, gain=1, pad=0) == 1
+    assert b.st.clock - begin == pytest.approx(2 * 4 + 3 * 0.25 + 0.001 * (9 + 10))
+
+
+@pytest.mark.parametrize(("name", "seconds"), [("vllm", 3), ("generic", 2 * 3 + 3 * 0.25 + 0.001 * 9)])
+def test_a_chunk_of_one_token_is_a_decode_in_vllm(bench, name, seconds):
+    b = bench(make([0] * 3, [1, 1, 9], [9] * 3), limits(seqs=8, budget=10), table=TABLE, family=name)
+    b.prefill(0, 1)
+    b.admit(2)
+    b.slots[0].chunk_tokens = 8
+    b.do(steps.execute_step, decodes=2, gain=1, pad=0)
     b.do(steps.complete_chunks)
     b.do(schedule.add_chunk, slot=b.jobs[2].place - 1, tokens=1)
     begin = b.st.clock
     assert b.do(steps.execute_step, decodes=2, gain=1, pad=0) == 1
-    assert b.st.clock - begin == pytest.approx(2 * 3 + 3 * 0.25 + 0.001 * 9)
+    assert b.st.clock - begin == pytest.approx(seconds)
 
 
 def test_a_static_batch_pays_for_its_longest_prompt(bench):
