@@ -1,6 +1,7 @@
 """Charts of value objects: plain Plotly dicts titled with their finding. No maths beyond layout, no streamlit."""
 
 from planner.charts.accuracy import predicted_against_measured as predicted_against_measured
+from planner.charts.compare import plan_bars as plan_bars
 from planner.charts.cost import api_comparison as api_comparison
 from planner.charts.cost import break_even_map as break_even_map
 from planner.charts.cost import cost_against_utilisation as cost_against_utilisation
@@ -44,6 +45,7 @@ __all__ = [
     "memory_bar",
     "memory_parts",
     "overlay_errors",
+    "plan_bars",
     "policy_cost",
     "policy_kv_use",
     "policy_slots",

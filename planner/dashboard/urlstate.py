@@ -18,10 +18,12 @@ from planner.scenario import COMPARED as OTHER
 from planner.scenario import (
     CONFIG,
     Scenario,
+    compared,
     fields_by_name,
     from_params,
     from_query,
     is_compared,
+    joined,
     longest_context,
     message,
     to_params,
@@ -31,6 +33,7 @@ from planner.scenario import (
 PREFIX = "s_"
 ECHO_S = 1.0  # how long our own write may take to come back from the address bar
 HISTORY = 50
+MOST_COMPARED = 3  # other plans, beside the one of the form
 #: settings that are dropped when another model or context rules them out
 YIELDING = ("draft_model", "attention_data_parallel_size", "shared_prefix_tokens")
 # Which change to blame when an error names a derived value and no widget.
@@ -149,10 +152,10 @@ def load() -> None:
 
 
 def compare_with(text: str) -> None:
-    """Compare with the plan of a link; an empty text ends the comparison."""
-    decoded = from_query(text) if text.strip() else None
-    st.session_state["_other"] = to_query(decoded.scenario) if decoded else ""
-    st.session_state["_other_problems"] = decoded.problems if decoded else ()
+    """Compare with the plans of links, as `vs` holds them; an empty text ends the comparison."""
+    decoded = [from_query(query) for query in compared(text)[:MOST_COMPARED]]
+    st.session_state["_other"] = joined(to_query(found.scenario) for found in decoded)
+    st.session_state["_other_problems"] = tuple(problem for found in decoded for problem in found.problems)
 
 
 def save(scenario: Scenario, *, with_other: bool = False) -> None:

@@ -30,7 +30,7 @@ def show(chart: Chart | None, key: str, note: str = "") -> None:
     if chart is None:
         return
     with st.container(border=True, height="stretch"):
-        with st.container(horizontal=True, vertical_alignment="top", gap="small"):
+        with st.container(horizontal=True, vertical_alignment="top", gap="small", wrap=False):
             st.markdown(f"**{prose(chart.title)}**", width="stretch")
             saving = "Save this chart as a picture"
             with st.popover(":material/download:", type="tertiary", key=f"save_menu_{key}", help=saving):

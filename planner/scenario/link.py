@@ -11,7 +11,7 @@ import dataclasses
 import difflib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -23,7 +23,8 @@ from planner.scenario.scenario import Scenario
 from planner.scenario.targets import TARGETS, unnamed_targets_off
 
 VERSION = 2
-COMPARED = "vs"  # link name of the other plan's query on the Compare page
+COMPARED = "vs"  # link name of the other plans' queries on the Compare page
+BETWEEN_COMPARED = "|"  # which no query holds unescaped
 RENAMED: dict[str, str] = {COMPARED: "voc"}  # retired link name -> today's link name
 PAST_DEFAULTS: dict[int, dict[str, Any]] = {}  # version -> field -> default of that version, where it changed
 FIRST_WITH_OPTIONAL_TARGETS = 2  # before it a target that was not named had its default
@@ -162,6 +163,27 @@ def from_params(params: Mapping[str, str], base: Scenario | None = None) -> Deco
 def is_compared(key: str, text: str) -> bool:
     """Whether `vs` holds a plan to compare with (`vs=v%3D1…`), not the vocabulary as in old links (`vs=32000`)."""
     return key == COMPARED and not text.strip().isdecimal()
+
+
+def compared(text: str) -> tuple[str, ...]:
+    """The queries of the plans to compare with, from the value of `vs`."""
+    return tuple(part for part in text.split(BETWEEN_COMPARED) if part.strip())
+
+
+def joined(queries: Iterable[str]) -> str:
+    """The value of `vs` for these plans."""
+    return BETWEEN_COMPARED.join(query for query in queries if query.strip())
+
+
+def is_plan_link(text: str) -> bool:
+    """Whether a text is the link of a plan, or its query: it has a version or names a setting."""
+    try:
+        parts = urlsplit(text.strip())
+    except ValueError:
+        return False
+    query = parts.query if "?" in text or is_address(text) else text.strip()
+    known = {item.metadata["key"] for item in fields_by_name().values()} | set(fields_by_name()) | {"v"}
+    return any(RENAMED.get(name, name) in known and value for name, value in parse_qsl(query))
 
 
 def is_address(text: str) -> bool:
