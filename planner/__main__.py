@@ -1,6 +1,6 @@
 """Command line: `python -m planner plan|simulate|recommend|deploy|validate|read|seed|calibrate`.
 
-Exit code 0 on success; 2 and one line on stderr on bad input.
+Exit code 0 on success, 1 where `check` finds another verdict; 2 and one line on stderr on bad input.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from planner.answer import Plan, plan, plan_html, plan_text, recommend, replica_of, size
+from planner.answer import Plan, changed_verdict, plan, plan_html, plan_text, recommend, replica_of, size
 from planner.deploy import Artifact, artifact, artifacts, formats
 from planner.errors import InvalidInput, PlannerError
 from planner.scenario import (
     Decoded,
     Scenario,
     capacity_fraction,
+    field_rows,
     from_json,
     from_query,
     is_address,
@@ -56,11 +57,11 @@ def main(argv: list[str] | None = None) -> int:
     Returns
     -------
     int
-        0 on success, 2 on bad input.
+        0 on success, 1 where `check` finds another verdict, 2 on bad input.
     """
     try:
         options = _parser().parse_args(argv)
-        options.run(options)
+        code = options.run(options) or 0
         if sys.stdout is not None:
             sys.stdout.flush()  # here, where a full disk can still be told
     except PlannerError as error:
@@ -68,12 +69,13 @@ def main(argv: list[str] | None = None) -> int:
         return 2
     except BrokenPipeError:
         _discard_output()  # the reader has gone (`| head`): nothing is left to say
+        return 0
     except OSError as error:
         _discard_output()
         what = error.filename or "the output could not be written"
         print(f"error: {what}: {error.strerror or error}", file=sys.stderr)
         return 2
-    return 0
+    return code
 
 
 def _discard_output() -> None:
@@ -128,6 +130,12 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--json", action="store_true", help="write JSON")
     command.add_argument("--out", metavar="PREDICTED.csv", help="also write the predictions row by row")
     command.set_defaults(run=_validate)
+    command = commands.add_parser("check", help="plan a saved plan again; exit code 1 when its verdict has changed")
+    command.add_argument("file", metavar="PLAN.json", help="a plan as `plan --json` writes it")
+    command.set_defaults(run=_check)
+    command = commands.add_parser("fields", help="the fields of a scenario: link name, unit, default, what is valid")
+    command.add_argument("--json", action="store_true", help="write JSON")
+    command.set_defaults(run=_fields)
     command = commands.add_parser("read", help="read a log, a benchmark's output or recorded traffic into a plan")
     command.add_argument("file", metavar="FILE", help="log, benchmark, metrics or trace; '-' for stdin")
     command.add_argument("--json", action="store_true", help="write JSON")
@@ -403,6 +411,32 @@ def _validate(options: argparse.Namespace) -> None:
         except (OSError, ValueError) as error:
             raise InvalidInput("--out", options.out, "a writable file path") from error
     print(json.dumps(done.to_dict(), indent=2) if options.json else format_validation(done))
+
+
+def _check(options: argparse.Namespace) -> int:
+    text = read_file(Path(options.file), "PLAN.json", "a plan as `python -m planner plan --json` writes it")
+    decoded = from_json(text)
+    if decoded.errors:
+        raise PlannerError(" ".join(map(message, decoded.errors[:MAX_ERRORS_SHOWN])))
+    done = plan(decoded.scenario)
+    changes = changed_verdict(json.loads(text), done)
+    print(done.headline)
+    for sentence in changes:
+        print(f"changed: {sentence}")
+    if not changes:
+        print("The verdict stands.")
+    return 1 if changes else 0
+
+
+def _fields(options: argparse.Namespace) -> None:
+    rows = field_rows()
+    if options.json:
+        print(json.dumps(rows, indent=2))
+        return
+    for row in rows:
+        unit = f" [{row['unit']}]" if row["unit"] else ""
+        print(f"{row['link']:>6}  {row['name']}{unit} = {json.dumps(row['default'])}; {row['valid']}")
+        print(f"        {row['label']}: {row['help']}" if row["help"] else f"        {row['label']}")
 
 
 def _read_report(options: argparse.Namespace) -> None:

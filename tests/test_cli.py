@@ -310,3 +310,35 @@ def test_deploy_says_why_there_is_no_command(query, form, said, capsys):
     assert (code, out) == (2, "")
     assert said in err
     assert err.count("\n") == 1
+
+
+def test_check_is_a_gate(tmp_path, capsys):
+    _, out, _ = run("plan", "--requests", "300", "--json", capsys=capsys)
+    file = tmp_path / "plan.json"
+    file.write_text(out)
+    code, out, _ = run("check", str(file), capsys=capsys)
+    assert (code, "The verdict stands." in out) == (0, True)
+    body = json.loads(file.read_text())
+    file.write_text(json.dumps(body | {"num_gpus": body["num_gpus"] + 1}))
+    code, out, _ = run("check", str(file), capsys=capsys)
+    assert code == 1
+    assert f"GPUs: {body['num_gpus'] + 1} before, {body['num_gpus']} now." in out
+    file.write_text(to_json(Scenario()))
+    assert run("check", str(file), capsys=capsys)[0] == 2
+
+
+def test_fields_are_listed(capsys):
+    code, out, _ = run("fields", "--json", capsys=capsys)
+    assert code == 0
+    assert {"name", "link", "unit", "default", "valid", "help"} <= set(json.loads(out)[0])
+
+
+def test_read_says_what_a_log_holds(tmp_path, capsys):
+    log = tmp_path / "vllm.log"
+    log.write_text("vllm serve Qwen/Qwen3-8B --max-model-len 8192\nGPU KV cache size: 123,456 tokens\n")
+    code, out, _ = run("read", str(log), "--json", capsys=capsys)
+    body = json.loads(out)
+    assert code == 0
+    assert {"kind", "understood", "not_understood", "scenario", "overlay"} <= set(body)
+    assert body["scenario"]["model"] == "Qwen/Qwen3-8B"
+    assert run("read", str(tmp_path / "none.log"), capsys=capsys)[0] == 2

@@ -19,6 +19,7 @@ from planner.answer.outcome import (
 )
 from planner.answer.planning import plan, replica_of, size
 from planner.answer.pricing import reprice
+from planner.answer.recheck import changed_verdict
 from planner.answer.report import plan_html, plan_text
 from planner.answer.search import Change, Search, recommend, what_would_change
 from planner.answer.wording import meeting
@@ -34,6 +35,7 @@ __all__ = [
     "Plan",
     "Reached",
     "Search",
+    "changed_verdict",
     "fit_on_rank",
     "meeting",
     "offered_rps",

@@ -3,6 +3,7 @@
 In: values from a form, a link or a notebook. Out: a valid `Scenario` that knows its model, GPU, engine and traffic.
 """
 
+from planner.scenario.documented import field_rows
 from planner.scenario.fields import CONFIG, CUSTOM, OPEN_LOOP_KINDS, cost_only_names, fields_by_name
 from planner.scenario.link import (
     COMPARED,
@@ -43,6 +44,7 @@ __all__ = [
     "capacity_fraction",
     "compared",
     "cost_only_names",
+    "field_rows",
     "fields_by_name",
     "from_json",
     "from_params",

@@ -3,10 +3,11 @@
 import streamlit as st
 
 from planner.dashboard import method_text, results, sharing, widgets
+from planner.scenario import field_rows
 
 sharing.answer("What the words mean, how the figures are made, and what Headroom does not know")
 st.markdown(method_text.WHAT_IT_DOES_NOT_KNOW)
-words, formulas, sources = st.tabs(["Vocabulary", "Formulas", "Sources"])
+words, formulas, sources, fields = st.tabs(["Vocabulary", "Formulas", "Sources", "Fields of a link"])
 with words:
     st.markdown(method_text.VOCABULARY)
 with formulas:
@@ -27,4 +28,26 @@ with sources:
             *(f"Estimated for this model: {name}" for name in plan.model.estimated_fields),
         )
         if line
+    )
+with fields:
+    st.markdown(
+        "A link is `?` and names with values, `&` between them; a JSON file has the longer names. What is left out has "
+        "its default, except that naming one target turns off those that are not named."
+    )
+    st.dataframe(
+        [
+            {
+                "Link": row["link"],
+                "JSON": row["name"],
+                "Label": row["label"],
+                "Unit": row["unit"],
+                "Default": "" if row["default"] is None else str(row["default"]),
+                "Valid": row["valid"],
+                "Meaning": row["help"],
+            }
+            for row in field_rows()
+        ],
+        hide_index=True,
+        height=560,
+        alt="Every field of a scenario with its name in links and in JSON",
     )
