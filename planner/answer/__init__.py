@@ -4,6 +4,7 @@ In: a Scenario. Out: a `Plan`; `recommend` searches for the cheapest one; `repor
 """
 
 from planner.answer.confidence import BAND_OF, Band
+from planner.answer.kernels import KernelNote, kernel_note, nearest_native
 from planner.answer.lab import BURST_FITS, BURST_REQUESTS, OWN_ENGINE, trace_steps
 from planner.answer.outcome import (
     ChainLink,
@@ -32,12 +33,15 @@ __all__ = [
     "Band",
     "ChainLink",
     "Change",
+    "KernelNote",
     "Plan",
     "Reached",
     "Search",
     "changed_verdict",
     "fit_on_rank",
+    "kernel_note",
     "meeting",
+    "nearest_native",
     "offered_rps",
     "plan",
     "plan_html",

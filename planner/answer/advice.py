@@ -6,8 +6,10 @@ are sizing traps.
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
+from planner.answer.kernels import kernel_note
 from planner.cost import CostPlan
 from planner.inputs import Batching, KvReservation
 from planner.memory import MemoryPlan
@@ -31,6 +33,7 @@ class Finding:
     severity: str
     text: str
     field: str = ""
+    change: dict[str, object] = dataclasses.field(default_factory=dict)  # fields of the scenario that would mend it
 
 
 def findings(
@@ -48,6 +51,7 @@ def findings(
         only_short_prompts(scenario, mean_prompt_tokens, mean_output_tokens),
         cache_ignored(memory),
         runs_short(memory),
+        weights_kernels(scenario),
     ]
     if metrics is not None:
         found += [average_hides_tail(metrics), rejects(metrics), abandons(scenario, metrics), preempts(metrics)]
@@ -69,6 +73,16 @@ def findings(
     ]
     kept = [finding for finding in found if finding is not None]
     return tuple(sorted(kept, key=lambda finding: finding.severity != "warning"))
+
+
+def weights_kernels(scenario: Scenario) -> Finding | None:
+    """The engine has no native kernels for the planned weights on this GPU, or nobody says that it has."""
+    note = kernel_note(scenario)
+    if note is None:
+        return None
+    return Finding(
+        kind="kernel_support", severity=note.severity, field="weight_dtype", text=note.text, change=note.change
+    )
 
 
 def one_request_at_a_time(scenario: Scenario) -> Finding | None:

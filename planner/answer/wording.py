@@ -15,6 +15,7 @@ from planner.memory import (
     REFUSED_FREE_MEMORY,
     REFUSED_LENGTH,
     REFUSED_NO_BLOCKS,
+    REFUSED_PRECISION,
     REFUSED_STATE_CACHE,
     REFUSED_STATES,
     REFUSED_STEP,
@@ -47,6 +48,7 @@ def refusal_in_short(memory: MemoryPlan) -> str:
         f"{memory.logged_kv_blocks:,}",
         PARTLY_ON_CPU: f"{-memory.free_bytes / GIB:.1f} GiB do not fit, so part of it runs on the CPU",
         REFUSED_STATE_CACHE: "the memory left does not hold one request's state",
+        REFUSED_PRECISION: "the engine has no kernels for these weights or this KV cache on this GPU",
         REFUSED_STEP: f"max_num_batched_tokens {memory.max_num_batched_tokens:,} is too small for one whole image",
         REFUSED_FREE_MEMORY: f"other processes already hold {memory.occupied_bytes / GIB:.1f} of its {gpu:.1f} GiB",
     }.get(memory.outcome, memory.refusal.rstrip("."))

@@ -17,19 +17,37 @@ from planner.catalog.formats import PublishedFormat, one_of_each_kind, plain_mod
 from planner.catalog.gguf import gguf_repository, ollama_tag
 from planner.catalog.gpus import get_gpu, gpu_names, recalled_figures
 from planner.catalog.images import EngineImage, engine_image
+from planner.catalog.kernel_support import (
+    EMULATED,
+    NATIVE,
+    REFUSED,
+    UNVERIFIED,
+    WEIGHT_ONLY,
+    KernelSupport,
+    cache_support,
+    kernel_architecture,
+    kernel_support,
+)
 from planner.catalog.lengths import LENGTH_SET_TITLES, length_quantiles, length_set_names
 from planner.catalog.models import base_model_id, checkpoint, find_model_id, get_model, model_names, recalled_facts
 from planner.catalog.prices import PRICE_KINDS, PriceOffer, median_offer, price_offers
 
 __all__ = [
+    "EMULATED",
     "LENGTH_SET_TITLES",
+    "NATIVE",
     "PRICE_KINDS",
+    "REFUSED",
+    "UNVERIFIED",
+    "WEIGHT_ONLY",
     "EngineImage",
     "Flag",
+    "KernelSupport",
     "PriceOffer",
     "PublishedFormat",
     "as_of",
     "base_model_id",
+    "cache_support",
     "checkpoint",
     "engine_image",
     "engine_names",
@@ -40,6 +58,8 @@ __all__ = [
     "get_model",
     "gguf_repository",
     "gpu_names",
+    "kernel_architecture",
+    "kernel_support",
     "length_quantiles",
     "length_set_names",
     "median_offer",

@@ -13,6 +13,7 @@ from planner.memory import (
     PARTLY_ON_CPU,
     REFUSED_DIVISION,
     REFUSED_FREE_MEMORY,
+    REFUSED_PRECISION,
     REFUSED_STATE_CACHE,
     REFUSED_STATES,
     REFUSED_STEP,
@@ -117,6 +118,8 @@ def _refused_finding(memory: MemoryPlan) -> str:
         return f"max_num_batched_tokens {memory.max_num_batched_tokens:,} is too small for one whole image"
     if memory.outcome == REFUSED_DIVISION:
         return "The model does not divide over these GPUs: the engine refuses to start"
+    if memory.outcome == REFUSED_PRECISION:
+        return "The engine has no kernels for these weights or this KV cache on this GPU: it refuses to start"
     if memory.kv_pool_bytes < 0:
         taken = "Weights and states" if memory.state_bytes else "Weights and runtime"
         return f"{taken} leave the KV cache {format_number(-memory.kv_pool_bytes / GIB)} GiB short"

@@ -11,6 +11,8 @@ from planner.deploy.launch import HEAD, Launch, Options
 from planner.deploy.settings import counted_on, release, unmet_settings
 from planner.deploy.weights import Weights, missing_checkpoint, planned_weights
 from planner.inputs import first_of, release_of
+from planner.memory import running_scheme
+from planner.model import resolve_scheme
 
 COMMAND = "vllm serve"
 SERVE_SINCE = (0, 6)  # before, the server was a module
@@ -22,6 +24,7 @@ ONLINE = {
     "bnb_nf4": ("bitsandbytes", ""),
 }
 BITSANDBYTES_UNTIL = (0, 33)  # from then on a plugin
+FALLS_BACK_SINCE = (0, 9)  # --dtype auto runs a bf16 checkpoint in float16 where the GPU has no bf16
 KV_TYPES = {"bf16": "bfloat16", "fp16": "float16", "nvfp4": "nvfp4"}
 LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 JSON_LIMITS_SINCE = (0, 8, 5)  # --limit-mm-per-prompt took image=4 before
@@ -91,6 +94,8 @@ def vllm_launch(plan: Plan) -> Launch:
 def _weights(plan: Plan, options: Options, weights: Weights) -> None:
     if weights.dtype:
         options.add("--dtype", weights.dtype)
+    elif release_of(options.version) < FALLS_BACK_SINCE and _runs_in_float16(plan):
+        options.add("--dtype", "half")
     if weights.convert:
         value, since = ONLINE.get(weights.convert, ("", ""))
         now = release_of(options.version)
@@ -107,6 +112,13 @@ def _weights(plan: Plan, options: Options, weights: Weights) -> None:
             options.add("--kv-cache-dtype", name)
         else:
             options.unmet.append(f"KV cache = {kind}: vLLM has no cache of this type.")
+
+
+def _runs_in_float16(plan: Plan) -> bool:
+    """Whether the plan counts on float16 for a bf16 checkpoint, since the GPU has no bf16."""
+    scenario = plan.scenario
+    running = running_scheme(scenario.model_shape, plan.engine, plan.gpu, scenario.weight_dtype)
+    return running != resolve_scheme(scenario.model_shape, scenario.weight_dtype).name
 
 
 def _parallelism(plan: Plan, options: Options) -> None:

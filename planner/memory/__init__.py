@@ -10,6 +10,7 @@ runtime        activation peak, buffers
 cuda_graphs    which batch sizes are captured, and their memory
 ranks          the budget rule of each engine family, and the GPU that binds
 pool_range     between which sizes the KV pool lies, and whether that leaves the start in doubt
+precision      which weights and caches an engine has kernels for on a GPU
 verdict        whether it starts, the longest context, the KV cache size in the log
 explain        formulas with values, and the changes that make an engine start
 sizing         `plan_memory`
@@ -20,6 +21,7 @@ from planner.memory.defaults import kv_cache_type, ollama_context_tokens
 from planner.memory.explain import FEWER_SEQUENCES
 from planner.memory.kv_layout import kv_bytes_for
 from planner.memory.memory_plan import Formula, MemoryPlan
+from planner.memory.precision import native_schemes, running_scheme, weights_support
 from planner.memory.runtime import DRIVER_RESERVE_BYTES, DRIVER_RESERVE_SHARE, visible_memory_bytes
 from planner.memory.sizing import plan_memory
 from planner.memory.verdict import (
@@ -32,6 +34,7 @@ from planner.memory.verdict import (
     REFUSED_FREE_MEMORY,
     REFUSED_LENGTH,
     REFUSED_NO_BLOCKS,
+    REFUSED_PRECISION,
     REFUSED_STATE_CACHE,
     REFUSED_STATES,
     REFUSED_STEP,
@@ -50,6 +53,7 @@ __all__ = [
     "REFUSED_FREE_MEMORY",
     "REFUSED_LENGTH",
     "REFUSED_NO_BLOCKS",
+    "REFUSED_PRECISION",
     "REFUSED_STATES",
     "REFUSED_STATE_CACHE",
     "REFUSED_STEP",
@@ -58,7 +62,10 @@ __all__ = [
     "captured_sizes",
     "kv_bytes_for",
     "kv_cache_type",
+    "native_schemes",
     "ollama_context_tokens",
     "plan_memory",
+    "running_scheme",
     "visible_memory_bytes",
+    "weights_support",
 ]

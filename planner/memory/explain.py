@@ -8,6 +8,7 @@ import math
 from planner.inputs import EngineSettings
 from planner.memory.memory_plan import Formula
 from planner.memory.overheads_text import activation_text, graphs_text, non_torch_text
+from planner.memory.precision import native_schemes
 from planner.memory.ranks import SGLANG_CONTEXT_BYTES, Demand, reserved_contexts
 from planner.memory.runtime import visible_memory_bytes
 from planner.memory.verdict import (
@@ -16,6 +17,7 @@ from planner.memory.verdict import (
     OOM_SAMPLER,
     REFUSED_DIVISION,
     REFUSED_FREE_MEMORY,
+    REFUSED_PRECISION,
     REFUSED_STEP,
     Verdict,
     largest_that_fits,
@@ -204,6 +206,8 @@ def remedies(demand: Demand, verdict: Verdict) -> tuple[str, ...]:
     """
     if verdict.starts:
         return ()
+    if verdict.outcome == REFUSED_PRECISION:
+        return _precision_remedies(demand)
     found = []
     longest = shorter_context(demand, verdict) if verdict.outcome != REFUSED_DIVISION else 0
     if longest >= 256:
@@ -227,6 +231,15 @@ def remedies(demand: Demand, verdict: Verdict) -> tuple[str, ...]:
     found += _media_remedies(demand)
     found += _fewer_drafting(demand, verdict) + _setting_remedies(demand, verdict) + _hardware_remedies(demand)
     return tuple(found[:6])
+
+
+def _precision_remedies(demand: Demand) -> tuple[str, ...]:
+    """Weights, then a cache, for which the engine has kernels on this GPU."""
+    names = native_schemes(demand.model, demand.engine, demand.gpu, demand.weight_dtype)
+    found = [f"weights in {name}" for name in names if _starts(demand, weight_dtype=name)]
+    caches = ("q8_0", "auto") if demand.engine.family == "llamacpp" else ("auto",)
+    found += [f"kv_cache_dtype {name}" for name in caches if _starts(demand, kv_cache_dtype=name)]
+    return tuple(found[:3])
 
 
 def _host_remedies(demand: Demand) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from planner.memory.edition import (
     WHOLE_IMAGES,
     runs_second_runner,
 )
+from planner.memory.precision import precision_error
 from planner.memory.ranks import (
     Demand,
     Rank,
@@ -40,6 +41,7 @@ REFUSED_STATES = "refused_mamba_blocks"
 REFUSED_STATE_CACHE = "refused_state_cache"
 REFUSED_STEP = "refused_step_smaller_than_image"
 REFUSED_DIVISION = "refused_parallelism"
+REFUSED_PRECISION = "refused_precision"
 REFUSED_FREE_MEMORY = "refused_free_memory"
 OOM = "oom_at_startup"
 OOM_CAPTURE = "oom_at_graph_capture"
@@ -169,6 +171,9 @@ def _before_loading(demand: Demand, resolved: Resolved, rank: Rank, total: float
     error = division_error(demand.model, demand.parallelism, demand.weight_dtype, edition.family)
     if error:
         return REFUSED_DIVISION, error
+    error = precision_error(demand.model, demand.engine, demand.gpu, demand.weight_dtype, demand.kv_cache_dtype)
+    if error:
+        return REFUSED_PRECISION, error
     image, tokens = demand.model.image_tokens, resolved.max_num_batched_tokens
     if edition.family == "vllm" and edition.since(WHOLE_IMAGES) and not edition.is_v0 and image > tokens:
         return REFUSED_STEP, (

@@ -102,3 +102,11 @@ def test_a_replica_over_two_nodes():
 def test_adapters_take_the_next_rank_that_vllm_has():
     words = vllm_launch(sized(num_lora_adapters=4, max_lora_rank=24)).words()
     assert words[words.index("--max-lora-rank") + 1] == "32"
+
+
+def test_before_the_fallback_the_user_says_half():
+    # T4 has no bf16; vLLM falls back by itself from 0.9 on.
+    small = {"gpu": "T4", "model": "Qwen/Qwen3-4B", "max_model_len": 2048}
+    old = vllm_launch(sized(engine_version="0.8.5", **small)).words()
+    assert old[old.index("--dtype") + 1] == "half"
+    assert "--dtype" not in vllm_launch(sized(**small)).words()

@@ -4,7 +4,7 @@ import streamlit as st
 
 from planner import charts
 from planner.answer import serving_replicas
-from planner.dashboard import commands, headlines, results, sharing, widgets
+from planner.dashboard import commands, headlines, inputs, results, sharing, widgets
 
 plan = results.current_plan()
 memory, metrics, curve, cost = plan.memory, plan.metrics, plan.curve, plan.cost
@@ -90,6 +90,14 @@ if plan.findings:
         for finding in plan.findings:
             icon = ":material/warning:" if finding.severity == "warning" else ":material/info:"
             st.markdown(f"{icon} {widgets.prose(finding.text)}")
+            if finding.change:
+                st.button(
+                    "Apply",
+                    key=f"finding_{finding.kind}",
+                    help="Plans with this change",
+                    on_click=inputs.adopt,
+                    args=(plan.scenario.replace(**finding.change),),
+                )
 
 with st.expander("Where these figures come from"):
     widgets.table(headlines.derivations(plan))
