@@ -20,7 +20,18 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from planner.answer import Plan, changed_verdict, plan, plan_html, plan_text, recommend, replica_of, size
+from planner.answer import (
+    Plan,
+    changed_verdict,
+    over_time,
+    plan,
+    plan_html,
+    plan_text,
+    recommend,
+    replica_of,
+    size,
+    time_text,
+)
 from planner.deploy import Artifact, artifact, artifacts, formats
 from planner.errors import InvalidInput, PlannerError
 from planner.scenario import (
@@ -40,7 +51,7 @@ from planner.service import Replica, ServingMetrics, capacity_rps, first_request
 from planner.simulation import format_seed_table
 from planner.tables import cell_of_text
 from planner.units import counted
-from planner.workload import Requests, draw, fitted, read_trace, with_rate
+from planner.workload import Requests, draw, fitted, hours_of_trace, read_trace, with_rate
 
 MAX_FILE_BYTES = 5_000_000
 MAX_ERRORS_SHOWN = 3
@@ -111,6 +122,10 @@ def _parser() -> argparse.ArgumentParser:
     command = commands.add_parser("plan", parents=[shared, replay], help="the whole plan")
     command.add_argument("--html", metavar="FILE", help="also write the plan as a printable page")
     command.set_defaults(run=_plan)
+    command = commands.add_parser(
+        "time", parents=[shared, replay], help="24 hours, a failure and 24 months of the plan"
+    )
+    command.set_defaults(run=_time)
     command = commands.add_parser("simulate", parents=[shared, replay], help="the simulation alone")
     command.add_argument(
         "--policy",
@@ -294,6 +309,20 @@ def _write_artifacts(folder: Path, found: tuple[Artifact, ...]) -> None:
                 (folder / item.filename).write_text(item.text, encoding="utf-8")
     except OSError as error:
         raise InvalidInput("--out", str(folder), "a folder that can be written to") from error
+
+
+def _time(options: argparse.Namespace) -> None:
+    """The day of a trace is that of its hours; its rate stays the scenario's."""
+    scenario = read_scenario(options)
+    trace = _trace(options, scenario)
+    if trace is not None:
+        scenario = scenario.replace(day_shape="drawn", day_hours=hours_of_trace(trace))
+    done = plan(scenario)
+    found = over_time(done)
+    if options.json:
+        print(json.dumps({**plain(found), "link": to_query(scenario)}, indent=2))
+    else:
+        print(time_text(done, found))
 
 
 def _trace(options: argparse.Namespace, scenario: Scenario) -> Requests | None:

@@ -342,3 +342,23 @@ def test_read_says_what_a_log_holds(tmp_path, capsys):
     assert {"kind", "understood", "not_understood", "scenario", "overlay"} <= set(body)
     assert body["scenario"]["model"] == "Qwen/Qwen3-8B"
     assert run("read", str(tmp_path / "none.log"), capsys=capsys)[0] == 2
+
+
+def test_time_prints_the_day_the_failure_and_the_months(capsys):
+    code, out, _ = run("time", "d=rate&rps=60&day=office", "--requests", "400", capsys=capsys)
+    assert code == 0
+    for part in ("24 hours", "autoscaled", "One replica fails", "24 months"):
+        assert part in out
+
+
+def test_time_takes_the_hours_of_a_trace(tmp_path, capsys):
+    file = tmp_path / "day.csv"
+    rows = [f"{hour * 3600 + k * 60},100,50" for hour in range(24) for k in range(2 if hour < 12 else 1)]
+    file.write_text("Timestamp,Request tokens,Response tokens\n" + "\n".join(rows))
+    code, out, err = run("time", "d=rate&rps=5", "--requests", "300", "--trace", str(file), "--json", capsys=capsys)
+    assert (code, err) == (0, "")
+    body = json.loads(out, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+    assert body["day"]["rates_rps"] == [5.0] * 12 + [2.5] * 12
+    assert [item["name"] for item in body["day"]["policies"]] == ["fixed", "scheduled", "autoscaled"]
+    assert "day=drawn" in body["link"]
+    assert body["growth"]["months"][0]["month"] == 0

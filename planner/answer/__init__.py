@@ -23,6 +23,19 @@ from planner.answer.pricing import reprice
 from planner.answer.recheck import changed_verdict
 from planner.answer.report import plan_html, plan_text
 from planner.answer.search import Change, Search, recommend, what_would_change
+from planner.answer.times import (
+    DayCost,
+    OverTime,
+    Simulated,
+    StartUp,
+    day_sentence,
+    growth_sentence,
+    outage_sentence,
+    over_time,
+    running,
+    simulate_time,
+    time_text,
+)
 from planner.answer.wording import meeting
 
 __all__ = [
@@ -33,16 +46,24 @@ __all__ = [
     "Band",
     "ChainLink",
     "Change",
+    "DayCost",
     "KernelNote",
+    "OverTime",
     "Plan",
     "Reached",
     "Search",
+    "Simulated",
+    "StartUp",
     "changed_verdict",
+    "day_sentence",
     "fit_on_rank",
+    "growth_sentence",
     "kernel_note",
     "meeting",
     "nearest_native",
     "offered_rps",
+    "outage_sentence",
+    "over_time",
     "plan",
     "plan_html",
     "plan_text",
@@ -52,8 +73,11 @@ __all__ = [
     "reprice",
     "run_at_once",
     "run_on_rank",
+    "running",
     "serving_replicas",
+    "simulate_time",
     "size",
+    "time_text",
     "trace_steps",
     "typical_step",
     "what_would_change",

@@ -367,6 +367,8 @@ def without_effect(scenario: Scenario) -> Finding | None:
         idle.append("the draft model (speculative tokens are 0)")
     if scenario.max_loras is not None and not scenario.num_lora_adapters:
         idle.append("LoRA adapters per batch (no adapters are served)")
+    if not scenario.is_disaggregated and (scenario.prefill_replicas or scenario.decode_replicas):
+        idle.append("prefill and decode replicas (one replica does both)")
     if scenario.kv_offload_gib and not scenario.engine_settings.enable_prefix_caching:
         idle.append("KV offload (prefix caching is off)")
     if scenario.async_scheduling == "off" and scenario.engine_settings.family != "vllm":

@@ -6,7 +6,8 @@ import math
 
 from planner.answer.outcome import ChainLink, Plan, fit_on_rank, offered_rps, serving_replicas
 from planner.answer.wording import clients_in_words
-from planner.units import counted, format_number
+from planner.service import Pools
+from planner.units import counted, format_number, format_percent
 
 
 def chain(done: Plan) -> tuple[ChainLink, ...]:
@@ -20,6 +21,8 @@ def chain(done: Plan) -> tuple[ChainLink, ...]:
     per_replica = scenario.parallelism.gpus_per_replica
     if metrics is None or curve is None or done.step_time is None:
         return ()
+    if done.pools is not None:
+        return _pool_chain(done, done.pools)
     rate, serving = offered_rps(done), serving_replicas(done)
     # A simulated fleet that meets the targets is enough, whatever the means say.
     most = serving if done.slo_met or not scenario.is_open_loop else math.inf
@@ -51,6 +54,40 @@ def chain(done: Plan) -> tuple[ChainLink, ...]:
                 f"{'one fails' if scenario.spare_replicas == 1 else f'{scenario.spare_replicas} fail'}",
             )
         )
+    return tuple(links)
+
+
+def _pool_chain(done: Plan, pools: Pools) -> tuple[ChainLink, ...]:
+    """The same for prefill and decode on separate replicas; both kinds are needed, so their GPUs add up."""
+    scenario, per_replica, rate = done.scenario, done.scenario.parallelism.gpus_per_replica, offered_rps(done)
+    spread = rate if scenario.is_open_loop else 0.0
+    each_rps = (pools.prefill_rps, pools.decode_rps)
+    prefill, decode = (max(1, math.ceil(spread / each)) if each else 1 for each in each_rps)
+    links = [
+        ChainLink(
+            reason="Weights alone",
+            gpus=2.0 * per_replica,
+            detail="one prefill and one decode replica, each with all the weights",
+        ),
+        ChainLink(
+            reason="Throughput",
+            gpus=float((prefill + decode) * per_replica),
+            detail=f"{format_number(rate)} req/s at the peak; a prefill replica finishes "
+            f"{format_number(pools.prefill_rps)}, a decode replica {format_number(pools.decode_rps)}",
+        ),
+    ]
+    needed = done.replicas_for_slo
+    detail = "no number of replicas tried meets the targets"
+    if needed is not None:
+        detail = (
+            f"{counted(pools.num_prefill, 'prefill replica')} (busy {format_percent(pools.prefill_busy)}) and "
+            f"{counted(pools.num_decode, 'decode replica')} (busy {format_percent(pools.decode_busy)})"
+        )
+    gpus = math.inf if needed is None else float(needed * per_replica)
+    links.append(ChainLink(reason="Latency target", gpus=gpus, detail=detail))
+    if scenario.spare_replicas:
+        spare = f"{counted(scenario.spare_replicas, 'spare replica')} of each kind"
+        links.append(ChainLink(reason="Failure reserve", gpus=float(done.num_replicas * per_replica), detail=spare))
     return tuple(links)
 
 

@@ -14,7 +14,7 @@ from planner.memory import (
 )
 from planner.model import ModelShape
 from planner.scenario import Scenario
-from planner.service import LoadCurve, PolicyOutcome, ServingMetrics
+from planner.service import LoadCurve, PolicyOutcome, Pools, ServingMetrics
 from planner.simulation import SimulationResult
 from planner.step_time import StepTimeTable
 
@@ -62,6 +62,7 @@ class Plan:
     mean_output_tokens: float
     bands: dict[str, Band]
     slo_probability: float
+    pools: Pools | None = None  # prefill and decode on separate replicas
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +110,8 @@ def offered_rps(done: Plan) -> float:
 
 def serving_replicas(done: Plan) -> int:
     """Replicas that share the load: those bought less the spares, or all of them where the user fixes the number."""
+    if done.pools is not None:
+        return done.pools.num_serving
     spare = done.scenario.spare_replicas if done.scenario.num_replicas is None else 0
     return max(1, done.num_replicas - spare)
 
@@ -145,7 +148,8 @@ def typical_step(done: Plan) -> dict[str, int]:
     """A typical step of one replica at the peak: mean sequences running, mean context, a chunk of the mean prompt."""
     running = 1
     if done.result is not None and len(done.result.replica):
-        running = max(1, round(done.result.mean_running / (int(done.result.replica.max()) + 1)))
+        replicas = int(done.result.replica.max()) + 1 if done.pools is None else done.pools.num_decode
+        running = max(1, round(done.result.mean_running / replicas))
     chunk = max(1, min((done.engine.max_num_batched_tokens or 0) - running, round(done.mean_prompt_tokens)))
     return {
         "running": running,

@@ -23,6 +23,7 @@ from planner.service import (
     Replica,
     compare_policies,
     deploy,
+    deploy_pools,
     replicas_for_targets,
     share_of_replica,
 )
@@ -55,9 +56,16 @@ def plan(scenario: Scenario, *, requests: Requests | None = None, most_requests:
         return base
     replica = replica_of(base)
     gpus_per_replica = scenario.parallelism.gpus_per_replica
-    fleet = deploy(scenario, replica, requests, trace, most_requests)
-    metrics, met = fleet.metrics, fleet.holds(scenario)
-    needed = replicas_for_targets(scenario, replica, requests, fleet, trace, most_requests, met=met)
+    pools = None
+    if scenario.is_disaggregated:
+        of_all_gpus = base.memory.kv_bytes_per_token * gpus_per_replica
+        pooled = deploy_pools(scenario, replica, requests, of_all_gpus, trace, most_requests)
+        fleet, pools = pooled.fleet, pooled.pools
+        metrics, met, needed = fleet.metrics, fleet.holds(scenario), fleet.replicas_for_slo
+    else:
+        fleet = deploy(scenario, replica, requests, trace, most_requests)
+        metrics, met = fleet.metrics, fleet.holds(scenario)
+        needed = replicas_for_targets(scenario, replica, requests, fleet, trace, most_requests, met=met)
     policies = compare_policies(
         replica, share_of_replica(scenario, requests, fleet.num_serving), scenario.service_level
     )
@@ -72,6 +80,7 @@ def plan(scenario: Scenario, *, requests: Requests | None = None, most_requests:
             curve=fleet.curve,
             policies=policies,
             slo_met=met,
+            pools=pools,
         )
     )
 

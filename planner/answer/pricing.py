@@ -12,8 +12,9 @@ from planner.answer.outcome import Plan, serving_replicas, typical_step
 from planner.answer.wording import headline, reasons
 from planner.cost import PricedFleet, output_weight, price_plan, price_policies, served
 from planner.errors import InvalidInput
-from planner.scenario import Scenario, cost_only_names
+from planner.scenario import Scenario, unsimulated_names
 from planner.service import LoadCurve, ServingMetrics
+from planner.units import format_duration, format_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ def reprice(done: Plan, scenario: Scenario) -> Plan:
         Names a field that differs and that the simulation depends on.
     """
     for item in dataclasses.fields(scenario):
-        if item.name not in cost_only_names() and getattr(scenario, item.name) != getattr(done.scenario, item.name):
+        if item.name not in unsimulated_names() and getattr(scenario, item.name) != getattr(done.scenario, item.name):
             raise InvalidInput(
                 item.name, getattr(scenario, item.name), f"{getattr(done.scenario, item.name)} as planned"
             )
@@ -65,18 +66,34 @@ def priced(done: Plan) -> Plan:
         curve=curve,
         num_serving=serving,
         at_targets_rps=_at_targets_rps(done),
+        num_spare=done.num_replicas - serving,
         output_weight=output_weight(done.step_time, **typical_step(done)),
     )
     cost = price_plan(scenario, done.model, done.num_gpus, work, fleet)
+    notes = (*done.step_time.notes, *_pool_notes(done))
     per_replica = cost.usd_per_gpu_hour * scenario.parallelism.gpus_per_replica
     done = dataclasses.replace(
         done,
         policies=price_policies(done.policies, per_replica),
         cost=cost,
-        findings=findings(scenario, done.memory, metrics, cost, prompt, output, done.step_time.notes),
+        findings=findings(scenario, done.memory, metrics, cost, prompt, output, notes),
     )
     done = dataclasses.replace(done, chain=chain(done), slo_probability=slo_probability(scenario, done.bands, metrics))
     return dataclasses.replace(done, headline=headline(done), reasons=reasons(done))
+
+
+def _pool_notes(done: Plan) -> tuple[str, ...]:
+    """What prefill and decode on separate replicas rest on."""
+    pools = done.pools
+    if pools is None:
+        return ()
+    bandwidth = pools.transfer_bytes_per_s / done.scenario.parallelism.gpus_per_replica / 1e9
+    return (
+        f"the KV cache of a prompt travels {format_duration(pools.mean_transfer_s)} on average, "
+        f"{format_number(pools.kv_bytes_per_token / 1e3)} kB a token at {format_number(bandwidth)} GB/s per GPU; "
+        "transfers do not queue, states of hybrid models are not counted, and both kinds of replicas have the same "
+        "GPUs and split",
+    )
 
 
 def _at_targets_rps(done: Plan) -> float:

@@ -65,6 +65,13 @@ def clients_in_words(done: Plan) -> str:
     return f"{counted(scenario.users, 'user')} ({rate})" if scenario.demand == "users" else rate
 
 
+def _split(done: Plan) -> str:
+    """Which replicas do what, where prefill and decode are apart."""
+    if done.pools is None:
+        return ""
+    return f" ({done.pools.num_prefill:,} prefill + {counted(done.pools.num_decode, 'decode replica')})"
+
+
 def headline(done: Plan) -> str:
     """The answer in one sentence that a team lead can repeat."""
     scenario, memory, metrics = done.scenario, done.memory, done.metrics
@@ -76,7 +83,7 @@ def headline(done: Plan) -> str:
         return f"{model} {verb} {gpus} × {done.gpu.name}: {refusal_in_short(memory)}{cure}."
     assert metrics is not None
     assert done.cost is not None
-    fleet, who = f"{done.num_gpus:,} × {done.gpu.name}", f"{clients_in_words(done)} of {model}"
+    fleet, who = f"{done.num_gpus:,} × {done.gpu.name}{_split(done)}", f"{clients_in_words(done)} of {model}"
     if scenario.is_open_loop and scenario.demand != "users":
         who = f"{format_number(scenario.peak_rate_rps)} req/s of {model} at peak"
     lost = _lost(metrics)

@@ -3,6 +3,7 @@
 In: a name as people write it. Out: `ModelShape`, `Gpu`, `EngineSettings` or length quantiles. To add one, add a row.
 """
 
+from planner.catalog.day_shapes import day_shape, engine_start_s
 from planner.catalog.engines import (
     as_of,
     engine_names,
@@ -49,8 +50,10 @@ __all__ = [
     "base_model_id",
     "cache_support",
     "checkpoint",
+    "day_shape",
     "engine_image",
     "engine_names",
+    "engine_start_s",
     "find_model_id",
     "flags_of",
     "get_engine",

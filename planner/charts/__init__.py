@@ -29,6 +29,9 @@ from planner.charts.steps import step_timeline as step_timeline
 from planner.charts.steps import without_prompts as without_prompts
 from planner.charts.style import COLOUR as COLOUR
 from planner.charts.style import Chart as Chart
+from planner.charts.times import day_misses as day_misses
+from planner.charts.times import day_replicas as day_replicas
+from planner.charts.times import months as months
 
 __all__ = [
     "COLOUR",
@@ -38,12 +41,15 @@ __all__ = [
     "break_even_map",
     "concurrency",
     "cost_against_utilisation",
+    "day_misses",
+    "day_replicas",
     "distribution",
     "gpu_chain",
     "latency_against_load",
     "latency_finding",
     "memory_bar",
     "memory_parts",
+    "months",
     "overlay_errors",
     "plan_bars",
     "policy_cost",

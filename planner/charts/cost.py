@@ -180,7 +180,8 @@ def break_even_map(cost: CostPlan) -> Chart | None:
                     "hovertemplate": "%{x:,.3s} requests, %{y:.0%}: own ÷ API %{customdata:.2f}<extra></extra>",
                     "colorbar": {
                         "tickvals": [-1, 0, 1],
-                        "ticktext": ["own 10× cheaper", "equal", "API 10× cheaper"],
+                        "ticktext": ["own 10×", "equal", "API 10×"],
+                        "title": {"text": "cheaper", "side": "top"},
                         "thickness": 12,
                         "len": 0.9,
                     },
@@ -211,13 +212,20 @@ def break_even_map(cost: CostPlan) -> Chart | None:
                 y="mean use of what the targets allow",
                 height=340,
                 showlegend=False,
-                xaxis={**log_ticks(low, high, format_number), "range": [math.log10(low), math.log10(high)]},
+                xaxis={**log_ticks(low, high, _short), "range": [math.log10(low), math.log10(high)]},
                 yaxis={"tickformat": ".0%", "range": [0, 1.02]},
             ),
         ),
         alt=f"{title}. This plan: {format_number(now)} requests a month at {format_percent(utilisation)} of what the "
         "targets allow",
     )
+
+
+def _short(count: float) -> str:
+    for size, letter in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if count >= size:
+            return f"{format_number(count / size)}{letter}"
+    return format_number(count)
 
 
 def _map_title(cost: CostPlan, found: CostMap) -> str:

@@ -92,6 +92,7 @@ class PricedFleet:
     num_serving: int
     at_targets_rps: float
     output_weight: float
+    num_spare: int = 0
 
     def busy_at(self, rate_rps: float) -> float:
         """Share of the time in which the GPUs work when the fleet serves this rate, read off the load curve."""
@@ -236,7 +237,7 @@ def _use(scenario: Scenario, fleet: PricedFleet, busy: float, usd_per_gpu_hour: 
             requests_per_replica_month=each / spread * scenario.hours_per_month * SECONDS_PER_HOUR,
             mean_over_peak=1 / spread,
             gpus_per_replica=per_replica,
-            spare_replicas=scenario.spare_replicas if scenario.num_replicas is None else 0,
+            spare_replicas=fleet.num_spare,
             fixed_usd_per_month=scenario.people_usd_per_month if owned else 0.0,
         )
     return FleetUse(

@@ -164,6 +164,8 @@ def tiles(plan: Plan) -> tuple[Tile, ...]:
     )
     low, high = price_band(plan)
     replicas = counted(plan.num_replicas, "replica") + (f" × {per_replica}" if per_replica > 1 else "")
+    if plan.pools is not None:
+        replicas = f"{plan.pools.num_prefill:,} prefill + {plan.pools.num_decode:,} decode"
     return (
         Tile(
             label="GPUs",

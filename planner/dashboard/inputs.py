@@ -27,6 +27,7 @@ GROUPS = {
     "traffic": "Traffic",
     "targets": "Targets",
     "prices": "Prices",
+    "time": "Day and months",
     "simulation": "Simulation",
 }
 OPTIONS: dict[str, Callable[[], tuple[str, ...]]] = {
@@ -68,6 +69,11 @@ STEPS = {
     "pue": 0.05,
     "server_power_factor": 0.1,
     "people_usd_per_month": 1000.0,
+    "startup_s": 10.0,
+    "disk_gb_s": 0.5,
+    "cooldown_s": 60.0,
+    "growth_per_month": 0.01,
+    "price_trend_per_year": 0.05,
     "hidden_size": 128,
     "intermediate_size": 256,
     "vocab_size": 1000,
@@ -82,13 +88,25 @@ STEPS = {
     "lora_popularity": 0.1,
 }
 SPREAD_LENGTHS = ("lognormal", "normal", "uniform")
-#: what only owned GPUs cost; server power and PUE also stand in the energy of rented ones
-OWNED = ("gpu_purchase_usd", "depreciation_years", "resale_share", "power_usd_per_kwh", "people_usd_per_month")
+#: what only prefill and decode on separate replicas need
+OF_POOLS = ("prefill_replicas", "decode_replicas", "kv_transfer_gb_s")
+#: what only a rate that changes from hour to hour needs
+OF_THE_DAY = ("day_shape", "startup_s", "disk_gb_s", "autoscale_target", "cooldown_s")
+#: what only owned GPUs cost
+OWNED = (
+    *("gpu_purchase_usd", "depreciation_years", "resale_share", "power_usd_per_kwh", "pue", "server_power_factor"),
+    "people_usd_per_month",
+)
 PLACEHOLDERS = {  # what an empty field means, by field or group
     "engine": "engine default",
     "advanced": "engine default",
     "prices": "list price",
     "gpu_purchase_usd": "not counted",
+    "startup_s": "estimate",
+    "prefill_replicas": "as many as the targets need",
+    "decode_replicas": "as many as the targets need",
+    "kv_transfer_gb_s": "50, or half of the GPU link",
+    "autoscale_target": "80 % of what a replica holds",
     "api_cached_share": "as prefix caching saves here",
     "patience_s": "never leaves",
     "timeout_s": "never leaves",
@@ -104,6 +122,7 @@ def relevant(name: str, s: dict[str, Any]) -> bool:
     """Whether a field matters, given the other widgets' values."""
     rules: dict[str, bool] = {
         "model_config": False,  # has its own editor
+        "day_hours": False,  # has its own editor on the Fleet & time page
         "title": False,  # in the Share popover, beside the link
         "users": s["demand"] == "users",
         "requests_per_user_hour": s["demand"] == "users",
@@ -138,6 +157,9 @@ def relevant(name: str, s: dict[str, Any]) -> bool:
         "receive_interval_steps": s["engine"].startswith("sglang") or s["receive_interval_steps"] > 1,
         "kv_unified": s["engine"].startswith("llama") or s["kv_unified"] != "auto",
         "gpu_total_gib": s["gpu"] != CUSTOM,
+        **dict.fromkeys(OF_POOLS, s["deployment"] == "disaggregated"),
+        "num_replicas": s["deployment"] != "disaggregated" or s["num_replicas"] is not None,
+        **dict.fromkeys(OF_THE_DAY, s["arrivals"] in OPEN_LOOP_KINDS),
         **dict.fromkeys(OWNED, s["price_kind"] == "owned"),
         "experts_per_token": bool(s["num_experts"]),
         "moe_intermediate_size": bool(s["num_experts"]),
@@ -199,6 +221,8 @@ HEADINGS = {  # subheadings inside a group, above the named field
     "usd_per_gpu_hour": "GPUs",
     "api_usd_per_mtok_input": "Hosted API",
     "gpu_purchase_usd": "Owned GPUs and power",
+    "day_shape": "24 hours",
+    "growth_per_month": "24 months",
 }
 
 
@@ -358,6 +382,8 @@ def summary(group: str, s: Scenario) -> str:
         if s.targets
         else "none: sized by throughput",
         "prices": source if source.startswith("no price") else f"{format_usd(price)} per GPU-hour",
+        "time": f"{WORDS['day_shape'][s.day_shape].split(',')[0].lower()} · "
+        f"{format_number(100 * s.growth_per_month)} % growth a month",
         "simulation": f"{s.num_requests:,} requests · seed {s.seed}",
     }
     return plain(lines[group])

@@ -13,7 +13,7 @@ import numpy as np
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from planner.answer import Change, Plan, Search, reprice, serving_replicas
+from planner.answer import Change, OverTime, Plan, Search, over_time, reprice, running, serving_replicas
 from planner.arrays import Floats
 from planner.charts import StepPicture, in_sentence
 from planner.dashboard.inputs import adopt
@@ -28,6 +28,7 @@ from planner.dashboard.tasks import (
     search_task,
     seed_steps_task,
     steps_task,
+    time_task,
 )
 from planner.reading import Overlay, Reading
 from planner.scenario import Scenario
@@ -51,7 +52,7 @@ def plan_for(scenario: Scenario) -> Plan:
 
     Scenarios that differ only in prices share one simulation.
     """
-    found: Plan = _computed(plan_task(scenario.unpriced()), "Planning", on_cancel=_take_back)
+    found: Plan = _computed(plan_task(scenario.without("prices", "time")), "Planning", on_cancel=_take_back)
     return _at_prices(found, scenario.replace(num_requests=found.scenario.num_requests))
 
 
@@ -70,6 +71,14 @@ def changes_for(scenario: Scenario) -> tuple[Change, ...] | None:
     except TooLong:
         return None
     return found
+
+
+def over_time_of(done: Plan) -> OverTime:
+    """The plan's day, failure and months; one simulation serves all prices."""
+    service = running(done)
+    if service is None:
+        return over_time(done)
+    return over_time(done, _computed(time_task(service), "Simulating a day and a failure"))
 
 
 def search_for(scenario: Scenario, gpus: tuple[str, ...] | None, weight_dtypes: tuple[str, ...] | None) -> Search:

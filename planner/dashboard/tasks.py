@@ -10,16 +10,16 @@ import dataclasses
 import math
 
 from planner.accuracy import paper_rows
-from planner.answer import Plan, Search, plan, recommend, trace_steps, what_would_change
+from planner.answer import Plan, Search, plan, recommend, simulate_time, trace_steps, what_would_change
 from planner.charts import StepPicture, step_timeline, without_prompts
 from planner.dashboard.jobs import Task
 from planner.deploy import predicted
 from planner.reading import Overlay, Reading, overlay, read
 from planner.scenario import Scenario
-from planner.service import CURVE_REQUESTS, MOST_REQUESTS
+from planner.service import CURVE_REQUESTS, MOST_REQUESTS, Running
 from planner.simulation import seed_steps, seed_table
 
-PLAN_CPU_S, CHANGES_CPU_S, SEARCH_CPU_S, READING_CPU_S = 5.0, 5.0, 300.0, 60.0
+PLAN_CPU_S, CHANGES_CPU_S, SEARCH_CPU_S, READING_CPU_S, TIME_CPU_S = 5.0, 5.0, 300.0, 60.0, 60.0
 FEWEST_REQUESTS = 20
 # What a plan costs, measured for many scenarios on one core of 2023 and rounded up: its load curve takes some 20 runs,
 # its fleet some four of the longest; each request, decode step and step with a chunk of a prompt takes this long.
@@ -125,6 +125,11 @@ def read_and_compare(data: bytes, base: Scenario) -> tuple[Reading, Overlay]:
     scenario = reading.scenario
     told = reading if scenario is None else dataclasses.replace(reading, scenario=answered(scenario))
     return reading, overlay(told)
+
+
+def time_task(service: Running) -> Task:
+    """A day and a failure of a planned service."""
+    return Task(simulate_time, ((service,),), TIME_CPU_S, rank=1)
 
 
 SEED_TASK = Task(seed_table, ((),), SEARCH_CPU_S, rank=1)

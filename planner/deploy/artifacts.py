@@ -36,6 +36,13 @@ FILES = (
 )
 
 
+SERVING = ("docker-compose", "k8s", "kserve", "vllm-bench", "guidellm")  # what starts the service, or foretells it
+APART = (
+    "Prefill and decode on separate replicas need a connector and a router of the engine's own, which Headroom does "
+    "not write; the plan's numbers of replicas stand."
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
     """One form of a plan: `text` to copy, or `problem` where the plan cannot take this form."""
@@ -132,10 +139,14 @@ def _title(started: Launch) -> str:
 
 
 def _made(plan: Plan, started: Launch, name: str, test: Callable[[], LoadTest]) -> Artifact:
+    apart = APART if plan.pools is not None else ""
     if name == COMMANDS[started.engine]:
-        text = _command(plan, started)
-        return Artifact(format=name, title=_title(started), filename="serve.sh", language="bash", text=text)
+        text = "" if apart else _command(plan, started)
+        title = _title(started)
+        return Artifact(format=name, title=title, filename="serve.sh", language="bash", text=text, problem=apart)
     _, title, filename, language = next(item for item in FILES if item[0] == name)
+    if apart and name in SERVING:
+        return Artifact(format=name, title=title, filename=filename, language=language, text="", problem=apart)
     makers: dict[str, Callable[[], str]] = {
         "docker-compose": lambda: _header(plan, started, _compose_note(plan)) + compose(plan, started),
         "k8s": lambda: _header(plan, started, _kubernetes_notes(plan, started)) + kubernetes(plan, started),

@@ -4,7 +4,7 @@ In: values from a form, a link or a notebook. Out: a valid `Scenario` that knows
 """
 
 from planner.scenario.documented import field_rows
-from planner.scenario.fields import CONFIG, CUSTOM, OPEN_LOOP_KINDS, cost_only_names, fields_by_name
+from planner.scenario.fields import CONFIG, CUSTOM, OPEN_LOOP_KINDS, fields_by_name, unsimulated_names
 from planner.scenario.link import (
     COMPARED,
     Decoded,
@@ -43,7 +43,6 @@ __all__ = [
     "Target",
     "capacity_fraction",
     "compared",
-    "cost_only_names",
     "field_rows",
     "fields_by_name",
     "from_json",
@@ -62,4 +61,5 @@ __all__ = [
     "to_json",
     "to_params",
     "to_query",
+    "unsimulated_names",
 ]

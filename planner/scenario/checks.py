@@ -6,7 +6,7 @@ from planner.catalog import engine_names, find_model_id, get_engine, get_gpu, le
 from planner.errors import InvalidInput, require_choice
 from planner.inputs import check_version
 from planner.model import kv_dtype_names, weight_dtype_names
-from planner.scenario.derived import DerivedInputs
+from planner.scenario.derived import DerivedInputs, hours_of_day
 from planner.scenario.fields import CONFIG, CUSTOM
 from planner.scenario.own_gpus import own_gpus
 from planner.scenario.quantiles import quantiles_of
@@ -39,6 +39,9 @@ def check_together(scenario: DerivedInputs) -> None:
             scenario.shared_prefix_tokens,
             f"less than the context length ({scenario.max_model_len:,} tokens), since every prompt starts with it",
         )
+    _check_pools(scenario)
+    if scenario.day_shape == "drawn":
+        hours_of_day(scenario.day_hours)
     _check_engine(scenario)
     if scenario.draft_model and scenario.num_speculative_tokens:
         _check_draft(scenario)
@@ -52,6 +55,24 @@ def check_together(scenario: DerivedInputs) -> None:
     if scenario.occupied_gib >= memory_gib:
         raise InvalidInput(
             "occupied_gib", scenario.occupied_gib, f"less than the {memory_gib:,.4g} GiB that {scenario.gpu} has"
+        )
+
+
+def _check_pools(scenario: DerivedInputs) -> None:
+    """Raise where prefill and decode on separate replicas cannot be planned."""
+    if scenario.deployment != "disaggregated":
+        return
+    if scenario.arrivals == "closed":
+        raise InvalidInput(
+            "deployment",
+            scenario.deployment,
+            "aggregated for users who wait for their answer; separate replicas are planned for traffic given as a rate",
+        )
+    if scenario.num_replicas is not None:
+        raise InvalidInput(
+            "num_replicas",
+            scenario.num_replicas,
+            "empty where prefill and decode have replicas of their own: enter those instead",
         )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from planner.catalog import (
     as_of,
     checkpoint,
+    day_shape,
     get_engine,
     get_gpu,
     get_model,
@@ -41,10 +42,13 @@ from planner.scenario.fields import CONFIG, CUSTOM, MAX_LORAS, OPEN_LOOP_KINDS, 
 from planner.scenario.quantiles import quantiles_of
 from planner.scenario.settings import MAX_CONFIG_TEXT as MAX_CONFIG_TEXT
 from planner.scenario.targets import TARGETS, Target, targets_of
+from planner.scenario.times import HOURS
 from planner.units import SECONDS_PER_DAY
 
 MOST_RPS = 1_000_000
 NO_LIMIT = 10_000_000  # tokens
+NETWORK_GB_S = 50.0  # one 400 Gb/s port per GPU: NVIDIA DGX H100 user guide, eight ConnectX-7 for eight GPUs
+MOST_PERCENT = 100  # of the peak, in an hour of a drawn day
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,6 +198,33 @@ class DerivedInputs(Inputs):
         return self.peak_rate_rps / self.peak_factor
 
     @property
+    def hourly_rates_rps(self) -> tuple[float, ...]:
+        """Requests per second in each hour of the day, from midnight on. [req/s]
+
+        The peak is that of the plan. A shape of the catalog is raised to the power at which its mean is the peak ÷ the
+        peak factor; a drawn or flat day stays as it is.
+        """
+        peak = self.peak_rate_rps
+        if self.day_shape == "drawn":
+            return tuple(peak * percent / 100 for percent in hours_of_day(self.day_hours))
+        shape = day_shape(self.day_shape)
+        power = 1.0 if self.day_shape == "flat" else _power_for_mean(shape, 1 / self.peak_factor)
+        return tuple(peak * share**power for share in shape)
+
+    @property
+    def is_disaggregated(self) -> bool:
+        """Whether prefill and decode run on separate replicas."""
+        return self.deployment == "disaggregated"
+
+    @property
+    def kv_transfer_bytes_per_s(self) -> float:
+        """Bandwidth of the KV cache from one replica to another, over all of its GPUs. [bytes/s]"""
+        each = self.kv_transfer_gb_s
+        if each is None:
+            each = min(NETWORK_GB_S, self.gpu_spec.link_gb_s / 2)
+        return each * 1e9 * self.parallelism.gpus_per_replica
+
+    @property
     def traffic(self) -> Traffic:
         """The peak traffic of the whole service."""
         _check_rate(self)
@@ -245,6 +276,35 @@ class DerivedInputs(Inputs):
             quantile=self.target_quantile,
             window=self.measured_requests,
         )
+
+
+def hours_of_day(text: str) -> tuple[int, ...]:
+    """The 24 percentages of a drawn day.
+
+    Raises
+    ------
+    InvalidInput
+        When the text is none.
+    """
+    parts = text.split(".")
+    valid = len(parts) == HOURS and all(part.isdecimal() and int(part) <= MOST_PERCENT for part in parts)
+    if not valid or not any(map(int, parts)):
+        raise InvalidInput(
+            "day_hours", text, f"{HOURS} whole percentages of the peak, 0 to {MOST_PERCENT}, with dots between them"
+        )
+    return tuple(map(int, parts))
+
+
+def _power_for_mean(shape: tuple[float, ...], mean: float) -> float:
+    """The power to which shares of a peak are raised so that they average to `mean`."""
+    low, high = 0.0, 50.0
+    for _ in range(60):
+        power = (low + high) / 2
+        if math.fsum(share**power for share in shape) / len(shape) > mean:
+            low = power
+        else:
+            high = power
+    return low
 
 
 def _check_rate(scenario: DerivedInputs) -> None:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from planner.scenario.advanced import ROUTERS as ROUTERS
-from planner.scenario.money import Money
+from planner.scenario.pools import SeparatePools
 from planner.scenario.runtime import EngineRuntime
 from planner.scenario.settings import MAX_CONFIG_TEXT as MAX_CONFIG_TEXT
 from planner.scenario.settings import optional_setting, setting
@@ -31,7 +31,7 @@ MAX_LORAS = {"sglang": 8}  # engine defaults; vLLM and the others: 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inputs(Money):
+class Inputs(SeparatePools):
     """The inputs as the user gives them, each valid on its own; `Scenario` checks them together."""
 
     title: str = setting("", "n", "Name of this plan", group="model", help="Shown above every page; part of the link.")
@@ -701,13 +701,13 @@ def fields_by_name() -> dict[str, dataclasses.Field[Any]]:
     return dict(_fields_in_order())
 
 
-COST_ONLY_GROUPS = ("prices",)
+PLAN_FREE_GROUPS = ("prices", "time")
 
 
 @lru_cache(maxsize=1)
-def cost_only_names() -> frozenset[str]:
-    """Fields that no simulation depends on: prices, and the plan's name."""
-    grouped = {name for name, item in _fields_in_order() if item.metadata["group"] in COST_ONLY_GROUPS}
+def unsimulated_names() -> frozenset[str]:
+    """Fields that the plan's simulation does not depend on: prices, the day and the months, and the plan's name."""
+    grouped = {name for name, item in _fields_in_order() if item.metadata["group"] in PLAN_FREE_GROUPS}
     return frozenset(grouped | {"title"})
 
 
@@ -717,7 +717,8 @@ def _fields_in_order() -> tuple[tuple[str, dataclasses.Field[Any]], ...]:
     inherited = {item.name: item for item in dataclasses.fields(Inputs.__mro__[1])}
     advanced = {item.name for item in dataclasses.fields(EngineRuntime)}
     ordered = [(item.name, item) for item in dataclasses.fields(Inputs) if item.name not in inherited]
-    for group, names in (("engine", advanced), ("prices", inherited.keys() - advanced)):
+    pools = {name for name, item in inherited.items() if item.metadata["group"] == "hardware"} - advanced
+    for group, names in (("engine", advanced), ("hardware", pools), ("prices", inherited.keys() - advanced - pools)):
         place = 1 + max(index for index, (_, item) in enumerate(ordered) if item.metadata["group"] == group)
         ordered[place:place] = [(name, item) for name, item in inherited.items() if name in names]
     return tuple(ordered)

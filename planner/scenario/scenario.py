@@ -14,7 +14,6 @@ from typing import Any
 from planner.scenario.advanced import ROUTERS as ROUTERS
 from planner.scenario.checks import check_names, check_together
 from planner.scenario.derived import DerivedInputs
-from planner.scenario.fields import cost_only_names
 from planner.scenario.settings import MAX_CONFIG_TEXT as MAX_CONFIG_TEXT
 from planner.scenario.settings import check_setting
 
@@ -35,10 +34,10 @@ class Scenario(DerivedInputs):
         check_names(self)
         check_together(self)
 
-    def unpriced(self) -> Scenario:
-        """The Scenario with the default in every field that no simulation depends on."""
-        names = cost_only_names()
-        return self.replace(**{item.name: item.default for item in dataclasses.fields(self) if item.name in names})
+    def without(self, *groups: str) -> Scenario:
+        """The Scenario with the default in every field of these groups, and without its name."""
+        fields = [item for item in dataclasses.fields(self) if item.metadata["group"] in groups or item.name == "title"]
+        return self.replace(**{item.name: item.default for item in fields})
 
     def replace(self, **changes: Any) -> Scenario:
         """A Scenario that differs in the named fields, validated again."""

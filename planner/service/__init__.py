@@ -5,29 +5,42 @@ In: a `Replica`, requests, targets. Out: `ServingMetrics`, a `LoadCurve`, the fl
 
 from planner.service.capacity import capacity_rps
 from planner.service.clients import first_requests
+from planner.service.day import AUTOSCALED, FIXED, SCHEDULED, Day, DayPolicy, Running, serve_day
 from planner.service.deployment import CURVE_REQUESTS, Fleet, deploy, replicas_for_targets, share_of_replica
 from planner.service.fleet import MOST_REQUESTS, fewest_sharing, fleet_size, operate
 from planner.service.load import STEADY_SHARE, LoadCurve, LoadPoint, highest_rate, load_curve, meets, replicas_needed
 from planner.service.metrics import Distribution, ServingMetrics, latencies, measure
+from planner.service.outage import Outage, serve_outage
 from planner.service.policies import LAB_POLICIES, POLICY_TITLES, PolicyOutcome, compare_policies, under_policy
+from planner.service.pools import PooledFleet, Pools, deploy_pools
 from planner.service.replica import Replica
 
 __all__ = [
+    "AUTOSCALED",
     "CURVE_REQUESTS",
+    "FIXED",
     "LAB_POLICIES",
     "MOST_REQUESTS",
     "POLICY_TITLES",
+    "SCHEDULED",
     "STEADY_SHARE",
+    "Day",
+    "DayPolicy",
     "Distribution",
     "Fleet",
     "LoadCurve",
     "LoadPoint",
+    "Outage",
     "PolicyOutcome",
+    "PooledFleet",
+    "Pools",
     "Replica",
+    "Running",
     "ServingMetrics",
     "capacity_rps",
     "compare_policies",
     "deploy",
+    "deploy_pools",
     "fewest_sharing",
     "first_requests",
     "fleet_size",
@@ -39,6 +52,8 @@ __all__ = [
     "operate",
     "replicas_for_targets",
     "replicas_needed",
+    "serve_day",
+    "serve_outage",
     "share_of_replica",
     "under_policy",
 ]

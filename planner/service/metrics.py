@@ -135,6 +135,13 @@ def slo_attainment(result: SimulationResult, service_level: ServiceLevel) -> flo
     return float(good.sum()) / max(1, int(keep.sum()))
 
 
+def met_targets(result: SimulationResult, service_level: ServiceLevel) -> Mask:
+    """Which requests of a run met every target; those that did not finish did not."""
+    met = result.status == FINISHED
+    met[met] = _good(latencies(result, met), service_level)
+    return met
+
+
 def _kept(result: SimulationResult, service_level: ServiceLevel) -> tuple[Window, Mask]:
     """Requests that count, and where they begin and end."""
     n = len(result.arrival_s)

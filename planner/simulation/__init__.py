@@ -11,8 +11,14 @@ seed_article   the example that the project starts from
 """
 
 from planner.simulation.api_server import server_s
-from planner.simulation.autoscaling import simulate_service
-from planner.simulation.disaggregation import simulate_disaggregated
+from planner.simulation.autoscaling import Autoscaling, Failure, ServiceRun, Timetable, simulate_service
+from planner.simulation.disaggregation import (
+    DisaggregatedRun,
+    Pool,
+    decode_part,
+    prefill_part,
+    simulate_disaggregated,
+)
 from planner.simulation.kernel import is_compiled
 from planner.simulation.machine import simulate
 from planner.simulation.records import ABANDONED, FINISHED, REJECTED, UNFINISHED, SimulationResult
@@ -32,12 +38,20 @@ __all__ = [
     "REJECTED",
     "SEED_SCHEDULING",
     "UNFINISHED",
+    "Autoscaling",
+    "DisaggregatedRun",
+    "Failure",
+    "Pool",
+    "ServiceRun",
     "SimulationResult",
     "Span",
     "StepTrace",
+    "Timetable",
+    "decode_part",
     "format_seed_table",
     "is_compiled",
     "kv_bytes_per_token",
+    "prefill_part",
     "record_steps",
     "seed_steps",
     "seed_table",

@@ -77,9 +77,7 @@ def simulate_disaggregated(
     require_number("link_latency_s", link_latency_s, at_least=0)
     if requests.closed_loop_users:
         raise InvalidInput("arrivals", "closed", "an open loop")
-    ones = np.ones_like(requests.output_tokens)
-    asked = dataclasses.replace(requests, output_tokens=ones, output_limit_tokens=ones)
-    first = _run(asked, prefill, router, seed)
+    first = _run(prefill_part(requests), prefill, router, seed)
     transfer = link_latency_s + requests.prompt_tokens * kv_bytes_per_token / link_bytes_per_s
     going = np.flatnonzero((first.status == FINISHED) & (requests.output_tokens > 1))
     finish, status = first.finish_s.copy(), first.status.copy()
@@ -116,6 +114,18 @@ def _run(requests: Requests, pool: Pool, router: str, seed: int) -> SimulationRe
         seed=seed,
         stop_on_overload=False,
     )
+
+
+def prefill_part(requests: Requests) -> Requests:
+    """The prefill pool's workload: every answer ends with its first token."""
+    ones = np.ones_like(requests.output_tokens)
+    return dataclasses.replace(requests, output_tokens=ones, output_limit_tokens=ones)
+
+
+def decode_part(requests: Requests) -> Requests | None:
+    """The decode pool's workload as if prompts took no time; None where every answer is a single token."""
+    going = np.flatnonzero(requests.output_tokens > 1)
+    return _second_half(requests, going, requests.arrival_s[going]) if len(going) else None
 
 
 def _second_half(requests: Requests, going: Ints, arrival: Floats) -> Requests:

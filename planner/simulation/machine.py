@@ -187,11 +187,14 @@ class Replicas(NamedTuple):
             for k in range(len(self.states))
         ]
 
-    def dispatch(self, options: Ints) -> Ints:
-        """Give each request to the least loaded of its options when it arrives; returns the replica of each."""
-        routes = np.zeros(len(self.jobs), dtype=np.int64)
-        kernel.dispatch(*self, options, routes)
-        return routes
+    def dispatch(self, options: Ints, *, begin: int = 0, end: int | None = None, routes: Ints | None = None) -> Ints:
+        """Give requests to the least loaded of their options when they arrive; returns the replica of each.
+
+        `begin` and `end` bound the requests that are given now; `routes` is the array to fill.
+        """
+        filled = np.zeros(len(self.jobs), dtype=np.int64) if routes is None else routes
+        kernel.dispatch(*self, options, filled, begin, len(self.jobs) if end is None else end)
+        return filled
 
 
 def replicate(machine: Machine, count: int, *, room: int) -> Replicas:

@@ -62,7 +62,7 @@ def simulate_fleet(
     if requests.closed_loop_users:
         raise InvalidInput("arrivals", "closed", "an open loop; give each replica its share of users")
     rng = np.random.default_rng(np.random.SeedSequence([seed, 2]))
-    chosen = _fixed_routes(requests, num_replicas, router, rng)
+    chosen = fixed_routes(requests.prefix_group, num_replicas, router, rng)
     one = make_machine(
         requests,
         engine,
@@ -94,16 +94,15 @@ def simulate_fleet(
     return collect(requests, machines, step_time, routes)
 
 
-def _fixed_routes(requests: Requests, num_replicas: int, router: str, rng: np.random.Generator) -> Ints | None:
-    """Replica of each request where the router does not look at the replicas' load."""
-    n = len(requests)
+def fixed_routes(group: Ints, num_replicas: int, router: str, rng: np.random.Generator, before: int = 0) -> Ints | None:
+    """Replica of each request where the router does not look at the replicas' load; `before` have come already."""
+    n = len(group)
     if num_replicas == 1:
         return np.zeros(n, dtype=np.int64)
     if router == "round_robin":
-        return np.arange(n, dtype=np.int64) % num_replicas
+        return np.arange(before, before + n, dtype=np.int64) % num_replicas
     if router == "random":
         return rng.integers(0, num_replicas, n)
     if router == "prefix_affinity":
-        group = requests.prefix_group
-        return np.where(group >= 0, group, np.arange(n)) % num_replicas
+        return np.where(group >= 0, group, np.arange(before, before + n)) % num_replicas
     return None

@@ -3,6 +3,7 @@
 In: a Scenario, or a trace file. Out: `Requests`, arrays with one entry per request.
 """
 
+from planner.workload.day import draw_spells, hours_of_trace
 from planner.workload.drawing import NO_LIMIT_TOKENS, draw_lengths, draw_requests, read_trace, with_rate
 from planner.workload.offered import as_open_loop, draw, mean_lengths, shared_tokens
 from planner.workload.requests import Requests
@@ -16,7 +17,9 @@ __all__ = [
     "draw",
     "draw_lengths",
     "draw_requests",
+    "draw_spells",
     "fitted",
+    "hours_of_trace",
     "mean_lengths",
     "read_trace",
     "shared_tokens",

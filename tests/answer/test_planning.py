@@ -15,7 +15,7 @@ from planner.service.capacity import capacity_rps
 from planner.service.fleet import operate
 from planner.units import GIB
 from planner.workload.offered import draw
-from tests.answer.cases import SMALL
+from tests.answer.cases import SMALL, planned
 
 
 @pytest.fixture(scope="module")
@@ -305,3 +305,24 @@ def test_more_simulated_requests_move_no_figure_beyond_its_interval(inputs):
         seen = [getattr(run, latency) for run in runs]
         for few, many in itertools.combinations(seen, 2):
             assert abs(few.p95 - many.p95) < few.p95_half_width + many.p95_half_width
+
+
+def test_prefill_and_decode_apart_are_a_whole_plan():
+    done = planned(deployment="disaggregated", demand="rate", rate_rps=60.0)
+    pools = done.pools
+    assert done.slo_met
+    assert done.num_gpus == done.num_replicas == pools.num_prefill + pools.num_decode
+    assert done.curve.capacity_rps * done.num_replicas == pytest.approx(pools.capacity_rps)
+    assert done.cost.usd_per_month == pytest.approx(done.cost.usd_per_gpu_hour * done.num_gpus * SMALL.hours_per_month)
+    assert f"{pools.num_prefill} prefill + {pools.num_decode} decode replica" in done.headline
+    assert max(link.gpus for link in done.chain) == done.num_gpus
+    assert any("travels" in finding.text for finding in done.findings)
+    # Llama-3.1-8B caches 2 × 8 heads × 128 × 2 bytes in each of 32 layers: 131,072 bytes a token, at 50 GB/s.
+    expected = done.mean_prompt_tokens * 131_072 / 50e9 + 1e-3
+    assert pools.mean_transfer_s == pytest.approx(expected, rel=0.1)
+
+
+def test_a_decode_pool_sees_no_prompts():
+    together, apart = planned(num_replicas=2), planned(deployment="disaggregated")
+    assert apart.num_replicas == 2
+    assert apart.metrics.tpot_s.p95 < together.metrics.tpot_s.p95

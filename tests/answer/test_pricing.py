@@ -7,7 +7,7 @@ import pytest
 from planner.answer import pricing
 from planner.answer.planning import plan
 from planner.errors import InvalidInput
-from planner.scenario.fields import cost_only_names
+from planner.scenario.fields import unsimulated_names
 from planner.simulation import machine
 from tests.answer.cases import SMALL, planned
 
@@ -53,6 +53,7 @@ def test_an_engine_that_does_not_start_has_no_bill():
 
 
 def test_the_unpriced_scenario_keeps_what_is_simulated():
-    asked = SMALL.replace(users=77, usd_per_gpu_hour=3.0, title="x", pue=1.1)
-    assert asked.unpriced() == SMALL.replace(users=77)
-    assert {item.name for item in dataclasses.fields(SMALL)} > cost_only_names() > {"title", "usd_per_gpu_hour"}
+    asked = SMALL.replace(users=77, usd_per_gpu_hour=3.0, title="x", pue=1.1, growth_per_month=0.2)
+    assert asked.without("prices") == SMALL.replace(users=77, growth_per_month=0.2)
+    assert asked.without("prices", "time") == SMALL.replace(users=77)
+    assert {item.name for item in dataclasses.fields(SMALL)} > unsimulated_names() > {"title", "usd_per_gpu_hour"}

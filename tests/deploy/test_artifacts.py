@@ -37,3 +37,11 @@ def test_what_the_command_cannot_say_stands_above_it():
     text = artifacts(planned(kv_cache_dtype="q8_0"))[0].text
     assert "# NOT AS PLANNED: KV cache = q8_0: vLLM has no cache of this type." in text
     assert "--kv-cache-dtype" not in text
+
+
+def test_separate_prefill_and_decode_have_no_files_that_serve_them():
+    found = {item.format: item for item in artifacts(planned(deployment="disaggregated", num_replicas=None))}
+    for name in ("vllm", "docker-compose", "k8s", "kserve", "vllm-bench"):
+        assert "connector" in found[name].problem
+        assert found[name].text == ""
+    assert found["client"].text

@@ -1,6 +1,6 @@
 """Inputs of what things cost."""
 
-from planner.scenario.fields import cost_only_names, fields_by_name
+from planner.scenario.fields import fields_by_name, unsimulated_names
 from planner.scenario.link import from_query, to_query
 from planner.scenario.money import Money
 from planner.scenario.runtime import EngineRuntime
@@ -9,7 +9,7 @@ from planner.scenario.scenario import Scenario
 
 def test_all_of_them_are_prices_that_no_simulation_depends_on():
     own = Money.__dataclass_fields__.keys() - EngineRuntime.__dataclass_fields__.keys()
-    assert own <= cost_only_names()
+    assert own <= unsimulated_names()
     assert {fields_by_name()[name].metadata["group"] for name in own} == {"prices"}
 
 

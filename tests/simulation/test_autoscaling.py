@@ -7,7 +7,7 @@ import pytest
 
 from planner.catalog.engines import get_engine
 from planner.errors import InvalidInput
-from planner.simulation.autoscaling import Autoscaling, Failure, simulate_service
+from planner.simulation.autoscaling import Autoscaling, Failure, Timetable, simulate_service
 from planner.simulation.records import FINISHED
 from planner.simulation.router import simulate_fleet
 from tests.simulation.cases import UNIT, limits, make
@@ -85,3 +85,57 @@ def test_only_a_replica_that_is_there_can_fail():
         )
     with pytest.raises(InvalidInput, match="open loop"):
         simulate_service(make([0], [1], [1], closed_loop_users=1), VLLM, limits(), UNIT)
+
+
+def test_a_timetable_starts_replicas_ahead_of_time():
+    # Two replicas from 100 s on, started at 90; from 200 s on one again, once the other has drained.
+    requests = make(np.arange(300) * 1.0, [1] * 300, [2] * 300)
+    table = Timetable(time_s=(0.0, 100.0, 200.0), replicas=(1, 2, 1), startup_s=10.0)
+    run = simulate_service(requests, VLLM, limits(), UNIT, timetable=table)
+    assert run.time_s[:2].tolist() == [0.0, 90.0]
+    assert run.replicas.tolist() == [1, 2, 1, 0]
+    assert 200.0 <= run.time_s[2] <= 215.0 + 1
+    second = run.result.replica == 1
+    assert requests.arrival_s[second].min() >= 100.0
+    assert requests.arrival_s[second].max() < 200.0
+    assert run.replica_seconds == pytest.approx(run.result.duration_s + run.time_s[2] - 90.0)
+
+
+@pytest.mark.parametrize("router", ["round_robin", "random", "least_outstanding", "power_of_two"])
+def test_a_service_that_stays_the_same_routes_like_a_fleet(router):
+    requests = make(np.arange(80) * 0.6, [5] * 80, [8] * 80)
+    fleet = simulate_fleet(requests, VLLM, limits(seqs=2), UNIT, num_replicas=3, router=router, seed=5)
+    run = simulate_service(requests, VLLM, limits(seqs=2), UNIT, num_replicas=3, router=router, seed=5)
+    np.testing.assert_array_equal(fleet.replica, run.result.replica)
+    np.testing.assert_array_equal(fleet.finish_s, run.result.finish_s)
+
+
+def test_fewer_replicas_stay_until_none_was_wanted_for_as_long():
+    # A burst at 0 asks for four replicas at the first look, 5 s; it is over by 30 s. Kept for 60 s from then on.
+    requests = make([*np.linspace(0, 1, 40), *np.arange(20.0, 300.0, 10.0)], [1] * 68, [20] * 68)
+    rule = Autoscaling(max_replicas=4, target_per_replica=10, interval_s=5, startup_s=0, cooldown_s=60)
+    run = simulate_service(requests, VLLM, limits(seqs=40), UNIT, autoscaling=rule)
+    four = run.time_s[np.flatnonzero(run.replicas == 4)]
+    fewer = run.time_s[np.flatnonzero(np.diff(run.replicas) < 0) + 1]
+    assert four[0] == 5.0
+    assert fewer[0] >= 5.0 + 60.0
+
+
+def test_a_replica_that_has_drained_can_be_started_again():
+    arrival = [*np.linspace(0, 10, 30), *np.linspace(400, 410, 30), 900.0]
+    requests = make(arrival, [5] * 61, [20] * 61)
+    rule = Autoscaling(max_replicas=2, target_per_replica=4, interval_s=5, startup_s=5, cooldown_s=30)
+    run = simulate_service(requests, VLLM, limits(seqs=2), UNIT, autoscaling=rule)
+    assert (run.result.status == FINISHED).all()
+    assert (np.diff(run.replicas) > 0).sum() == 2  # scaled up for each of the two bursts
+    assert run.result.replica.max() == 1
+
+
+def test_a_rule_and_a_timetable_exclude_each_other():
+    requests = make([0.0, 1.0], [1, 1], [1, 1])
+    with pytest.raises(InvalidInput, match="timetable"):
+        simulate_service(
+            requests, VLLM, limits(), UNIT, autoscaling=Autoscaling(), timetable=Timetable(time_s=(0.0,), replicas=(1,))
+        )
+    with pytest.raises(InvalidInput, match="time_s"):
+        Timetable(time_s=(5.0, 0.0), replicas=(1, 1))

@@ -1,9 +1,13 @@
-"""Why this many GPUs, and what they cost beside a hosted API and by utilisation."""
+"""Why this many GPUs, what they cost, and how they fare over a day, in a failure and over the months to come."""
+
+import datetime
 
 import streamlit as st
 
 from planner import charts
-from planner.dashboard import headlines, results, sharing, widgets
+from planner.answer import day_sentence, outage_sentence
+from planner.dashboard import headlines, results, sharing, time_tables, widgets
+from planner.dashboard.day_editor import day_editor
 
 plan = results.current_plan()
 cost, curve = plan.cost, plan.curve
@@ -50,3 +54,44 @@ if used is not None:
     )
 with st.expander("Where these figures come from"):
     widgets.table(headlines.derivations(plan))
+
+scenario = plan.scenario
+found = results.over_time_of(plan)
+st.markdown("#### 24 hours")
+if found.day is None:
+    st.caption(
+        "Not worked out for prefill and decode on separate replicas."
+        if plan.pools is not None
+        else "A closed loop or a burst has no rate that changes from hour to hour; give the traffic as a rate to see a "
+        "day."
+    )
+else:
+    st.markdown(widgets.prose(f"{day_sentence(found.day_costs, scenario.target_quantile)}."))
+    left, right = st.columns(2)
+    with left:
+        widgets.show(charts.day_replicas(found.day), "fleet_day")
+    with right:
+        widgets.show(charts.day_misses(found.day, scenario.target_quantile), "fleet_misses")
+    widgets.table(time_tables.day_table(found))
+    st.caption(widgets.prose(time_tables.how_simulated(found)))
+    with st.expander("Draw the day, or take it from a trace"):
+        day_editor(scenario)
+
+if found.outage is not None:
+    st.markdown("#### One replica fails")
+    st.markdown(widgets.prose(f"{outage_sentence(found.outage, scenario.target_quantile)}."))
+    widgets.table(time_tables.outage_table(found, scenario.target_quantile))
+    st.caption(
+        widgets.prose(
+            f"A replica starts within {time_tables.format_duration(found.start_up.seconds)}; {found.start_up.source}."
+        )
+    )
+
+st.markdown("#### 24 months")
+if found.growth is None:
+    st.caption("No number of replicas meets the targets, so there is nothing to grow.")
+else:
+    per_replica = scenario.parallelism.gpus_per_replica
+    widgets.show(charts.months(found.growth, per_replica, scenario.growth_per_month), "fleet_months")
+    if found.growth.orders:
+        widgets.table(time_tables.orders_table(plan, found.growth, datetime.date.today()))

@@ -32,15 +32,18 @@ def count_outstanding(jobs, counters, now):
 
 
 @compiled_entry
-def dispatch(jobs, slots, groups, runs, calendar, tallies, tables, rules, times, states, feeds, options, routes):
-    """Give each request to the replica with the fewest outstanding ones when it arrives, the first of them on ties.
+def dispatch(
+    jobs, slots, groups, runs, calendar, tallies, tables, rules, times, states, feeds, options, routes, begin, end
+):
+    """Give requests `begin` to `end` to the replica with the fewest outstanding ones when they arrive.
 
     Arguments are those of `advance`; of arrays that belong to one replica, a row for each. `options` holds the
-    replicas that a request may go to, in the order in which they are looked at: one row for all, or a row each.
+    replicas that a request may go to, in the order in which they are looked at, the first of which wins ties: one row
+    for all, or a row each.
     """
-    for job in range(len(jobs)):
+    for job in range(begin, end):
         arrival = jobs[job].arrival
-        row = job if len(options) > 1 else 0
+        row = job - begin if len(options) > 1 else 0
         best, fewest = 0, 0
         for place in range(options.shape[1]):
             k = options[row, place]
