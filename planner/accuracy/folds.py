@@ -1,11 +1,13 @@
 """Errors on rows that were left out of the fit: by source, and by model and GPU.
 
-    python -m planner.accuracy.folds SERVING.csv [--rows-per-pair N] [--out LEFT_OUT.csv]
+    python -m planner.accuracy.folds SERVING.csv [--rows-per-pair N] [--out LEFT_OUT.csv] [--rows ROWS.csv]
 
 The serving overheads (`catalog/serving_overheads.csv`) are the parameters that were chosen with serving rows in view.
 Each fold takes one source, or one pair of model and GPU, away, fits a scale of each of an engine's overheads to the
 rows that remain, and predicts those taken away. The simulator is run once per overhead, not once per fold: the
-logarithm of a prediction is taken as linear in the logarithm of an overhead, from a change of 25 %.
+logarithm of a prediction is taken as linear in the logarithm of an overhead, from a change of 25 %. On GPUs without
+kernel tables, leaving a source out also takes away what published runs taught about the class's kernels
+(`evidence` "measured" in `catalog/efficiency_classes.csv`).
 `accuracy/data/left_out.csv`, which the Accuracy page shows, is written with `--rows-per-pair 0`.
 """
 
@@ -20,13 +22,16 @@ import pandas as pd
 from planner.accuracy import serving
 from planner.accuracy.calibration import gauss_newton
 from planner.accuracy.names import find_engine_preset
-from planner.accuracy.scoring import labels, relative_errors, serving_class, serving_counts
+from planner.accuracy.scoring import labels, measured_values, relative_errors, serving_class, serving_counts
+from planner.accuracy.serving_rows import read_run
 from planner.accuracy.validation import read_rows
 from planner.arrays import Floats
 from planner.catalog import get_engine
-from planner.step_time import scaled_overheads
+from planner.step_time import kernel_evidence, scaled_overheads, without_published_runs
 
-QUANTITIES = ("ttft_ms_mean", "tpot_ms_mean", "output_tok_s_total")
+QUANTITIES = ("ttft_ms_mean", "tpot_ms_mean", "output_tok_s_total")  # that the scales are fitted to
+#: also predicted, with the same scales
+FURTHER = ("total_tok_s", "req_s", "e2e_s_mean", "ttft_ms_p50", "tpot_ms_p50", "ttft_ms_p99", "tpot_ms_p99")
 #: overheads that a fold fits, one scale per engine over all of its versions and architectures
 FITTED = (
     "request_overhead_ms",
@@ -60,6 +65,11 @@ def engine_families(frame: pd.DataFrame) -> pd.Series:
     return frame["engine"].map(known).astype(object)
 
 
+def source_groups(frame: pd.DataFrame) -> pd.Series:
+    """Source of each row, which folds keep together: one file of several samples ("name(sample)") is one source."""
+    return labels(frame["source"]).str.replace(r"\(.*", "", regex=True).replace("", "?")
+
+
 def thinned(frame: pd.DataFrame, rows_per_pair: int) -> pd.DataFrame:
     """At most so many rows of each source, model and GPU, the same at every call; 0 keeps all."""
     if not rows_per_pair:
@@ -72,7 +82,7 @@ def thinned(frame: pd.DataFrame, rows_per_pair: int) -> pd.DataFrame:
 def log_errors(frame: pd.DataFrame, predicted: pd.DataFrame) -> Floats:
     """ln(predicted ÷ measured) of each row and quantity; NaN where it does not count."""
     columns = []
-    for quantity in QUANTITIES:
+    for quantity in (*QUANTITIES, *FURTHER):
         error = relative_errors(frame, predicted, quantity).where(serving_counts(frame, quantity))
         columns.append(np.log1p(error.to_numpy(np.float64)))
     return np.stack(columns, axis=1)
@@ -121,8 +131,9 @@ def fit_scales(errors: Floats, slopes: Floats) -> Floats:
     Returns
     -------
     array
-        Logarithm of each parameter's scale: Huber weights and a prior at no change.
+        Logarithm of each parameter's scale: Huber weights and a prior at no change. Fitted to `QUANTITIES` alone.
     """
+    errors, slopes = errors[:, : len(QUANTITIES)], slopes[:, : len(QUANTITIES)]
     known = ~np.isnan(errors)
     if not known.any():
         return np.zeros(slopes.shape[-1])
@@ -146,8 +157,67 @@ def left_out(errors: Floats, slopes: Floats, groups: Sequence[str]) -> Floats:
     return out
 
 
-def report(frame: pd.DataFrame, base: Floats, slopes: Floats) -> pd.DataFrame:
+def all_errors(frame: pd.DataFrame, base: Floats, slopes: Floats, foreign: Floats) -> dict[str, Floats]:
+    """ln(predicted ÷ measured) of each row and quantity by each of `METHODS`.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Serving rows.
+    base, slopes : array
+        `log_errors` and `sensitivities`.
+    foreign : array
+        As `base`, without what published runs taught about GPU classes.
+    """
+    families = engine_families(frame).to_numpy()
+    found = {name: (foreign if name.startswith("no_") else base).copy() for name in METHODS}
+    pairs = labels(frame["model"]) + " · " + labels(frame["gpu"])
+    for engine in ENGINES:
+        mine = families == engine
+        error, slope, apart = base[mine], slopes[mine], foreign[mine] - base[mine]
+        found["fitted"][mine] = error + slope @ fit_scales(error, slope)
+        found["no_source"][mine] = apart + left_out(error, slope, source_groups(frame[mine]).tolist())
+        found["no_pair"][mine] = apart + left_out(error, slope, pairs[mine].tolist())
+    return found
+
+
+def left_out_rows(frame: pd.DataFrame, no_source: Floats) -> pd.DataFrame:
+    """Predictions of each row and quantity when its source was left out.
+
+    Returns
+    -------
+    pandas.DataFrame
+        id, quantity, family (of the engine, "" where it has no overheads of its own), group (source), evidence
+        (`planner.step_time.kernel_evidence`) and left_out, in the quantity's unit.
+    """
+    own = pd.DataFrame({"id": frame["id"], "family": engine_families(frame), "group": source_groups(frame)})
+    own["evidence"] = [_evidence({str(key): value for key, value in row.items()}) for row in frame.to_dict("records")]
+    parts = []
+    for number, quantity in enumerate((*QUANTITIES, *FURTHER)):
+        value = measured_values(frame, quantity) * np.exp(no_source[:, number])
+        parts.append(own.assign(quantity=quantity, left_out=value)[value.notna()])
+    return pd.concat(parts, ignore_index=True)
+
+
+def _evidence(row: dict[str, object]) -> str:
+    if "SUSPECT" in str(row.get("notes")):  # whoever collected the row takes its figure for a first run's warm-up
+        return ""
+    try:
+        scenario = read_run(row).scenario
+    except ValueError:  # the row is not predicted either
+        return ""
+    return kernel_evidence(scenario.model_shape, scenario.gpu_spec, scenario.engine_settings, scenario.weight_dtype)
+
+
+def report(frame: pd.DataFrame, found: dict[str, Floats]) -> pd.DataFrame:
     """Compare stored, fitted and left-out errors by class, engine and GPU.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Serving rows.
+    found : dict
+        `all_errors`.
 
     Returns
     -------
@@ -155,22 +225,13 @@ def report(frame: pd.DataFrame, base: Floats, slopes: Floats) -> pd.DataFrame:
         quantity, group, rows, and signed median, median and 90th percentile in percent of: the stored overheads, scales
         fitted to all rows, scales fitted without the row's source, and without its model and GPU (`METHODS`).
     """
-    families = engine_families(frame).to_numpy()
-    found = {name: base.copy() for name in METHODS}
-    pairs = labels(frame["model"]) + " · " + labels(frame["gpu"])
-    for engine in ENGINES:
-        mine = families == engine
-        error, slope = base[mine], slopes[mine]
-        found["fitted"][mine] = error + slope @ fit_scales(error, slope)
-        found["no_source"][mine] = left_out(error, slope, labels(frame.loc[mine, "source"]).tolist())
-        found["no_pair"][mine] = left_out(error, slope, pairs[mine].tolist())
     classes = serving_class(frame)
     groups = pd.concat([classes, classes + " · " + labels(frame["engine"]), classes + " · " + labels(frame["gpu"])])
     lines = []
     for number, quantity in enumerate(QUANTITIES):
         for group in sorted(groups.unique()):
             mine = np.asarray((groups == group).groupby(level=0).any().reindex(frame.index))
-            rows = int((~np.isnan(base[mine, number])).sum())
+            rows = int((~np.isnan(found["stored"][mine, number])).sum())
             if rows < LEAST_ROWS:
                 continue
             line: dict[str, object] = {"quantity": quantity, "group": group, "rows": rows}
@@ -190,10 +251,13 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("file", metavar="SERVING.csv")
     parser.add_argument("--rows-per-pair", type=int, default=3, help="rows of each source, model and GPU; 0 = all")
     parser.add_argument("--out", metavar="LEFT_OUT.csv", help="also write the table to a file")
+    parser.add_argument("--rows", metavar="ROWS.csv", help="also write each row's left-out predictions to a file")
     options = parser.parse_args(argv)
     frame = thinned(read_rows(options.file), options.rows_per_pair).reset_index(drop=True)
     base = log_errors(frame, serving.predict(frame)[0])
     slopes = sensitivities(frame, base)
+    with without_published_runs():
+        foreign = log_errors(frame, serving.predict(frame)[0])
     families = engine_families(frame).to_numpy()
     print(
         f"{len(frame):,} rows, {len(FITTED) * len(ENGINES)} scales: {len(FITTED)} overheads of {len(ENGINES)} engines"
@@ -202,10 +266,13 @@ def main(argv: list[str] | None = None) -> None:
         scales = np.exp(fit_scales(base[families == engine], slopes[families == engine]))
         print(f"  {engine}: " + ", ".join(f"{name} × {x:.2f}" for name, x in zip(FITTED, scales, strict=True)))
     print("signed median, median and p90 of the error in %")
-    table = report(frame, base, slopes)
+    found = all_errors(frame, base, slopes, foreign)
+    table = report(frame, found)
     print(table.to_string(index=False, float_format="{:.1f}".format))
     if options.out:
         table.to_csv(options.out, index=False, float_format="%.1f")
+    if options.rows:
+        left_out_rows(frame, found["no_source"]).to_csv(options.rows, index=False, float_format="%.5g")
 
 
 if __name__ == "__main__":

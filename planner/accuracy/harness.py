@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
+from planner.accuracy.expressions import parsed, value_of
 from planner.accuracy.row_reader import typed
 from planner.model import MixerKind, kv_bits
 from planner.scenario import Scenario
@@ -13,22 +14,11 @@ from planner.tables import read_table
 
 HARNESS = "accuracy/data/harness_settings.csv"
 #: what scripts set besides fields of the Scenario, and its kind
-HARNESS_FACTS = {"requests_per_user": "count", "tuned_batch": "flag", "drafting": "flag"}
+HARNESS_FACTS = {"requests_per_user": "count", "tuned_batch": "flag", "drafting": "flag", "attention_dp": "text"}
 #: columns of a row that choose lines of the table, by their names there
 _CHOSEN_BY = {"source": "source", "model": "model", "gpu": "gpu", "weights": "weight_dtype"}
-#: what scripts compute from a run's prompt length, answer length and concurrency
-_EXPRESSIONS: dict[str, Callable[[int, int, int], float]] = {
-    "2*isl": lambda isl, osl, users: 2 * isl,
-    "concurrency": lambda isl, osl, users: users,
-    "(isl + concurrency + 127) // 64 * 64": lambda isl, osl, users: _trtllm_tokens(isl, users),
-    "max(8192, (isl + concurrency + 127) // 64 * 64)": lambda isl, osl, users: max(8192, _trtllm_tokens(isl, users)),
-    "30 if concurrency >= 16 else 10": lambda isl, osl, users: 30 if users >= 16 else 10,
-    "512 if isl == osl == 1024 else 256": lambda isl, osl, users: 512 if isl == osl == 1024 else 256,
-    "0.7 if osl == 8192 and concurrency >= 256 else 0.8": lambda isl, osl, users: (
-        0.7 if osl == 8192 and users >= 256 else 0.8
-    ),
-    "0.75 if isl == 8192 else 0.8": lambda isl, osl, users: 0.75 if isl == 8192 else 0.8,
-}
+#: what formulas of scripts may refer to (planner/accuracy/expressions.py)
+NAMES = frozenset({"isl", "osl", "concurrency", "tp", "ep"})
 
 # what trtllm-bench assumes when it sizes the batch
 TUNED_MEMORY_SHARE = 0.95
@@ -55,13 +45,15 @@ def harness_settings(row: Mapping[str, str], family: str, isl: int, osl: int, us
         Field of the Scenario, or fact, to value.
     """
     out: dict[str, Any] = {}
+    split = {name: int(float(row.get(name) or 1)) for name in ("tp", "ep")}
+    run = {"isl": isl, "osl": osl, "concurrency": users} | split
     for line in read_table(HARNESS):
         if not _is_meant(line, row, family):
             continue
         for setting in line["settings"].split("; "):
             name, _, text = setting.partition("=")
-            expression = _EXPRESSIONS.get(text)
-            out[name] = typed(name, text, HARNESS_FACTS) if expression is None else expression(isl, osl, users)
+            formula = parsed(text, NAMES)
+            out[name] = typed(name, text if formula is None else str(value_of(formula, run)), HARNESS_FACTS)
     return {name: value for name, value in out.items() if value or isinstance(value, bool)}
 
 
@@ -76,13 +68,10 @@ def _is_meant(line: Mapping[str, str], row: Mapping[str, str], family: str) -> b
 
 
 def _names(part: str, published: str) -> bool:
-    """Whether a published name contains a part, or begins with it (`^`)."""
+    """Whether a published name contains one of the parts ("a|b"), or begins with it (`^`)."""
     name = published.lower()
-    return name.startswith(part[1:].lower()) if part.startswith("^") else part.lower() in name
-
-
-def _trtllm_tokens(isl: int, users: int) -> int:
-    return (isl + users + 127) // 64 * 64
+    parts = part.lower().split("|")
+    return any(name.startswith(each[1:]) if each.startswith("^") else each in name for each in parts)
 
 
 def acceptance_of(drafts: int, tokens_per_step: float) -> float:

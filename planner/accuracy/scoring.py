@@ -22,6 +22,8 @@ SERVING_QUANTITIES = (
     "tpot_ms_mean",
     "tpot_ms_p50",
     "e2e_s_mean",
+    "ttft_ms_p99",
+    "tpot_ms_p99",
 )
 _MOE = (
     r"mixtral|a3b|a10b|a17b|a22b|a35b|a55b|moe|deepseek|gpt-oss|gptoss|minimax|kimi|glm-4\.[5-7]|glm-5|llama.?4|scout|"

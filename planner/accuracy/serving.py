@@ -27,6 +27,8 @@ COLUMNS = (
     "pred_tpot_ms_mean",
     "pred_tpot_ms_p50",
     "pred_e2e_s_mean",
+    "pred_ttft_ms_p99",
+    "pred_tpot_ms_p99",
 )
 
 
@@ -107,4 +109,6 @@ def figures(run: MeasuredRun, metrics: ServingMetrics | str) -> dict[str, float]
         "pred_tpot_ms_mean": 1e3 * metrics.tpot_s.mean,
         "pred_tpot_ms_p50": 1e3 * metrics.tpot_s.p50,
         "pred_e2e_s_mean": metrics.e2e_s.mean,
+        "pred_ttft_ms_p99": 1e3 * metrics.ttft_s.p99,
+        "pred_tpot_ms_p99": 1e3 * metrics.tpot_s.p99,
     }

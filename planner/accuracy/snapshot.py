@@ -1,9 +1,11 @@
 """The accuracy page's data: measured against predicted, written once from measurement files.
 
-    python -m planner.accuracy.snapshot memory.csv steps.csv serving.csv [--peer PEER.csv]
+    python -m planner.accuracy.snapshot [memory.csv steps.csv serving.csv] [--peer PEER.csv] [--left-out ROWS.csv]
 
-writes `planner/accuracy/data/accuracy_rows.csv` (rows with their source) and `accuracy_summary.csv` (errors
-by class). Run it again whenever the model changes, so that the page shows today's error.
+writes `planner/accuracy/data/accuracy_rows.csv` (rows with their source), `accuracy_summary.csv` (errors by class) and,
+with the rows of `python -m planner.accuracy.folds --rows`, `error_bands.csv` (the bands of headline figures); without
+files it only joins these to the rows that are there. The files are in `planner/accuracy/data/measured/`. Run it again
+whenever the model changes, so that the page shows today's error.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from planner.accuracy.bands import FILE as BANDS
+from planner.accuracy.bands import fit_bands
 from planner.accuracy.scoring import SERVING_QUANTITIES, guesses, measured_values, serving_class, serving_counts
 from planner.accuracy.steps import step_class
 from planner.accuracy.validation import MEMORY_QUANTITIES, Validation, read_rows, validate
@@ -79,11 +83,33 @@ def _quantities(frame: pd.DataFrame, kind: str) -> list[tuple[str, pd.Series, pd
     return [(q, usable, classes) for q in MEMORY_QUANTITIES if q in frame]
 
 
+def with_left_out(table: pd.DataFrame, left_out: pd.DataFrame) -> pd.DataFrame:
+    """Join left-out predictions to the rows of the page, in place of those that are there.
+
+    Parameters
+    ----------
+    table : DataFrame
+        As `rows_of` makes it.
+    left_out : DataFrame
+        `planner.accuracy.folds.left_out_rows`.
+
+    Returns
+    -------
+    DataFrame
+        With the columns family, group, evidence ("" where unknown) and left_out.
+    """
+    columns = ["family", "group", "evidence", "left_out"]
+    kept = table.drop(columns=columns, errors="ignore")
+    joined = kept.merge(left_out[["id", "quantity", *columns]], on=["id", "quantity"], how="left")
+    return joined.fillna(dict.fromkeys(columns[:3], ""))
+
+
 def main(argv: list[str] | None = None) -> None:
     """Write both files from the measurement files named on the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs="+", metavar="FILE.csv")
+    parser.add_argument("files", nargs="*", metavar="FILE.csv")
     parser.add_argument("--peer", metavar="PEER.csv", help="another tool's predictions of the serving rows")
+    parser.add_argument("--left-out", metavar="ROWS.csv", help="left-out predictions of the serving rows")
     options = parser.parse_args(argv)
     peer = pd.read_csv(options.peer, dtype={"id": str}) if options.peer else None
     rows, summary = [], []
@@ -104,7 +130,13 @@ def main(argv: list[str] | None = None) -> None:
                     "median_pct": 100 - right,
                 }
             )
-    pd.concat(rows, ignore_index=True).to_csv(ROWS, index=False, float_format="%.5g")
+    table = pd.concat(rows, ignore_index=True) if rows else pd.read_csv(ROWS, dtype={"id": str})
+    if options.left_out:
+        table = with_left_out(table, pd.read_csv(options.left_out, dtype={"id": str}))
+        fit_bands(table[table["kind"] == "serving"]).to_csv(BANDS, index=False, float_format="%.4g")
+    table.to_csv(ROWS, index=False, float_format="%.5g")
+    if not summary:
+        return
     pd.DataFrame(summary).to_csv(SUMMARY, index=False, float_format="%.4g")
 
 

@@ -3,13 +3,14 @@
 In: a Scenario. Out: a `Plan`; `recommend` searches for the cheapest one; `report` writes it down.
 """
 
-from planner.answer.confidence import BAND_OF, Band
+from planner.answer.confidence import BAND_OF, EVIDENCE_WORDS, Band
 from planner.answer.kernels import KernelNote, kernel_note, nearest_native
 from planner.answer.lab import BURST_FITS, BURST_REQUESTS, OWN_ENGINE, trace_steps
 from planner.answer.outcome import (
     ChainLink,
     Plan,
     Reached,
+    chance_with_replicas,
     fit_on_rank,
     offered_rps,
     reached,
@@ -42,6 +43,7 @@ __all__ = [
     "BAND_OF",
     "BURST_FITS",
     "BURST_REQUESTS",
+    "EVIDENCE_WORDS",
     "OWN_ENGINE",
     "Band",
     "ChainLink",
@@ -54,6 +56,7 @@ __all__ = [
     "Search",
     "Simulated",
     "StartUp",
+    "chance_with_replicas",
     "changed_verdict",
     "day_sentence",
     "fit_on_rank",

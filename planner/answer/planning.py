@@ -152,7 +152,7 @@ def size(scenario: Scenario, requests: Requests | None = None, *, explain: bool 
         slo_met=False,
         mean_prompt_tokens=prompt,
         mean_output_tokens=output,
-        bands=bands_of(model, engine),
+        bands=bands_of(model, gpu, engine, scenario.weight_dtype, scenario.target_quantile),
         slo_probability=math.nan,
     )
     return sized if memory.starts else dataclasses.replace(sized, headline=headline(sized))

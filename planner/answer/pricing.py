@@ -78,7 +78,8 @@ def priced(done: Plan) -> Plan:
         cost=cost,
         findings=findings(scenario, done.memory, metrics, cost, prompt, output, notes),
     )
-    done = dataclasses.replace(done, chain=chain(done), slo_probability=slo_probability(scenario, done.bands, metrics))
+    sure = slo_probability(scenario, done.bands, metrics, done.curve, serving)
+    done = dataclasses.replace(done, chain=chain(done), slo_probability=sure)
     return dataclasses.replace(done, headline=headline(done), reasons=reasons(done))
 
 

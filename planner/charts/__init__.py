@@ -1,5 +1,6 @@
 """Charts of value objects: plain Plotly dicts titled with their finding. No maths beyond layout, no streamlit."""
 
+from planner.charts.accuracy import curve_over_concurrency as curve_over_concurrency
 from planner.charts.accuracy import predicted_against_measured as predicted_against_measured
 from planner.charts.compare import plan_bars as plan_bars
 from planner.charts.cost import api_comparison as api_comparison
@@ -43,6 +44,7 @@ __all__ = [
     "cost_against_utilisation",
     "day_misses",
     "day_replicas",
+    "curve_over_concurrency",
     "distribution",
     "gpu_chain",
     "latency_against_load",

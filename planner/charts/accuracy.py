@@ -75,3 +75,55 @@ def predicted_against_measured(
         ),
         alt=f"Predicted against measured {quantity} for {len(error)} rows, median error {format_percent(median)}",
     )
+
+
+def curve_over_concurrency(latency: str, concurrency: Floats, lines: dict[str, Floats], unit: str) -> Chart:
+    """One latency of a deployment against the number of concurrent users, on log axes.
+
+    Parameters
+    ----------
+    latency : str
+        Its name.
+    concurrency : array
+        Concurrent users of each run.
+    lines : dict
+        "measured", then the name of each prediction, to its values; NaN where there is none.
+    unit : str
+        Of the values.
+    """
+    colours = {"measured": "target", "Headroom": "own", "Headroom, source left out": "own"}
+    traces, measured = [], lines["measured"]
+    for name, values in lines.items():
+        known = np.isfinite(values)
+        if not known.any():
+            continue
+        colour = COLOUR[colours.get(name, "peer")]
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "lines+markers",
+                "name": name,
+                "x": concurrency[known],
+                "y": values[known],
+                "line": {"color": colour, "width": 2, "dash": "dot" if "left out" in name else "solid"},
+                "marker": {"color": colour, "size": 8 if name == "measured" else 6},
+                "hovertemplate": f"{name}: %{{x:.0f}} users, %{{y:.4g}} {unit}<extra></extra>",
+            }
+        )
+    error = float(np.nanmedian(np.abs(lines["Headroom"] / measured - 1)))
+    runs = f"{len(measured)} runs" if len(measured) > 1 else "1 run"
+    return Chart(
+        title=f"{latency}: {format_percent(error)} off at the median of {runs}",
+        subtitle=f"{latency} against concurrent users, measured and predicted (log-log)",
+        figure=figure(
+            traces,
+            layout(
+                x="concurrent users",
+                y=unit,
+                height=330,
+                xaxis={"type": "log", "tickmode": "array", "tickvals": sorted({float(x) for x in concurrency})},
+                yaxis={"type": "log"},
+            ),
+        ),
+        alt=f"{latency} over {runs} at different concurrency, median error {format_percent(error)}",
+    )

@@ -11,7 +11,7 @@ from planner.dashboard.results import papers
 from planner.dashboard.results import seed_rows as simulated_seed_rows
 from planner.simulation import kv_bytes_per_token
 from planner.tables import cell_of_text
-from planner.units import GIB, KIB, MIB
+from planner.units import GIB, KIB, MIB, format_percent
 
 ERROR_COLUMNS = {
     name: st.column_config.NumberColumn(format="percent")
@@ -29,6 +29,15 @@ SEARCH_COLUMNS = {
 def sheet(frame: pd.DataFrame) -> pd.DataFrame:
     """A table that a visitor may download and open in a spreadsheet: no cell of it becomes a formula there."""
     return frame.rename(columns=cell_of_text).map(cell_of_text)
+
+
+def shares(frame: pd.DataFrame) -> pd.DataFrame:
+    """A table whose fractions are written as percentages, "—" where there is none."""
+    out = frame.copy()
+    for name in out.columns:
+        if pd.api.types.is_float_dtype(out[name]):
+            out[name] = [format_percent(value) if value == value else "—" for value in out[name]]
+    return sheet(out)
 
 
 def search_frame(found: Search) -> pd.DataFrame:

@@ -214,9 +214,18 @@ def band_meaning(band: Band) -> str:
     """The measurements behind the band, in a sentence."""
     if not math.isfinite(band.median_fraction):
         return "No measurement of this class was published, so the error is unknown."
+    rows = f"{band.rows:,} published results" + (f" from {counted(band.sources, 'source')}" if band.sources else "")
+    if not band.ratios:
+        return (
+            f"Our error: half of {rows} ({band.basis}) are within {format_percent(band.median_fraction)} of the "
+            f"prediction, 90 % within {format_percent(band.p90_fraction)}."
+        )
+    (low, high), (least, most) = band.range_of(1.0, 0.5), band.range_of(1.0, 0.9)
+    bias = band.bias_fraction
+    leaning = f", {format_percent(abs(bias))} {'above' if bias > 0 else 'below'} it at the median" if bias else ""
     return (
-        f"Our error: half of {band.rows:,} published results ({band.basis}) are within "
-        f"{format_percent(band.median_fraction)} of the prediction, 90 % within {format_percent(band.p90_fraction)}."
+        f"Our error on sources left out of the fit: half of the true figures are {low:.2f} to {high:.2f} times the "
+        f"prediction{leaning}, 90 % are {least:.2f} to {most:.2f} times ({rows}; {band.basis})."
     )
 
 

@@ -2,6 +2,8 @@
 
 # ruff: noqa: E501 - markdown tables do not wrap
 
+from collections.abc import Mapping
+
 WHAT_IT_DOES_NOT_KNOW = """
 **What Headroom does not know.** Answer quality after quantisation. Networks between nodes. Power and cooling limits,
 noisy neighbours, cold starts of new replicas. The acceptance rate of speculation on your text (you enter one). Routing
@@ -61,3 +63,21 @@ POLICIES = """
 - **Continuous, reserve-max KV** (Orca) fills free slots at every step, but reserves max_model_len for each request.
 - **Continuous, paged KV** (vLLM) allocates KV cache block by block as sequences grow, and preempts the newest when it runs out.
 """
+
+
+def fitted(counts: Mapping[str, int]) -> str:
+    """How many numbers of the speed model were fitted, and where they are, in markdown."""
+    what = {
+        "kernels": "shares of bandwidth and peak, fixed times: of each kernel and type on six GPUs with three engines",
+        "overheads": "what engines add around their kernels, by release",
+        "served kernels": "where serving runs other kernels than the tables measured",
+        "GPU classes": "what published runs and benchmarks reach on GPUs without kernel tables",
+        "links": "latency and bandwidth of all-reduces over PCIe",
+    }
+    lines = "\n".join(f"- {counts[name]:,} {text}." for name, text in what.items())
+    return (
+        f"**{sum(counts.values()):,} numbers of the speed model were fitted**; each has its source beside it in "
+        f"`planner/catalog/`. Times of all-reduces over NVLink are measured tables and not counted.\n\n{lines}\n\n"
+        "B300, GB200 and GB300 take the kernels of B200, which predict their published runs no worse than kernels "
+        "fitted to each of them (870 numbers fewer)."
+    )

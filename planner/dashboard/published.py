@@ -24,7 +24,7 @@ COLUMNS = ("source", "kind", "model", "gpu", "engine", "class", "quantity", "mea
 def accuracy_rows() -> pd.DataFrame | None:
     """Every measurement with its prediction; None where this copy has no such file."""
     try:
-        rows = pd.read_csv(ROWS_FILE, comment="#")
+        rows = pd.read_csv(ROWS_FILE)  # its links hold #, so it has no comments
     except (OSError, ValueError):
         return None
     if not set(COLUMNS) <= set(rows.columns):
@@ -99,6 +99,8 @@ TITLES = {
     "e2e_s_mean": "End-to-end time, mean",
     "ttft_ms_p50": "Time to first token, median",
     "tpot_ms_p50": "Time per output token, median",
+    "ttft_ms_p99": "Time to first token, 99th percentile",
+    "tpot_ms_p99": "Time per output token, 99th percentile",
     "step_ms": "Step time",
     "weights_gib_per_gpu": "Weights per GPU",
     "available_kv_gib": "Memory for the KV cache",

@@ -11,7 +11,7 @@ from planner.dashboard.headlines import PAGES
 from planner.dashboard.results import plan_for
 from planner.dashboard.urlstate import OTHER
 from planner.dashboard.widgets import prose
-from planner.scenario import Scenario, to_json, to_query
+from planner.scenario import VIEWED, Scenario, to_json, to_query
 
 
 def answer(sentence: str, other: str = "") -> None:
@@ -33,6 +33,11 @@ def link(scenario: Scenario, page_url: str | None, other: str = "") -> str:
     if not parts.scheme:
         return f"?{query}"
     return urlunsplit((parts.scheme, parts.netloc, parts.path or "/", query, ""))
+
+
+def view_link(scenario: Scenario, page_url: str | None, view: str) -> str:
+    """The address that opens the Accuracy page at one measured deployment, with this scenario."""
+    return f"{link(scenario, page_url)}&{urlencode({VIEWED: view})}"
 
 
 def share(scenario: Scenario, other: str = "") -> None:

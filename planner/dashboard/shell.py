@@ -83,7 +83,7 @@ def run() -> None:
         _again_without(now.scenario)
     waiting.empty()
     st.session_state["_scenario"] = scenario
-    urlstate.save(scenario, with_other=page.url_path == "compare")
+    urlstate.save(scenario, with_other=page.url_path == "compare", with_view=page.url_path == "accuracy")
     if not drawn:
         _form(scenario, errors)
     _above(scenario, errors)

@@ -17,6 +17,7 @@ from planner.errors import InvalidInput
 from planner.scenario import COMPARED as OTHER
 from planner.scenario import (
     CONFIG,
+    VIEWED,
     Scenario,
     compared,
     fields_by_name,
@@ -130,7 +131,7 @@ def load() -> None:
     """Load the link into the widgets when it is newer than they are. First call of a run."""
     state, query = st.session_state, st.query_params.to_dict()
     if "_other" not in state:
-        state["_other"], state["_other_problems"] = "", ()
+        state["_other"], state["_other_problems"], state["_view"] = "", (), ""
     if "_saved" not in state:
         take = True
     else:
@@ -141,6 +142,8 @@ def load() -> None:
         decoded = from_params(query)
         if is_compared(OTHER, query.get(OTHER, "0")):
             compare_with(query[OTHER])
+        if VIEWED in query:
+            state["_view"] = query[VIEWED]
         state["_saved"], state["_problems"], state["_url"] = decoded.scenario, decoded.problems, query
         state.setdefault("_history", {})
     before = saved()
@@ -158,11 +161,16 @@ def compare_with(text: str) -> None:
     st.session_state["_other_problems"] = tuple(problem for found in decoded for problem in found.problems)
 
 
-def save(scenario: Scenario, *, with_other: bool = False) -> None:
-    """Write the scenario into the address bar and remember it; on the Compare page also the other plan."""
+def save(scenario: Scenario, *, with_other: bool = False, with_view: bool = False) -> None:
+    """Write the scenario into the address bar and remember it; on the Compare page also the other plan.
+
+    On the Accuracy page also the measured deployment that it shows.
+    """
     state, query = st.session_state, to_params(scenario)
     if with_other and state["_other"]:
         query[OTHER] = state["_other"]
+    if with_view and state["_view"]:
+        query[VIEWED] = state["_view"]
     if st.query_params.to_dict() != query:
         st.query_params.from_dict(query)
     if scenario != saved():

@@ -7,6 +7,7 @@ from planner.scenario.documented import field_rows
 from planner.scenario.fields import CONFIG, CUSTOM, OPEN_LOOP_KINDS, fields_by_name, unsimulated_names
 from planner.scenario.link import (
     COMPARED,
+    VIEWED,
     Decoded,
     compared,
     from_json,
@@ -38,6 +39,7 @@ __all__ = [
     "MAX_CONFIG_TEXT",
     "OPEN_LOOP_KINDS",
     "TARGETS",
+    "VIEWED",
     "Decoded",
     "Scenario",
     "Target",

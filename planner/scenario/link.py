@@ -25,6 +25,7 @@ from planner.scenario.targets import TARGETS, unnamed_targets_off
 VERSION = 2
 COMPARED = "vs"  # link name of the other plans' queries on the Compare page
 BETWEEN_COMPARED = "|"  # which no query holds unescaped
+VIEWED = "view"  # link name of what the Accuracy page shows; no part of the scenario
 RENAMED: dict[str, str] = {COMPARED: "voc"}  # retired link name -> today's link name
 PAST_DEFAULTS: dict[int, dict[str, Any]] = {}  # version -> field -> default of that version, where it changed
 FIRST_WITH_OPTIONAL_TARGETS = 2  # before it a target that was not named had its default
@@ -147,7 +148,7 @@ def from_params(params: Mapping[str, str], base: Scenario | None = None) -> Deco
     notes = _Notes()
     values = notes.read_version(params.get("v"))
     for key, text in list(params.items())[:200]:
-        if key == "v" or is_compared(key, text):
+        if key in ("v", VIEWED) or is_compared(key, text):
             continue
         name = known.get(RENAMED.get(key, key))
         if name is None:

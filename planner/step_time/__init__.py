@@ -13,14 +13,33 @@ model       `step_time_table`, `explain_step`
 
 from planner.step_time import kernels
 from planner.step_time.kernels import Device
-from planner.step_time.model import explain_step, scaled_overheads, step_time_table
+from planner.step_time.model import (
+    explain_step,
+    kernel_evidence,
+    scaled_overheads,
+    step_time_table,
+    without_published_runs,
+)
 from planner.step_time.overheads import overhead
-from planner.step_time.profile import ALL_REDUCE_BYTES, device_of, stored_profile
+from planner.step_time.profile import (
+    ALL_REDUCE_BYTES,
+    EVIDENCE,
+    KERNELS_MEASURED,
+    NOTHING_MEASURED,
+    SAME_ARCHITECTURE,
+    device_of,
+    fitted_numbers,
+    stored_profile,
+)
 from planner.step_time.rank_share import RankShare
 from planner.step_time.step_table import PrefillChunk, StepTimeTable, StepWork
 
 __all__ = [
     "ALL_REDUCE_BYTES",
+    "EVIDENCE",
+    "KERNELS_MEASURED",
+    "NOTHING_MEASURED",
+    "SAME_ARCHITECTURE",
     "Device",
     "PrefillChunk",
     "RankShare",
@@ -28,9 +47,12 @@ __all__ = [
     "StepWork",
     "device_of",
     "explain_step",
+    "fitted_numbers",
+    "kernel_evidence",
     "kernels",
     "overhead",
     "scaled_overheads",
     "step_time_table",
     "stored_profile",
+    "without_published_runs",
 ]

@@ -52,13 +52,13 @@ def prompt_launch_s(d: RankShare, tokens: Floats, captured: tuple[int, ...]) -> 
     captured : tuple of int
         Captured graph sizes; empty without graphs.
     """
-    name, version = d.engine.family, d.engine.version
+    name, version, generation = d.engine.family, d.engine.version, d.gpu.architecture.removesuffix(" Ultra")
     usual = overhead(name, version, "prompt_launch_us_per_layer")
     graphed = overhead(name, version, "prompt_graph_us_per_layer") if captured else math.nan
     total = np.zeros_like(tokens)
     for layer, count in d.layers:
         kind = {MixerKind.MLA: "latent_", MixerKind.STATE: "state_"}.get(layer.mixer.kind, "")
-        own = overhead(name, version, f"prompt_launch_us_per_{kind}layer")
+        own = overhead(name, version, f"prompt_launch_us_per_{kind}layer", generation)
         each = np.full_like(tokens, usual if math.isnan(own) else own)
         if not math.isnan(graphed):
             each = np.where(tokens <= captured[-1], np.minimum(each, graphed), each)

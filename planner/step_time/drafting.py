@@ -59,8 +59,9 @@ def drafting_line_s(d: RankShare) -> tuple[float, float]:
     few, many = drafting_s(d, BATCHES)
     slope = max(0.0, float(many - few) / float(BATCHES[1] - BATCHES[0]))
     name, version = d.engine.family, d.engine.version
-    host_us = 0.0
+    host_us = verified_us = 0.0
     if not d.kernels_only:
-        each = overhead(name, version, "draft_us")
-        host_us = overhead(name, version, "draft_step_us") + d.engine.num_speculative_tokens * each
-    return float(few) - slope * float(BATCHES[0]) + host_us * 1e-6, slope
+        drafts = d.engine.num_speculative_tokens
+        host_us = overhead(name, version, "draft_step_us") + drafts * overhead(name, version, "draft_us")
+        verified_us = (drafts + 1) * overhead(name, version, "draft_us_per_token")
+    return float(few) - slope * float(BATCHES[0]) + host_us * 1e-6, slope + verified_us * 1e-6

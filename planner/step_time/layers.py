@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -94,6 +95,12 @@ def linear_parts(d: RankShare, layer: Layer, tokens: Floats) -> list[Parts]:
         _gemm_parts(d, tokens, np.array(list(same.values())), np.array([inner for _, inner in same]), bits)
         for bits, same in calls.items()
     ]
+
+
+def expert_kernel(d: RankShare) -> str:
+    """Type of the kernels that multiply the experts."""
+    bits = weight_bits(d.model, d.weight_dtype, TensorGroup.EXPERT)
+    return peak_flops(d.gpu, weight_kernel(d.model, d.weight_dtype, bits))[1]
 
 
 def expert_parts(d: RankShare, layer: Layer, tokens: Floats) -> Parts:
@@ -235,17 +242,17 @@ def token_terms_s(
 
     name, version, generation = d.engine.family, d.engine.version, d.gpu.architecture.removesuffix(" Ultra")
 
-    def in_prompts(parameter: str) -> Floats:
+    def in_prompts(parameter: str, usual: float = math.nan) -> Floats:
         # Tables time one kernel at a time; routing, skew and power limits of real prompts are in none of them.
         factor = 1.0 if d.kernels_only else overhead(name, version, parameter, generation)
-        return np.where(prompt, factor, 1.0)
+        return np.where(prompt, usual if math.isnan(factor) else factor, 1.0)
 
     for layer, count in d.layers if layers is None else layers:
         for parts in linear_parts(d, layer, mine):
             add(replace(parts, compute=parts.compute * in_prompts("prompt_dense_factor")), count, "gemm_compute")
         if layer.experts is not None:
             parts = expert_parts(d, layer, mine)
-            slower = in_prompts("prompt_expert_factor")
+            slower = in_prompts("prompt_expert_factor") * in_prompts(f"prompt_expert_{expert_kernel(d)}_times", 1.0)
             parts = replace(parts, compute=parts.compute * slower, activations=parts.activations * slower)
             add(parts, count, "expert_compute")
         terms["elementwise_and_launch"] += count * (elementwise_s(d, layer, mine) + norm_exchange_s(d, layer))

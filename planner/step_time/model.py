@@ -8,12 +8,15 @@ from functools import lru_cache
 
 import numpy as np
 
+from planner.inputs import EngineSettings, Gpu
 from planner.memory import captured_sizes
+from planner.model import ModelShape, TensorGroup, weight_bits
 from planner.step_time.build import build_table, graph_size
 from planner.step_time.drafting import drafting_line_s
 from planner.step_time.layers import TOKEN_TERMS, head_s, token_terms_s
 from planner.step_time.overheads import scales_in_force
-from planner.step_time.rank_share import RankShare
+from planner.step_time.profile import evidence_class, peak_flops, runs_left_out
+from planner.step_time.rank_share import RankShare, weight_kernel
 from planner.step_time.step_table import StepTimeTable, StepWork
 
 
@@ -56,6 +59,39 @@ def scaled_overheads(scales: Mapping[tuple[str, str], float]) -> Iterator[None]:
             yield
     finally:
         step_time_table.cache_clear()
+
+
+@contextmanager
+def without_published_runs() -> Iterator[None]:
+    """Ignore, in new tables while the block runs, what published runs taught about the kernels of GPU classes.
+
+    What is left are kernel tables and data sheets: the prediction for a GPU on which nobody has published a run.
+    """
+    step_time_table.cache_clear()
+    try:
+        with runs_left_out():
+            yield
+    finally:
+        step_time_table.cache_clear()
+
+
+def kernel_evidence(model: ModelShape, gpu: Gpu, engine: EngineSettings, weight_dtype: str = "auto") -> str:
+    """How near the measured kernels are to those of a deployment.
+
+    Parameters
+    ----------
+    model, gpu, engine, weight_dtype
+        As of a `RankShare`.
+
+    Returns
+    -------
+    str
+        One of `EVIDENCE`: measured on this GPU with this engine; on another GPU of the architecture, with another
+        engine or for another type of weights; not measured on the architecture.
+    """
+    group, kind = (TensorGroup.EXPERT, "experts") if model.is_moe else (TensorGroup.MLP, "gemm")
+    asked = weight_kernel(model, weight_dtype, weight_bits(model, weight_dtype, group))
+    return evidence_class(gpu, engine.family, ((kind, peak_flops(gpu, asked)[1]),))
 
 
 def explain_step(replica: RankShare, work: StepWork, max_tokens: int = 16384) -> dict[str, float]:

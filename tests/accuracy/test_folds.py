@@ -58,7 +58,7 @@ def test_sensitivities_are_slopes_of_logarithms():
 
     stored = overhead("vllm", "", "request_overhead_ms")
     slopes = folds.sensitivities(frame, folds.log_errors(frame, predict(frame)[0]), predict)
-    expected = np.zeros((2, 3, len(folds.FITTED)))
+    expected = np.zeros((2, 3 + len(folds.FURTHER), len(folds.FITTED)))
     expected[:, 0, folds.FITTED.index("request_overhead_ms")] = 0.5
     assert slopes == pytest.approx(expected)
 
@@ -68,6 +68,23 @@ def test_overheads_are_scaled_only_inside_the_block():
     with scaled_overheads({("vllm", "host_us"): 2.0}):
         assert overhead("vllm", "", "host_us") == 2 * before
     assert overhead("vllm", "", "host_us") == before
+
+
+def test_samples_of_one_file_are_one_source():
+    frame = rows(source=["x(one)", "x(two)", "y-v1.0", "(z)"])
+    assert folds.source_groups(frame).tolist() == ["x", "x", "y-v1.0", "?"]
+
+
+def test_left_out_rows_hold_predictions_in_their_unit():
+    frame = rows(ttft_ms_mean=["100", "50"], tpot_ms_mean=["10", ""], output_tok_s_total=["", ""],
+                 gpu=["H100", "MI300X"], weight_dtype=["bf16"] * 2, isl=["100"] * 2, osl=["100"] * 2,
+                 concurrency=["4"] * 2, notes=["", "SUSPECT: first run"])  # fmt: skip
+    errors = np.full((2, 3 + len(folds.FURTHER)), np.nan)
+    errors[0, :2], errors[1, 0] = [np.log(1.2), np.log(0.5)], 0.0
+    found = folds.left_out_rows(frame, errors)
+    assert found["left_out"].tolist() == pytest.approx([120.0, 50.0, 5.0])
+    assert found["evidence"].tolist() == ["measured", "", "measured"]  # a warm-up is evidence of nothing
+    assert set(found["family"]) == {"vllm"}
 
 
 def test_thinning_keeps_rows_of_every_pair():

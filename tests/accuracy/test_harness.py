@@ -73,6 +73,32 @@ def test_an_image_of_drafting_runs_drafts():
     assert read(row | {"engine_version": "1.2.0rc6.post2"}).num_speculative_tokens == 0
 
 
+def test_configurations_that_only_draft_draft():
+    # nvidia-master.yaml: above 64 users DeepSeek-R1 in FP8, and at TP 4 without expert parallelism Qwen3.5, are -mtp
+    deepseek = CLOSED | {"engine": "SGLang", "engine_version": "0.5.9", "model": "DeepSeek-R1", "n_gpus": 8, "tp": 8,
+                         "date": "2026-03-25"}  # fmt: skip
+    few, many = read(deepseek | {"concurrency": 64}), read(deepseek | {"concurrency": 256})
+    assert (few.num_speculative_tokens, few.max_num_seqs) == (0, 128)
+    assert (many.num_speculative_tokens, many.max_num_seqs) == (2, 512)
+    qwen = deepseek | {"model": "Qwen3.5-397B-A17B", "n_gpus": 4, "tp": 4, "date": "2026-03-20"}
+    assert read(qwen).num_speculative_tokens == 3
+    assert read(qwen | {"ep": 4}).num_speculative_tokens == 0
+    # the same runs in another sample of the source, without a date
+    assert read(qwen | {"source": "aiconfigurator-silicon(aic-gap)", "date": None}).num_speculative_tokens == 3
+
+
+def test_a_script_chooses_its_split_by_concurrency():
+    # dsr1_fp4_b200_trt_slurm.sh at TP 4: experts parallel above 32 users, attention data-parallel from 256 on
+    row = CLOSED | {"engine": "TensorRT-LLM", "model": "DeepSeek-R1", "weight_dtype": "FP4", "n_gpus": 4, "tp": 4,
+                    "date": "2025-11-02", "engine_version": None}  # fmt: skip
+    few, some, many = (read(row | {"concurrency": users}) for users in (32, 64, 256))
+    assert [x.expert_parallel for x in (few, some, many)] == [False, True, True]
+    assert [x.attention_data_parallel_size for x in (few, some, many)] == [1, 1, 4]
+    assert many.tensor_parallel_size == 1
+    assert read(row | {"isl": 8192, "concurrency": 64}).attention_data_parallel_size == 4
+    assert read(row | {"date": "2025-12-15", "concurrency": 256}).attention_data_parallel_size == 1
+
+
 def test_every_line_sets_fields_and_says_where_it_is_published():
     known = {*fields_by_name(), *HARNESS_FACTS}
     for line in read_table(HARNESS):
@@ -82,6 +108,7 @@ def test_every_line_sets_fields_and_says_where_it_is_published():
             name, _, text = setting.partition("=")
             assert name in known, line
             assert text
-        row = {"source": line["source"], "model": line["model"], "gpu": line["gpu"].lstrip("^"), "tp": line["tp"],
+        source, model = line["source"].split("|")[0], line["model"].split("|")[0]
+        row = {"source": source, "model": model, "gpu": line["gpu"].lstrip("^"), "tp": line["tp"],
                "weight_dtype": line["weights"], "engine_version": line["version"], "date": line["since"]}  # fmt: skip
         assert harness_settings(row, line["engine"] or "vllm", isl=1024, osl=1024, users=16)

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from planner.accuracy.snapshot import STEP_ROWS_KEPT, rows_of
+from planner.accuracy.snapshot import STEP_ROWS_KEPT, rows_of, with_left_out
 from planner.accuracy.validation import Validation
 from tests.accuracy.published_rows import STEP
 
@@ -31,3 +31,15 @@ def test_step_times_are_thinned_evenly() -> None:
     guesses = pd.DataFrame({"id": frame["id"], "pred_step_ms": 7.0})
     rows = rows_of(frame, done("step", guesses))
     assert rows["id"].tolist() == ["0", str(STEP_ROWS_KEPT), str(2 * STEP_ROWS_KEPT)]
+
+
+def test_left_out_predictions_replace_those_that_are_there() -> None:
+    table = pd.DataFrame({"id": ["a", "b"], "quantity": ["tpot_ms_mean"] * 2, "left_out": [1.0, 2.0]})
+    new = pd.DataFrame(
+        {"id": ["a"], "quantity": ["tpot_ms_mean"], "family": ["vllm"], "group": ["s"], "evidence": ["measured"],
+         "left_out": [3.0]}
+    )  # fmt: skip
+    joined = with_left_out(table, new)
+    assert joined["left_out"].tolist()[:1] == [3.0]
+    assert joined["left_out"].isna().tolist() == [False, True]
+    assert joined["evidence"].tolist() == ["measured", ""]

@@ -3,10 +3,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from planner.answer.confidence import Band, band, bands_of, slo_probability
-from planner.scenario.scenario import Scenario
+from planner import Scenario
+from planner.answer.confidence import Band, bands_of, chance_with, memory_band, slo_probability, speed_band
+from planner.step_time import KERNELS_MEASURED, NOTHING_MEASURED, SAME_ARCHITECTURE
+from planner.tables import read_table
 
 TEN = Band(quantity="x", median_fraction=0.1, p90_fraction=0.3, rows=100, basis="test")
+# true figures between 80 % and 130 % of the prediction in nine of ten cases, 10 % above it at the median
+SKEWED = Band(quantity="x", median_fraction=0.1, p90_fraction=0.3, rows=100, basis="test",
+              levels=(0.05, 0.25, 0.5, 0.75, 0.95), ratios=(0.8, 1.0, 1.1, 1.2, 1.3))  # fmt: skip
 
 
 def test_half_of_the_results_lie_in_the_band():
@@ -14,49 +19,114 @@ def test_half_of_the_results_lie_in_the_band():
     below = TEN.probability_below(100.0, 110.0)
     above = TEN.probability_below(100.0, 100.0 / 1.1)
     assert below - above == pytest.approx(0.5, abs=1e-9)
+    assert TEN.range_of(100.0, 0.5) == pytest.approx((100 / 1.1, 110))
 
 
-def test_a_target_at_the_prediction_is_a_coin_toss():
+def test_a_target_at_the_prediction_is_a_coin_toss_without_bias():
     assert TEN.probability_below(100.0, 100.0) == pytest.approx(0.5)
     assert TEN.probability_below(100.0, 200.0) > 0.999
 
 
+def test_a_band_of_quantiles_keeps_its_bias_and_its_skew():
+    assert SKEWED.bias_fraction == pytest.approx(0.1)
+    assert SKEWED.range_of(100.0, 0.9) == pytest.approx((80, 130))
+    assert SKEWED.range_of(100.0, 0.5) == pytest.approx((100, 120))
+    # 25 % of the true figures are at most the prediction, 75 % at most 1.2 times it
+    assert SKEWED.probability_below(100.0, 100.0) == pytest.approx(0.25)
+    assert SKEWED.probability_below(100.0, 120.0) == pytest.approx(0.75)
+    assert SKEWED.probability_below(100.0, 125.0) == pytest.approx(
+        0.75 + 0.2 * 0.559, abs=0.02
+    )  # between the two levels
+    assert 0.95 < SKEWED.probability_below(100.0, 150.0) < 1
+
+
+@pytest.mark.parametrize("level", [0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99])
+def test_factor_and_probability_are_each_others_inverse(level):
+    for band in (TEN, SKEWED):
+        assert band.probability_below(1.0, band.factor(level)) == pytest.approx(level, abs=1e-6)
+
+
 def test_what_was_never_measured_is_unknown():
-    unknown = band("phase_of_the_moon", is_moe=False, engine_family="vllm")
-    assert math.isnan(unknown.median_fraction)
+    unknown = memory_band("phase_of_the_moon")
+    assert not unknown.known
+    assert math.isnan(unknown.factor(0.5))
     assert math.isnan(unknown.probability_below(1.0, 2.0))
     assert unknown.rows == 0
 
 
-def row(value, group, median, predicted="100", quantity="tpot_ms_mean"):
-    return {"quantity": quantity, "value": value, "group": group, "median_pct": median, "p90_pct": "50",
-            "predicted": predicted}  # fmt: skip
+def row(kind, engine, median, evidence="measured", quantity="tpot"):
+    return {"quantity": quantity, "evidence": evidence, "class": kind, "engine": engine, "median_pct": median,
+            "p90_pct": "50", "rows": "100", "sources": "3", "q25": "0.9", "q50": "1", "q75": "1.2"}  # fmt: skip
 
 
 ROWS = (
-    row("dense · vLLM", "engine", "5"),
-    row("dense · SGLang", "engine", "9", predicted="19"),  # too few to say anything
-    row("dense", "class", "7"),
-    row("all", "class", "8"),
-    row("all", "class", "20", quantity="kv_tokens"),
+    row("dense", "vllm", "5"),
+    row("dense", "", "7"),
+    row("", "", "8"),
+    row("", "", "40", evidence="none"),
+    row("", "", "9", quantity="ttft"),
 )
 
 
 # The nearest class that was measured often enough: the model's kind on its engine, on any, all together.
 @pytest.mark.parametrize(
-    ("quantity", "is_moe", "family", "median", "basis"),
+    ("quantity", "is_moe", "family", "evidence", "median"),
     [
-        ("tpot_ms_mean", False, "vllm", 0.05, "dense · vLLM"),
-        ("tpot_ms_mean", False, "sglang", 0.07, "dense"),
-        ("tpot_ms_mean", False, "tgi", 0.07, "dense"),
-        ("tpot_ms_mean", True, "vllm", 0.08, "all"),
-        ("kv_tokens", True, "vllm", 0.2, "all"),
+        ("tpot", False, "vllm", "measured", 0.05),
+        ("tpot", False, "sglang", "measured", 0.07),
+        ("tpot", False, "tgi", "measured", 0.08),  # of the class of other engines, which has no line
+        ("tpot", True, "vllm", "measured", 0.08),
+        ("tpot", False, "vllm", "none", 0.4),
+        ("ttft", True, "vllm", "measured", 0.09),
     ],
 )
-def test_the_nearest_class_counts(monkeypatch, quantity, is_moe, family, median, basis):
+def test_the_nearest_class_counts(monkeypatch, quantity, is_moe, family, evidence, median):
     monkeypatch.setattr("planner.answer.confidence.read_table", lambda _name: ROWS)
-    found = band(quantity, is_moe=is_moe, engine_family=family)
-    assert (found.median_fraction, found.basis, found.p90_fraction) == (pytest.approx(median), basis, 0.5)
+    found = speed_band(quantity, is_moe=is_moe, engine_family=family, evidence=evidence)
+    assert (found.median_fraction, found.evidence, found.p90_fraction) == (pytest.approx(median), evidence, 0.5)
+    assert found.range_of(1.0, 0.5) == pytest.approx((0.9, 1.2))
+    assert not speed_band(quantity, is_moe=False, engine_family="vllm", evidence="hearsay").known
+
+
+def of(gpu, quantile=0.5, weights="bf16", engine="vllm"):
+    s = Scenario(model="Qwen/Qwen3-32B", gpu=gpu, tensor_parallel_size=2, engine=engine)
+    return bands_of(s.model_shape, s.gpu_spec, s.engine_settings, weights, quantile)
+
+
+# What the kernel tables hold: H100 SXM with vLLM in 16 bits and FP8, no INT4; nothing of AMD, Intel, Huawei or Apple.
+@pytest.mark.parametrize(
+    ("gpu", "weights", "evidence"),
+    [
+        ("H100 SXM", "bf16", KERNELS_MEASURED),
+        ("H100 SXM", "fp8", KERNELS_MEASURED),
+        ("H100 SXM", "awq_int4", SAME_ARCHITECTURE),
+        ("H100 NVL", "bf16", SAME_ARCHITECTURE),
+        ("MI325X", "bf16", NOTHING_MEASURED),
+        ("MI355X", "bf16", NOTHING_MEASURED),
+        ("Gaudi 3", "bf16", NOTHING_MEASURED),
+    ],
+)
+def test_a_band_says_how_near_the_evidence_is(gpu, weights, evidence):
+    assert {of(gpu, weights=weights)[key].evidence for key in ("ttft", "tpot", "throughput")} == {evidence}
+
+
+@pytest.mark.parametrize("gpu", ["MI325X", "MI355X", "Gaudi 3"])
+def test_bands_widen_with_distance(gpu):
+    def width(band):
+        return math.log(band.factor(0.95) / band.factor(0.05))
+
+    for key in ("ttft", "tpot", "throughput"):
+        assert width(of(gpu)[key]) > 1.2 * width(of("H100 SXM")[key])
+
+
+def test_a_percentile_has_a_wider_band_than_the_mean():
+    mean, high, highest = (of("H100 SXM", quantile)["ttft"] for quantile in (0.5, 0.95, 0.99))
+    assert mean.median_fraction < high.median_fraction < highest.median_fraction
+    tail = speed_band("ttft_tail", is_moe=False, engine_family="vllm", evidence=KERNELS_MEASURED)
+    assert highest.ratios == pytest.approx(tail.ratios)
+    # half way in the normal score from the median to the 99th percentile: the geometric mean of both bands
+    middle = of("H100 SXM", 0.8776)["ttft"]  # Φ(2.3263 ÷ 2)
+    assert middle.factor(0.75) == pytest.approx(math.sqrt(mean.factor(0.75) * tail.factor(0.75)), rel=1e-3)
 
 
 def served(ttft, tpot, lost=0.0):
@@ -70,11 +140,40 @@ def test_the_less_likely_target_decides():
     assert slo_probability(scenario, bands, served(0.01, 0.05)) == pytest.approx(0.5)
     assert slo_probability(scenario, bands, served(1.0, 0.001)) == pytest.approx(0.5)
     assert slo_probability(scenario, bands, served(0.01, 0.001, lost=0.06)) == 0  # 5 of 100 may miss
-    unknown = {"ttft": band("nothing", is_moe=False, engine_family="vllm")} | {"tpot": TEN}
+    unknown = {"ttft": memory_band("nothing")} | {"tpot": TEN}
     assert slo_probability(scenario, unknown, served(9.0, 0.05)) == pytest.approx(0.5)
+
+
+def curve(capacity=10.0):
+    """A replica whose latencies are far below the targets until it saturates at 10 req/s."""
+    points = tuple(SimpleNamespace(rate_rps=rate, metrics=served(ttft, 0.001)) for rate, ttft in
+                   ((1.0, 0.001), (capacity * 0.99, 0.001), (capacity, 1e3)))  # fmt: skip
+    return SimpleNamespace(points=points, capacity_rps=capacity)
+
+
+def test_a_replica_near_saturation_may_be_too_slow():
+    scenario = Scenario(demand="rate", rate_rps=9.9, peak_factor=1.0, ttft_target_s=1.0, tpot_target_s=0.05)
+    bands = {"ttft": TEN, "tpot": TEN, "throughput": TEN}
+    fast = served(0.001, 0.001)
+    # one replica serves 9.9 of its 10 req/s: it keeps up unless it is slower than predicted at all
+    one, two, four = (chance_with(scenario, bands, curve(), fast, 1, n) for n in (1, 2, 4))
+    assert one == pytest.approx(0.5, abs=0.06)
+    # two may each be twice as slow, which a band of ± 10 % makes all but impossible
+    assert two > 0.999
+    assert four >= two
+    assert slo_probability(scenario, bands, fast, curve(), 1) == one
+    assert math.isnan(chance_with(scenario.replace(arrivals="closed"), bands, curve(), fast, 1, 2))
 
 
 def test_every_headline_figure_was_measured():
     scenario = Scenario()
-    found = bands_of(scenario.model_shape, scenario.engine_settings)
+    found = bands_of(scenario.model_shape, scenario.gpu_spec, scenario.engine_settings)
     assert all(0 < item.median_fraction < 1 and item.rows >= 20 for item in found.values())
+
+
+def test_quantiles_of_the_table_ascend():
+    for line in read_table("catalog/error_bands.csv"):
+        ratios = [float(line[name]) for name in line if name[0] == "q" and name[1].isdigit()]
+        assert ratios == sorted(ratios)
+        assert len(ratios) == 11
+        assert line["evidence"] in (KERNELS_MEASURED, SAME_ARCHITECTURE, NOTHING_MEASURED)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from planner.charts.accuracy import predicted_against_measured
+from planner.charts.accuracy import curve_over_concurrency, predicted_against_measured
 from tests.charts.cases import traces
 
 MEASURED, PREDICTED = np.array([10.0, 20.0, 40.0]), np.array([11.0, 16.0, 80.0])
@@ -43,3 +43,18 @@ def test_without_rows_there_is_still_a_chart():
 def test_both_axes_are_logarithmic(axis):
     chart = predicted_against_measured("TPOT", MEASURED, PREDICTED, ["a", "b", "c"])
     assert chart.figure["layout"][axis]["type"] == "log"
+
+
+def test_a_sweep_draws_what_was_measured_beside_each_prediction():
+    users = np.array([4.0, 16.0])
+    lines = {
+        "measured": np.array([10.0, 20.0]),
+        "Headroom": np.array([11.0, 26.0]),
+        "AIConfigurator 0.12": np.array([np.nan, 30.0]),
+        "Headroom, source left out": np.full(2, np.nan),
+    }
+    chart = curve_over_concurrency("TPOT", users, lines, "ms")
+    drawn = traces(chart)
+    assert set(drawn) == {"measured", "Headroom", "AIConfigurator 0.12"}  # a line without values is not drawn
+    assert list(drawn["AIConfigurator 0.12"]["x"]) == [16.0]
+    assert chart.title == "TPOT: 20 % off at the median of 2 runs"  # of 10 % and 30 %

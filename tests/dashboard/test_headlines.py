@@ -51,6 +51,14 @@ def test_bands_in_words():
     assert "%" not in headlines.band_meaning(UNKNOWN)
 
 
+def test_a_band_of_left_out_errors_says_its_range_and_its_bias():
+    band = Band(quantity="x", median_fraction=0.1, p90_fraction=0.3, rows=73, basis="dense models", sources=3,
+                levels=(0.05, 0.25, 0.5, 0.75, 0.95), ratios=(0.8, 1.0, 1.1, 1.2, 1.3))  # fmt: skip
+    said = headlines.band_meaning(band)
+    assert "half of the true figures are 1.00 to 1.20 times the prediction, 10 % above it at the median" in said
+    assert "90 % are 0.80 to 1.30 times (73 published results from 3 sources; dense models)" in said
+
+
 def test_the_range_of_prices_is_that_of_the_catalog():
     done = planned()
     low, high = (float(text) for text in headlines.price_band(done))

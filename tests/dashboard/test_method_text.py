@@ -34,3 +34,9 @@ def test_units_and_percentiles_of_the_pages_are_explained():
 )
 def test_emphasis_is_closed(text):
     assert text.count("**") % 2 == 0
+
+
+def test_the_count_of_fitted_numbers_is_that_of_the_model():
+    said = method_text.fitted({"kernels": 1000, "overheads": 70, "served kernels": 30, "GPU classes": 40, "links": 12})
+    assert "**1,152 numbers of the speed model were fitted**" in said
+    assert "- 1,000 shares of bandwidth" in said

@@ -5,6 +5,7 @@ import pytest
 
 from planner.answer.planning import size
 from planner.dashboard.published import (
+    accuracy_rows,
     against_peer,
     error_table,
     left_out,
@@ -68,3 +69,10 @@ def test_errors_of_rows_left_out_of_the_fit():
     assert said.endswith("the median error is: TTFT 21 % (mixture of experts, 9 in 10 within 73 %).")
     assert left_out([]) == ""
     assert len(left_out(left_out_rows()).split(";")) == 6  # three quantities, dense and mixture of experts
+
+
+def test_links_of_rows_are_whole():
+    found = accuracy_rows()
+    assert found is not None
+    assert found["source"].str.contains("#").any()  # an anchor belongs to its link
+    assert found.loc[found["kind"] == "serving", "left_out"].notna().mean() > 0.9

@@ -56,6 +56,16 @@ def test_the_line_goes_through_one_and_many_sequences():
     assert drafting_line_s(share()) == (0.0, 0.0)
 
 
+def test_sglang_checks_drafted_tokens_one_by_one():
+    # 50 us for each drafted and sampled token (catalog/serving_overheads.csv), which vLLM checks on the GPU
+    drafts = {"num_speculative_tokens": 3, "speculative_acceptance": 0.7}
+    checked, plain = (drafting_line_s(share(family=name, **drafts)) for name in ("sglang", "vllm"))
+    kernels = [drafting_s(share(family=name, **drafts), np.array([1.0, 256.0])) for name in ("sglang", "vllm")]
+    slopes = [(many - few) / 255 for few, many in kernels]
+    assert checked[1] - slopes[0] == pytest.approx(4 * 50e-6)
+    assert plain[1] == pytest.approx(slopes[1])
+
+
 def test_layers_of_its_own_cost_less_than_a_separate_model():
     one = np.array([1.0])
     assert drafting_s(share(**SPECULATIVE), one) < drafting_s(share(draft=SMALL, **SPECULATIVE), one)

@@ -9,11 +9,17 @@ from planner.catalog.gpus import get_gpu, gpu_names
 from planner.step_time import kernels
 from planner.step_time.profile import (
     ALL_REDUCE_BYTES,
+    KERNELS_MEASURED,
     MOST_BANDWIDTH,
+    NOTHING_MEASURED,
+    SAME_ARCHITECTURE,
     device_of,
     efficiency_profile,
+    evidence_class,
+    fitted_numbers,
     measured_gpu,
     peak_flops,
+    runs_left_out,
     stored_profile,
 )
 
@@ -102,3 +108,54 @@ def test_ranks_beyond_a_node_cross_the_network():
     within, beyond = (profile.all_reduce(ranks)[1] for ranks in (8, 16))
     # 2 × 1 GiB at 50 GB/s on top
     assert beyond[-1] - within[-1] == pytest.approx(20e-6 + 2 * 2**30 / 50e9, rel=0.25)
+
+
+# What the kernel tables hold: three engines on A100, H100, H200, B200, L40S and RTX PRO 6000; FP8 experts on H100, none
+# on A100; nothing of AMD, and of Ada only the L40S.
+@pytest.mark.parametrize(
+    ("gpu", "engine", "kernel", "evidence"),
+    [
+        ("H100 SXM", "vllm", ("gemm", "bf16"), KERNELS_MEASURED),
+        ("H100 SXM", "vllm", ("gemm", "int4"), SAME_ARCHITECTURE),
+        ("H100 SXM", "llamacpp", ("gemm", "bf16"), SAME_ARCHITECTURE),
+        ("B300", "sglang", ("experts", "nvfp4"), KERNELS_MEASURED),
+        ("RTX 4090", "vllm", ("gemm", "bf16"), SAME_ARCHITECTURE),
+        ("MI300X", "vllm", ("gemm", "bf16"), NOTHING_MEASURED),
+        ("Gaudi 3", "vllm", ("gemm", "bf16"), NOTHING_MEASURED),
+        ("V100 SXM2 32GB", "vllm", ("gemm", "bf16"), NOTHING_MEASURED),
+    ],
+)
+def test_how_near_the_evidence_is(gpu, engine, kernel, evidence):
+    assert evidence_class(get_gpu(gpu), engine, (kernel,)) == evidence
+
+
+def test_without_published_runs_a_class_keeps_the_kernels_of_its_reference():
+    def gemm(gpu, *, left_out):
+        efficiency_profile.cache_clear()
+        if not left_out:
+            return efficiency_profile(get_gpu(gpu), "vllm").parameters("gemm", "bf16")[0]
+        with runs_left_out():
+            return efficiency_profile(get_gpu(gpu), "vllm").parameters("gemm", "bf16")[0]
+
+    # H100 NVL reaches 0.76 of the SXM's share of bandwidth, by runs that were published
+    assert gemm("H100 NVL", left_out=True).bandwidth == gemm("H100 SXM", left_out=True).bandwidth
+    assert gemm("H100 NVL", left_out=False).bandwidth == pytest.approx(
+        0.76 * gemm("H100 SXM", left_out=False).bandwidth
+    )
+    efficiency_profile.cache_clear()
+
+
+def test_gpus_of_a_family_share_its_kernels_and_keep_their_links():
+    for gpu in ("B300", "GB200", "GB300"):
+        own, shared = (stored_profile(get_gpu(name), "vllm") for name in (gpu, "B200"))
+        assert own["gemm"] == shared["gemm"]
+        assert own["all_reduce"] != shared["all_reduce"]
+        assert measured_gpu(get_gpu(gpu)) == (gpu, 0.0)
+
+
+def test_fitted_numbers_are_counted():
+    counts = fitted_numbers()
+    # by hand: llama.cpp and TGI have no kernels of their own; six PCIe links have a latency and a bandwidth each
+    assert counts["links"] == 12
+    assert 1_000 < counts["kernels"] < 1_400
+    assert sum(counts.values()) < 1_600

@@ -4,7 +4,7 @@ import pandas as pd
 import streamlit as st
 
 from planner import charts
-from planner.dashboard import frames, published, results, sharing, widgets
+from planner.dashboard import curves, frames, published, results, sharing, widgets
 
 plan = results.current_plan()
 rows = published.accuracy_rows()
@@ -76,4 +76,64 @@ with tabs[4]:
 st.caption(
     "Error = |predicted ÷ measured − 1|. A signed median above 0 means that we predict too much, below 0 too little. "
     "AIConfigurator 0.12 is compared on the rows that it predicts; 'ours, shared' is our error on those."
+)
+
+swept = curves.swept()
+if swept.empty:
+    st.stop()
+st.markdown("#### Published sweeps over concurrency")
+st.markdown(
+    "Mean error on the InferenceX runs, as AISimulate, AIConfigurator's successor, states its own (of other runs of "
+    "the same benchmark). Shape: the error of the curve once measured and predicted values are divided by their own at "
+    "the lowest concurrency of the deployment."
+)
+st.dataframe(
+    frames.shares(curves.peer_table(swept)), hide_index=True, width="stretch", alt="Mean errors beside AISimulate's"
+)
+st.markdown(
+    "Decisions: a user wants 15 to 100 tokens/s per user and the most throughput per GPU, and takes the measured "
+    "deployment that the tool's predictions make best. The loss is the measured throughput per GPU given up; too slow "
+    "means more than 5 % below the wanted speed."
+)
+st.dataframe(frames.shares(curves.decision_table(swept)), hide_index=True, width="stretch", alt="Decisions")
+curves_by_model = curves.by_model(swept)
+st.dataframe(frames.shares(curves_by_model), hide_index=True, width="stretch", alt="Left-out errors of sweeps by model")
+models = curves_by_model["model"].tolist()
+linked = st.session_state["_view"]
+if (chosen := curves.model_of(swept, linked)) and st.session_state.get("_view_shown") != linked:
+    st.session_state["acc_model"], st.session_state["acc_deployment"] = chosen, linked
+    st.session_state["_view_shown"] = linked
+elif linked and not chosen:
+    st.warning("The link names a measured deployment that this copy does not hold; the first one is shown.")
+with st.container(horizontal=True):
+    model = st.selectbox("Model", models, key="acc_model", persist_state="session")
+    choices = curves.deployments(swept, model)
+    if st.session_state.get("acc_deployment") not in choices:
+        st.session_state["acc_deployment"] = next(iter(choices))
+    first = st.selectbox(
+        "Deployment",
+        list(choices),
+        format_func=lambda name: choices[name],
+        key="acc_deployment",
+        persist_state="session",
+    )
+if first != linked:
+    st.session_state["_view"] = st.session_state["_view_shown"] = first
+for place, (latency, title) in zip(st.columns(2), curves.LATENCY_TITLES.items(), strict=True):
+    concurrency, lines = curves.lines_of(swept, first, latency)
+    with place:
+        widgets.show(charts.curve_over_concurrency(title, concurrency, lines, "ms"), f"accuracy_curve_{latency}")
+with st.popover("Link to this deployment", icon=":material/link:"):
+    st.code(sharing.view_link(st.session_state["_scenario"], st.context.url, first), language=None, wrap_lines=True)
+
+st.markdown("#### Do our bands hold?")
+st.markdown(
+    "The bands beside the plan's figures come from predictions of sources that were left out of the fit. Half of the "
+    "true figures should lie in the 50 % band and nine of ten in the 90 % band, however near the measured kernels are."
+)
+st.dataframe(
+    frames.shares(curves.coverage_table(rows)),
+    hide_index=True,
+    width="stretch",
+    alt="Coverage of the bands by evidence",
 )

@@ -4,6 +4,7 @@ import streamlit as st
 
 from planner.dashboard import method_text, results, sharing, widgets
 from planner.scenario import field_rows
+from planner.step_time import fitted_numbers
 
 sharing.answer("What the words mean, how the figures are made, and what Headroom does not know")
 st.markdown(method_text.WHAT_IT_DOES_NOT_KNOW)
@@ -12,6 +13,7 @@ with words:
     st.markdown(method_text.VOCABULARY)
 with formulas:
     st.markdown(method_text.FORMULAS)
+    st.markdown(method_text.fitted(fitted_numbers()))
 with sources:
     st.markdown(method_text.SOURCES)
     plan = results.current_plan()
