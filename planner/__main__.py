@@ -10,10 +10,13 @@ import codecs
 import dataclasses
 import json
 import math
+import multiprocessing
 import os
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
@@ -23,12 +26,14 @@ import numpy as np
 from planner.answer import (
     Plan,
     changed_verdict,
+    dask_executor,
     over_time,
     plan,
     plan_html,
     plan_text,
     recommend,
     replica_of,
+    search_text,
     size,
     time_text,
 )
@@ -50,7 +55,6 @@ from planner.scenario import (
 from planner.service import Replica, ServingMetrics, capacity_rps, first_requests, measure
 from planner.simulation import format_seed_table
 from planner.tables import cell_of_text
-from planner.units import counted
 from planner.workload import Requests, draw, fitted, hours_of_trace, read_trace, with_rate
 
 MAX_FILE_BYTES = 5_000_000
@@ -135,6 +139,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     command.set_defaults(run=_simulate)
     command = commands.add_parser("recommend", parents=[shared, replay], help="search for the cheapest deployment")
+    command.add_argument("--gpus", metavar="LIST", help="only these GPUs, with how many: 'H100 SXM:8, L40S'")
+    command.add_argument("--vendor", metavar="NAME", help="only GPUs of this vendor")
+    command.add_argument("--max-gpus", type=int, metavar="N", help="at most N GPUs, all replicas together")
+    command.add_argument("--one-server", action="store_true", help="all GPUs in one server")
+    command.add_argument("--measured", action="store_true", help="only GPUs whose kernels were measured")
+    command.add_argument("--price", metavar="KIND", help="ondemand, reserved, spot or owned")
+    command.add_argument("--dask", metavar="ADDRESS", help="search on the Dask cluster of this scheduler")
     command.set_defaults(run=_recommend)
     command = commands.add_parser("deploy", parents=[shared, replay], help="the commands and files that run the plan")
     command.add_argument("--format", metavar="NAME", help="only this form: " + ", ".join(formats()))
@@ -398,11 +409,11 @@ def _ms(summary: dict[str, float | None]) -> str:
 
 
 def _recommend(options: argparse.Namespace) -> None:
-    scenario = read_scenario(options)
+    scenario = restricted(read_scenario(options), options)
     trace = _trace(options, scenario)
     if trace is not None:  # each candidate draws from what the recording looks like, at rates of its own
         scenario = fitted(scenario, trace)
-    with ThreadPoolExecutor(max_workers=os.cpu_count()) as executor:
+    with _workers(options.dask) as executor:
         found = recommend(scenario, executor=executor)
     if options.json:
         body = plain(found)
@@ -410,20 +421,34 @@ def _recommend(options: argparse.Namespace) -> None:
             item["link"] = to_query(candidate.scenario)
         print(json.dumps(body, indent=2))
         return
-    print(found.summary)
-    print(
-        f"Considered {counted(found.candidates_considered, 'deployment')}: {found.rejected_by_memory} do not start, "
-        f"{found.pruned_by_bound} cost more than the best even at full load, {found.candidates_simulated} simulated "
-        f"({found.wall_s:.2f} s)."
-    )
-    for item in found.candidates[:15]:
-        if item.usd_per_month is None or item.status == "cannot be cheaper":
-            continue
-        print(
-            f"  {item.num_gpus or 0:>4} × {item.scenario.gpu:26} TP {item.scenario.tensor_parallel_size} "
-            f"PP {item.scenario.pipeline_parallel_size} {item.scenario.weight_dtype:8} "
-            f"{item.usd_per_month:>12,.0f} USD/month  {item.reason}"
-        )
+    print(search_text(found, scenario))
+
+
+def restricted(scenario: Scenario, options: argparse.Namespace) -> Scenario:
+    """The scenario with the restrictions that the options name."""
+    changes = {
+        "my_gpus": options.gpus,
+        "gpu_vendor": options.vendor,
+        "most_gpus": options.max_gpus,
+        "price_kind": options.price,
+        "one_node": options.one_server or None,
+        "measured_only": options.measured or None,
+    }
+    return scenario.replace(**{name: value for name, value in changes.items() if value is not None})
+
+
+@contextmanager
+def _workers(address: str | None) -> Iterator[Executor]:
+    """Where the search computes: this machine's cores, or the Dask cluster at an address."""
+    if address is not None:
+        with dask_executor(address) as executor:
+            yield executor
+        return
+    plan(Scenario(num_requests=20))  # compiles, or loads what was compiled: the forked workers inherit it
+    forks = "fork" in multiprocessing.get_all_start_methods()
+    context = multiprocessing.get_context("fork" if forks else "spawn")
+    with ProcessPoolExecutor(max_workers=os.cpu_count(), mp_context=context) as pool:
+        yield pool
 
 
 def _validate(options: argparse.Namespace) -> None:

@@ -362,3 +362,31 @@ def test_time_takes_the_hours_of_a_trace(tmp_path, capsys):
     assert [item["name"] for item in body["day"]["policies"]] == ["fixed", "scheduled", "autoscaled"]
     assert "day=drawn" in body["link"]
     assert body["growth"]["months"][0]["month"] == 0
+
+
+def test_the_search_prints_the_best_with_its_price_and_a_line_for_each_row(capsys):
+    options = ("--gpus", "L40S:4", "--price", "ondemand", "--requests", "200")
+    code, out, _ = run("recommend", "?u=50", *options, capsys=capsys)
+    assert code == 0
+    lines = out.splitlines()
+    assert "L40S" in lines[0]
+    assert "USD per GPU-hour (CoreWeave 8x, on demand, 2026-09-20)" in lines[0]
+    assert "considered" in lines[1]
+    assert all(" × L40S " in line for line in lines[2:])
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (("--gpus", "H9000:8"), "My GPUs (my_gpus)"),
+        (("--vendor", "Nvidea"), "Vendor (gpu_vendor)"),
+        (("--price", "owned"), "My GPUs (my_gpus)"),
+        (("--max-gpus", "0"), "GPUs at most (most_gpus)"),
+        (("--dask", "nowhere"), "--dask"),
+    ],
+)
+def test_a_restriction_of_the_search_that_is_wrong_is_one_line(options, named, capsys):
+    code, out, err = run("recommend", *options, capsys=capsys)
+    assert (code, out) == (2, "")
+    assert named in err
+    assert len(err.splitlines()) == 1

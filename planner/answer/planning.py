@@ -16,10 +16,11 @@ from planner.answer.outcome import Plan
 from planner.answer.pricing import priced
 from planner.answer.wording import headline
 from planner.errors import Infeasible
-from planner.memory import kv_cache_type, plan_memory
+from planner.memory import MemoryPlan, kv_cache_type, plan_memory
 from planner.scenario import Scenario
 from planner.service import (
     MOST_REQUESTS,
+    PolicyOutcome,
     Replica,
     compare_policies,
     deploy,
@@ -32,7 +33,13 @@ from planner.units import GIB
 from planner.workload import Requests, draw, fitted, mean_lengths, shared_tokens
 
 
-def plan(scenario: Scenario, *, requests: Requests | None = None, most_requests: int = MOST_REQUESTS) -> Plan:
+def plan(
+    scenario: Scenario,
+    *,
+    requests: Requests | None = None,
+    most_requests: int = MOST_REQUESTS,
+    with_policies: bool = True,
+) -> Plan:
     """The whole plan of a scenario.
 
     Parameters
@@ -41,6 +48,10 @@ def plan(scenario: Scenario, *, requests: Requests | None = None, most_requests:
         All inputs.
     requests : Requests, optional
         A trace to replay instead of drawn requests, with its own times and lengths.
+    most_requests : int
+        Simulated for each number of replicas that is tried.
+    with_policies : bool
+        Whether to compare the batching policies too, on which no other figure depends.
 
     Returns
     -------
@@ -66,9 +77,10 @@ def plan(scenario: Scenario, *, requests: Requests | None = None, most_requests:
         fleet = deploy(scenario, replica, requests, trace, most_requests)
         metrics, met = fleet.metrics, fleet.holds(scenario)
         needed = replicas_for_targets(scenario, replica, requests, fleet, trace, most_requests, met=met)
-    policies = compare_policies(
-        replica, share_of_replica(scenario, requests, fleet.num_serving), scenario.service_level
-    )
+    policies: tuple[PolicyOutcome, ...] = ()
+    if with_policies:
+        share = share_of_replica(scenario, requests, fleet.num_serving)
+        policies = compare_policies(replica, share, scenario.service_level)
     return priced(
         dataclasses.replace(
             base,
@@ -93,21 +105,7 @@ def size(scenario: Scenario, requests: Requests | None = None, *, explain: bool 
     model, gpu = scenario.model_shape, scenario.gpu_spec
     requests = draw(scenario) if requests is None else requests
     prompt, output = mean_lengths(requests, scenario.max_model_len)
-    memory = plan_memory(
-        model,
-        gpu,
-        scenario.engine_settings,
-        scenario.parallelism,
-        max_model_len=scenario.max_model_len,
-        weight_dtype=scenario.weight_dtype,
-        kv_cache_dtype=scenario.kv_cache_dtype,
-        mean_sequence_tokens=prompt + output / 2,
-        shared_prefix_tokens=shared_tokens(requests, scenario.max_model_len),
-        num_shared_prefixes=max(scenario.num_prefix_groups, len(np.unique(requests.prefix_group))),
-        draft_model=scenario.draft_shape,
-        occupied_bytes=scenario.occupied_gib * GIB,
-        explain=explain,
-    )
+    memory = memory_of(scenario, requests, explain=explain)
     ranks = scenario.attention_data_parallel_size  # scheduler limits are per replica, memory is per rank
     engine = dataclasses.replace(
         scenario.engine_settings,
@@ -156,6 +154,26 @@ def size(scenario: Scenario, requests: Requests | None = None, *, explain: bool 
         slo_probability=math.nan,
     )
     return sized if memory.starts else dataclasses.replace(sized, headline=headline(sized))
+
+
+def memory_of(scenario: Scenario, requests: Requests, *, explain: bool = True) -> MemoryPlan:
+    """The memory of one replica under these requests; without `explain` no formulas and no remedies."""
+    prompt, output = mean_lengths(requests, scenario.max_model_len)
+    return plan_memory(
+        scenario.model_shape,
+        scenario.gpu_spec,
+        scenario.engine_settings,
+        scenario.parallelism,
+        max_model_len=scenario.max_model_len,
+        weight_dtype=scenario.weight_dtype,
+        kv_cache_dtype=scenario.kv_cache_dtype,
+        mean_sequence_tokens=prompt + output / 2,
+        shared_prefix_tokens=shared_tokens(requests, scenario.max_model_len),
+        num_shared_prefixes=max(scenario.num_prefix_groups, len(np.unique(requests.prefix_group))),
+        draft_model=scenario.draft_shape,
+        occupied_bytes=scenario.occupied_gib * GIB,
+        explain=explain,
+    )
 
 
 def replica_of(sized: Plan) -> Replica:

@@ -2,6 +2,7 @@
 
 from planner.charts.accuracy import curve_over_concurrency as curve_over_concurrency
 from planner.charts.accuracy import predicted_against_measured as predicted_against_measured
+from planner.charts.alternatives import cost_against_latency as cost_against_latency
 from planner.charts.compare import plan_bars as plan_bars
 from planner.charts.cost import api_comparison as api_comparison
 from planner.charts.cost import break_even_map as break_even_map
@@ -41,6 +42,7 @@ __all__ = [
     "api_comparison",
     "break_even_map",
     "concurrency",
+    "cost_against_latency",
     "cost_against_utilisation",
     "curve_over_concurrency",
     "day_misses",

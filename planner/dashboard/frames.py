@@ -5,8 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from planner.answer import Search
-from planner.dashboard.headlines import Table, search_rows
+from planner.dashboard.headlines import Table
 from planner.dashboard.results import papers
 from planner.dashboard.results import seed_rows as simulated_seed_rows
 from planner.simulation import kv_bytes_per_token
@@ -16,13 +15,6 @@ from planner.units import GIB, KIB, MIB, format_percent
 ERROR_COLUMNS = {
     name: st.column_config.NumberColumn(format="percent")
     for name in ("median error", "p90 error", "signed median", "ours, shared", "AIConfigurator")
-}
-SEARCH_COLUMNS = {
-    "USD a month": st.column_config.NumberColumn(format="%,.0f"),
-    "USD / M tokens": st.column_config.NumberColumn(format="%.3f"),
-    "TTFT s": st.column_config.NumberColumn(format="%.3f"),
-    "TPOT ms": st.column_config.NumberColumn(format="%.1f"),
-    "req/s each": st.column_config.NumberColumn(format="%.2f"),
 }
 
 
@@ -38,11 +30,6 @@ def shares(frame: pd.DataFrame) -> pd.DataFrame:
         if pd.api.types.is_float_dtype(out[name]):
             out[name] = [format_percent(value) if value == value else "—" for value in out[name]]
     return sheet(out)
-
-
-def search_frame(found: Search) -> pd.DataFrame:
-    """The candidates of a search as a table."""
-    return sheet(pd.DataFrame(search_rows(found)))
 
 
 def seed_rows() -> Table:

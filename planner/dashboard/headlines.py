@@ -10,9 +10,7 @@ from pathlib import Path
 from planner.answer import (
     BAND_OF,
     Band,
-    Change,
     Plan,
-    Search,
     fit_on_rank,
     meeting,
     offered_rps,
@@ -29,8 +27,6 @@ from planner.step_time import StepWork
 from planner.units import GIB, counted, format_duration, format_number, format_percent, format_usd
 
 PAGES = Path(__file__).parent / "pages"
-OUTCOMES = {"cannot be cheaper": "costs more than the best"}  # how the table words a candidate's status
-COMMON_GPUS = ("H100 SXM", "H200 SXM", "B200", "A100 SXM 80GB", "L40S", "L4", "MI300X", "RTX 4090")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,17 +265,6 @@ def percentiles(plan: Plan) -> str:
             else ""
         )
     )
-
-
-def change_lines(plan: Plan, changes: tuple[Change, ...]) -> list[str]:
-    """One line for each different outcome, and one for the changes that make no difference."""
-    idle = [change.label for change in changes if change.text.endswith("no change")]
-    grouped: dict[str, list[str]] = {}
-    for change in changes:
-        if change.label not in idle:
-            grouped.setdefault(change.text, []).append(change.label)
-    lines = [f"{', '.join(labels)}: {text}" for text, labels in grouped.items()]
-    return lines + ([f"No change with {', '.join(idle)}"] if idle else [])
 
 
 def memory_sentence(plan: Plan) -> str:
@@ -590,26 +575,6 @@ def derivations(plan: Plan) -> Table:
             ),
         ],
     )
-
-
-def search_rows(found: Search) -> list[dict[str, object]]:
-    """The candidates of a search as table rows."""
-    return [
-        {
-            "outcome": OUTCOMES.get(item.status, item.status),
-            "GPU": item.scenario.gpu,
-            "GPUs": item.num_gpus,
-            "TP × PP": f"{item.scenario.tensor_parallel_size} × {item.scenario.pipeline_parallel_size}",
-            "weights": "as published" if item.scenario.weight_dtype == "auto" else item.scenario.weight_dtype,
-            "USD a month": item.usd_per_month,
-            "USD / M tokens": item.usd_per_million_tokens,
-            "TTFT s": item.ttft_s,
-            "TPOT ms": item.tpot_s * 1000 if item.tpot_s is not None else None,
-            "req/s each": item.slo_rate_rps,
-            "why": item.reason,
-        }
-        for item in found.candidates
-    ]
 
 
 def memory_gib(size: float) -> str:

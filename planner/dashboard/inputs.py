@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from planner.catalog import engine_names, get_gpu, gpu_names, length_set_names, model_names
+from planner.catalog import engine_names, gpu_names, length_set_names, model_names
 from planner.cost import gpu_price
 from planner.dashboard import urlstate
 from planner.dashboard.config_text import fetch_from_hub, pruned
@@ -115,6 +115,7 @@ PLACEHOLDERS = {  # what an empty field means, by field or group
     "gpu_total_gib": "catalog value",
     "engine_version": "newest",
     "targets": "no target",
+    "most_gpus": "no limit",
 }
 
 
@@ -399,9 +400,11 @@ def _tuned(s: Scenario) -> list[str]:
     return labels if len(labels) <= 2 else [labels[0], f"{len(labels) - 1} more"]
 
 
-def gpu_names_with_price() -> tuple[str, ...]:
-    """GPUs with a known price, which the search considers by default."""
-    return tuple(name for name in gpu_names() if get_gpu(name).usd_per_hour_typical)
+def fields(names: tuple[str, ...], errors: dict[str, str]) -> None:
+    """Draw single fields, each error under its field; for pages that have some of the inputs."""
+    declared = fields_by_name()
+    for name in names:
+        _field(name, declared[name].metadata, errors.get(name))
 
 
 def adopt(scenario: Scenario) -> None:

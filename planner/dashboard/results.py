@@ -13,19 +13,17 @@ import numpy as np
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from planner.answer import Change, OverTime, Plan, Search, over_time, reprice, running, serving_replicas
+from planner.answer import OverTime, Plan, over_time, reprice, running, serving_replicas
 from planner.arrays import Floats
 from planner.charts import StepPicture, in_sentence
 from planner.dashboard.inputs import adopt
-from planner.dashboard.jobs import OFFICE, Job, Task, TooLong
+from planner.dashboard.jobs import OFFICE, Job, Task
 from planner.dashboard.tasks import (
     PAPERS_TASK,
     SEED_TASK,
-    changes_task,
     load_test_task,
     plan_task,
     reading_task,
-    search_task,
     seed_steps_task,
     steps_task,
     time_task,
@@ -61,31 +59,12 @@ def _at_prices(done: Plan, scenario: Scenario) -> Plan:
     return reprice(done, scenario)
 
 
-def changes_for(scenario: Scenario) -> tuple[Change, ...] | None:
-    """What single changes of the scenario do to the answer; None where trying them takes too long.
-
-    Empty where the traffic has no rate to size for.
-    """
-    try:
-        found: tuple[Change, ...] = _computed(changes_task(scenario), "Trying single changes")
-    except TooLong:
-        return None
-    return found
-
-
 def over_time_of(done: Plan) -> OverTime:
     """The plan's day, failure and months; one simulation serves all prices."""
     service = running(done)
     if service is None:
         return over_time(done)
     return over_time(done, _computed(time_task(service), "Simulating a day and a failure"))
-
-
-def search_for(scenario: Scenario, gpus: tuple[str, ...] | None, weight_dtypes: tuple[str, ...] | None) -> Search:
-    """The search over deployments."""
-    task = search_task(scenario, gpus, weight_dtypes)
-    found: Search = _computed(task, "Searching", on_cancel=_end_search)
-    return found
 
 
 def load_test_of(tested: Scenario) -> ServingMetrics | None:
@@ -169,10 +148,6 @@ def _wait(job: Job, doing: str, on_cancel: Callable[[], None] | None) -> None:
         if _done_within(job, 2 * POLL_S):
             break
     place.empty()
-
-
-def _end_search() -> None:
-    del st.session_state["_find"]
 
 
 def _put_away() -> None:

@@ -26,12 +26,11 @@ TITLES = {
     "latency": "Latency",
     "batching": "Batching lab",
     "fleet": "Fleet & time",
-    "find": "Find",
     "compare": "Compare",
     "accuracy": "Accuracy",
     "method": "Method",
 }
-MOVED = {"seed": "Seed article"}  # pages of old links, which lead to where their contents are now
+MOVED = {"seed": "Seed article", "find": "Plan"}  # pages of old links, which lead to where their contents are now
 FAULT = (
     "A bug in Headroom kept this part from showing. Your inputs are kept and the other pages still work; the details "
     "are in the server's log."
@@ -82,7 +81,7 @@ def run() -> None:
     if scenario != now.scenario and drawn:
         _again_without(now.scenario)
     waiting.empty()
-    st.session_state["_scenario"] = scenario
+    st.session_state["_scenario"], st.session_state["_errors"] = scenario, errors
     urlstate.save(scenario, with_other=page.url_path == "compare", with_view=page.url_path == "accuracy")
     if not drawn:
         _form(scenario, errors)

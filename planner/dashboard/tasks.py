@@ -10,7 +10,7 @@ import dataclasses
 import math
 
 from planner.accuracy import paper_rows
-from planner.answer import Plan, Search, plan, recommend, simulate_time, trace_steps, what_would_change
+from planner.answer import Plan, plan, simulate_time, trace_steps
 from planner.charts import StepPicture, step_timeline, without_prompts
 from planner.dashboard.jobs import Task
 from planner.deploy import predicted
@@ -19,7 +19,7 @@ from planner.scenario import Scenario
 from planner.service import CURVE_REQUESTS, MOST_REQUESTS, Running
 from planner.simulation import seed_steps, seed_table
 
-PLAN_CPU_S, CHANGES_CPU_S, SEARCH_CPU_S, READING_CPU_S, TIME_CPU_S = 5.0, 5.0, 300.0, 60.0, 60.0
+PLAN_CPU_S, LONG_CPU_S, READING_CPU_S, TIME_CPU_S = 5.0, 300.0, 60.0, 60.0
 FEWEST_REQUESTS = 20
 # What a plan costs, measured for many scenarios on one core of 2023 and rounded up: its load curve takes some 20 runs,
 # its fleet some four of the longest; each request, decode step and step with a chunk of a prompt takes this long.
@@ -68,24 +68,9 @@ def plan_task(scenario: Scenario) -> Task:
     return Task(planned, tuple((scenario, budget) for budget in budgets), PLAN_CPU_S)
 
 
-def changes_task(scenario: Scenario) -> Task:
-    """What single changes do to the answer."""
-    return Task(what_would_change, ((answered(scenario),),), CHANGES_CPU_S, rank=1)
-
-
 def load_test_task(tested: Scenario) -> Task:
     """What a load test of one replica should show."""
-    return Task(predicted, ((answered(tested),),), CHANGES_CPU_S, rank=1)
-
-
-def search_task(scenario: Scenario, gpus: tuple[str, ...] | None, weight_dtypes: tuple[str, ...] | None) -> Task:
-    """The search over deployments."""
-    return Task(search, ((answered(scenario), gpus, weight_dtypes),), SEARCH_CPU_S, rank=2, slow=True)
-
-
-def search(scenario: Scenario, gpus: tuple[str, ...] | None, weight_dtypes: tuple[str, ...] | None) -> Search:
-    """`recommend`, as a task calls it."""
-    return recommend(scenario, gpus=gpus, weight_dtypes=weight_dtypes)
+    return Task(predicted, ((answered(tested),),), PLAN_CPU_S, rank=1)
 
 
 def steps_task(
@@ -93,7 +78,7 @@ def steps_task(
 ) -> Task:
     """The step timeline of one policy on the plan's requests."""
     arguments = (answered(scenario), num_serving, policy, start, num_steps, by_time, tight)
-    return Task(picture_of_steps, (arguments,), CHANGES_CPU_S, rank=1)
+    return Task(picture_of_steps, (arguments,), PLAN_CPU_S, rank=1)
 
 
 def picture_of_steps(
@@ -106,7 +91,7 @@ def picture_of_steps(
 
 def seed_steps_task(scheduling: str, num_steps: int) -> Task:
     """The step timeline of one row of the seed article's table."""
-    return Task(picture_of_seed, ((scheduling, num_steps),), CHANGES_CPU_S, rank=1)
+    return Task(picture_of_seed, ((scheduling, num_steps),), PLAN_CPU_S, rank=1)
 
 
 def picture_of_seed(scheduling: str, num_steps: int) -> StepPicture:
@@ -132,5 +117,5 @@ def time_task(service: Running) -> Task:
     return Task(simulate_time, ((service,),), TIME_CPU_S, rank=1)
 
 
-SEED_TASK = Task(seed_table, ((),), SEARCH_CPU_S, rank=1)
-PAPERS_TASK = Task(paper_rows, ((),), SEARCH_CPU_S, rank=1, slow=True)
+SEED_TASK = Task(seed_table, ((),), LONG_CPU_S, rank=1)
+PAPERS_TASK = Task(paper_rows, ((),), LONG_CPU_S, rank=1, slow=True)

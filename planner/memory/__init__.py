@@ -20,7 +20,7 @@ from planner.memory.cuda_graphs import captured_sizes
 from planner.memory.defaults import kv_cache_type, ollama_context_tokens
 from planner.memory.explain import FEWER_SEQUENCES
 from planner.memory.kv_layout import kv_bytes_for
-from planner.memory.memory_plan import Formula, MemoryPlan
+from planner.memory.memory_plan import Formula, MemoryPlan, Remedy
 from planner.memory.precision import native_schemes, running_scheme, weights_support
 from planner.memory.runtime import DRIVER_RESERVE_BYTES, DRIVER_RESERVE_SHARE, visible_memory_bytes
 from planner.memory.sizing import plan_memory
@@ -59,6 +59,7 @@ __all__ = [
     "REFUSED_STEP",
     "Formula",
     "MemoryPlan",
+    "Remedy",
     "captured_sizes",
     "kv_bytes_for",
     "kv_cache_type",

@@ -6,7 +6,7 @@ import dataclasses
 import math
 
 from planner.inputs import EngineSettings
-from planner.memory.memory_plan import Formula
+from planner.memory.memory_plan import Formula, Remedy
 from planner.memory.overheads_text import activation_text, graphs_text, non_torch_text
 from planner.memory.precision import native_schemes
 from planner.memory.ranks import SGLANG_CONTEXT_BYTES, Demand, reserved_contexts
@@ -199,7 +199,7 @@ def _capacity_formulas(verdict: Verdict, kv_tokens: int) -> tuple[Formula, ...]:
     )
 
 
-def remedies(demand: Demand, verdict: Verdict) -> tuple[str, ...]:
+def remedies(demand: Demand, verdict: Verdict) -> tuple[Remedy, ...]:
     """Smallest changes that make the engine start, in the order in which a user would try them.
 
     Each is checked with a start of its own. Empty when the engine starts.
@@ -208,71 +208,78 @@ def remedies(demand: Demand, verdict: Verdict) -> tuple[str, ...]:
         return ()
     if verdict.outcome == REFUSED_PRECISION:
         return _precision_remedies(demand)
-    found = []
+    found: list[Remedy] = []
     longest = shorter_context(demand, verdict) if verdict.outcome != REFUSED_DIVISION else 0
     if longest >= 256:
         shorter = longest // CONTEXT_STEP * CONTEXT_STEP or longest
         if shorter < demand.max_model_len and _starts(demand, max_model_len=shorter):
-            found.append(f"max_model_len {shorter:,}")
+            found.append(Remedy(f"max_model_len {shorter:,}", max_model_len=shorter))
     if verdict.rank.layout.has_states and verdict.num_blocks > 0:
         seqs = min(verdict.num_blocks, verdict.resolved.max_num_seqs) // 8 * 8
         if seqs and seqs < verdict.resolved.max_num_seqs and _starts(demand, engine={"max_num_seqs": seqs}):
-            found.insert(0, f"max_num_seqs {seqs:,}")
+            found.insert(0, Remedy(f"max_num_seqs {seqs:,}", max_num_seqs=seqs))
     if verdict.outcome == REFUSED_STEP and _starts(
         demand, engine={"max_num_batched_tokens": demand.model.image_tokens}
     ):
-        found.append(f"max_num_batched_tokens {demand.model.image_tokens:,}")
+        tokens = demand.model.image_tokens
+        found.append(Remedy(f"max_num_batched_tokens {tokens:,}", max_num_batched_tokens=tokens))
     if verdict.outcome == OOM_HOST:
         return _host_remedies(demand)
     if demand.engine.max_state_slots is not None and _starts(demand, engine={"max_state_slots": None}):
-        found.append("as many states as memory allows")
+        found.append(Remedy("as many states as memory allows", max_state_slots=None))
     if demand.engine.ngram_on_gpu and _starts(demand, engine={"ngram_on_gpu": False}):
-        found.append("n-gram tables in host memory")
+        found.append(Remedy("n-gram tables in host memory", ngram_tables="host"))
     found += _media_remedies(demand)
     found += _fewer_drafting(demand, verdict) + _setting_remedies(demand, verdict) + _hardware_remedies(demand)
     return tuple(found[:6])
 
 
-def _precision_remedies(demand: Demand) -> tuple[str, ...]:
+def _precision_remedies(demand: Demand) -> tuple[Remedy, ...]:
     """Weights, then a cache, for which the engine has kernels on this GPU."""
     names = native_schemes(demand.model, demand.engine, demand.gpu, demand.weight_dtype)
-    found = [f"weights in {name}" for name in names if _starts(demand, weight_dtype=name)]
+    found = [Remedy(f"weights in {name}", weight_dtype=name) for name in names if _starts(demand, weight_dtype=name)]
     caches = ("q8_0", "auto") if demand.engine.family == "llamacpp" else ("auto",)
-    found += [f"kv_cache_dtype {name}" for name in caches if _starts(demand, kv_cache_dtype=name)]
+    found += [
+        Remedy(f"kv_cache_dtype {name}", kv_cache_dtype=name) for name in caches if _starts(demand, kv_cache_dtype=name)
+    ]
     return tuple(found[:3])
 
 
-def _host_remedies(demand: Demand) -> tuple[str, ...]:
+def _host_remedies(demand: Demand) -> tuple[Remedy, ...]:
     """Less in host memory: offload less, or n-gram tables on the GPUs."""
-    found = []
+    found: list[Remedy] = []
     if demand.engine.kv_offload_gib and _starts(demand, engine={"kv_offload_gib": 0.0}):
-        found.append("no KV offload")
+        found.append(Remedy("no KV offload", kv_offload_gib=0.0))
     if demand.model.ngram_parameters and _starts(demand, engine={"ngram_on_gpu": True}):
-        found.append("n-gram tables on the GPUs")
+        found.append(Remedy("n-gram tables on the GPUs", ngram_tables="gpu"))
     return tuple(found)
 
 
-def _media_remedies(demand: Demand) -> list[str]:
+def _media_remedies(demand: Demand) -> list[Remedy]:
     """Less media: images without video where that helps, else text only."""
     for media, words in (("images", "images without video"), ("none", "text only, without the vision tower")):
         model = with_media(demand.model, media)
         if model != demand.model and demand.engine.family == "vllm" and _starts(demand, model=model):
-            return [words]
+            return [Remedy(words, media=media)]
     return []
 
 
-def _fewer_drafting(demand: Demand, verdict: Verdict) -> list[str]:
+def _fewer_drafting(demand: Demand, verdict: Verdict) -> list[Remedy]:
     """Fewer running requests, where drafting keeps states for each of them (SGLang)."""
     states = verdict.rank.states
     if states is None or not states.drafting_bytes:
         return []
     fewer = (seqs for seqs in FEWER_SEQUENCES if seqs < verdict.resolved.max_num_seqs)
     most = next((seqs for seqs in fewer if _starts(demand, engine={"max_num_seqs": seqs})), None)
-    return [f"max_num_seqs {most}"] if most else []
+    return [Remedy(f"max_num_seqs {most}", max_num_seqs=most)] if most else []
 
 
-def _setting_remedies(demand: Demand, verdict: Verdict) -> list[str]:
-    found = []
+def _utilization(share: float) -> Remedy:
+    return Remedy(f"gpu_memory_utilization {share:g}", gpu_memory_utilization=share)
+
+
+def _setting_remedies(demand: Demand, verdict: Verdict) -> list[Remedy]:
+    found: list[Remedy] = []
     share = verdict.resolved.gpu_memory_utilization
     if demand.engine.family in ("vllm", "sglang") and share < HIGHEST_UTILIZATION:
         low, high = int(share * 100), int(HIGHEST_UTILIZATION * 100)
@@ -280,42 +287,42 @@ def _setting_remedies(demand: Demand, verdict: Verdict) -> list[str]:
             refused = largest_that_fits(
                 lambda percent: not _starts(demand, engine={"gpu_memory_utilization": percent / 100}), low, high
             )
-            found.append(f"gpu_memory_utilization {(refused + 1) / 100:g}")
+            found.append(_utilization((refused + 1) / 100))
     if verdict.outcome in (OOM_CAPTURE, OOM_SAMPLER):
         shares = (percent / 100 for percent in range(int(share * 100 - 0.5), 0, -1))
         highest = next((less for less in shares if _starts_with_share(demand, less)), None)
-        found += [f"gpu_memory_utilization {highest:g}"] if highest else []
+        found += [_utilization(highest)] if highest else []
     if verdict.outcome == REFUSED_FREE_MEMORY:
         total = visible_memory_bytes(demand.gpu)
         lower = math.floor((1 - demand.occupied_bytes / total) * 100) / 100
         if lower > 0 and _starts(demand, engine={"gpu_memory_utilization": lower}):
-            found.append(f"gpu_memory_utilization {lower:g}")
-        return [f"freeing the {demand.occupied_bytes / GIB:,.1f} GiB that other processes hold", *found]
+            found.append(_utilization(lower))
+        return [Remedy(f"freeing the {demand.occupied_bytes / GIB:,.1f} GiB that other processes hold"), *found]
     if demand.kv_cache_dtype in ("auto", "bf16", "fp16"):
         narrow = "q8_0" if demand.engine.family == "llamacpp" else "fp8"
         if _starts(demand, kv_cache_dtype=narrow):
-            found.append(f"kv_cache_dtype {narrow}")
+            found.append(Remedy(f"kv_cache_dtype {narrow}", kv_cache_dtype=narrow))
     batch = _batch_remedies(demand, verdict)
     found += batch
     if not batch and verdict.resolved.max_num_seqs > 64 and demand.engine.max_num_seqs is None:
         small: dict[str, object] = {"max_num_seqs": 64, "max_num_batched_tokens": 2048}
         if _starts(demand, engine=small):
-            found.append("max_num_seqs 64 and max_num_batched_tokens 2,048")
+            found.append(Remedy("max_num_seqs 64 and max_num_batched_tokens 2,048", **small))
     return found
 
 
-def _batch_remedies(demand: Demand, verdict: Verdict) -> list[str]:
+def _batch_remedies(demand: Demand, verdict: Verdict) -> list[Remedy]:
     """Fewer tokens in flight: smaller steps, or one step at a time where windows keep two (vLLM from 0.26 on)."""
-    tokens, found = verdict.resolved.max_num_batched_tokens, []
+    tokens, found = verdict.resolved.max_num_batched_tokens, list[Remedy]()
     if not demand.engine.enable_chunked_prefill or demand.engine.family not in ("vllm", "sglang"):
         return []
     halves = [tokens >> times for times in range(1, 5) if tokens >> times >= LEAST_BATCHED_TOKENS]
     fewer = next((less for less in halves if _starts(demand, engine={"max_num_batched_tokens": less})), None)
     if fewer is not None:
-        found.append(f"max_num_batched_tokens {fewer:,}")
+        found.append(Remedy(f"max_num_batched_tokens {fewer:,}", max_num_batched_tokens=fewer))
     overlaps = verdict.resolved.in_flight_tokens > tokens and demand.parallelism.pipeline_parallel_size == 1
     if overlaps and _starts(demand, engine={"async_scheduling": False}):
-        found.append("async scheduling off")
+        found.append(Remedy("async scheduling off", async_scheduling="off"))
     return found
 
 
@@ -323,26 +330,27 @@ def _starts_with_share(demand: Demand, share: float) -> bool:
     return _starts(demand, engine={"gpu_memory_utilization": share})
 
 
-def _hardware_remedies(demand: Demand) -> list[str]:
+def _hardware_remedies(demand: Demand) -> list[Remedy]:
     """Narrower weights, more GPUs, then both, where both together need fewer GPUs than the wider split alone."""
-    found = []
+    found: list[Remedy] = []
     options = GGUF if demand.engine.family == "llamacpp" else NARROWER
     narrower = () if demand.model.quantization else tuple(x for x in options if x != demand.weight_dtype)
     for dtype in narrower:
         if _starts(demand, weight_dtype=dtype):
-            found.append(f"weights in {dtype}")
+            found.append(Remedy(f"weights in {dtype}", weight_dtype=dtype))
             break
     tp = demand.parallelism.tensor_parallel_size
     widths = [width for width in (2 * tp, 4 * tp, 8 * tp) if width <= demand.gpu.gpus_per_node]
     fewest = _narrowest(demand, widths)
     if fewest is not None:
-        found.append(f"tensor_parallel_size {fewest}")
+        found.append(Remedy(f"tensor_parallel_size {fewest}", tensor_parallel_size=fewest))
     if not narrower or found[:1] == [f"weights in {narrower[0]}"]:
         return found or _other_split(demand)
     for dtype in narrower:
         both = _narrowest(dataclasses.replace(demand, weight_dtype=dtype), widths)
         if both is not None and (fewest is None or both < fewest):
-            found.append(f"weights in {dtype} with tensor_parallel_size {both}")
+            words = f"weights in {dtype} with tensor_parallel_size {both}"
+            found.append(Remedy(words, weight_dtype=dtype, tensor_parallel_size=both))
             fewest = both
     return found or _other_split(demand)
 
@@ -355,7 +363,7 @@ def _narrowest(demand: Demand, widths: list[int]) -> int | None:
     return None
 
 
-def _other_split(demand: Demand) -> list[str]:
+def _other_split(demand: Demand) -> list[Remedy]:
     # Nothing else helps: less tensor parallelism, where the engine refused the division, then more nodes.
     tensor, node = demand.parallelism.tensor_parallel_size, demand.gpu.gpus_per_node
     narrower = [(width, 1) for width in range(tensor - 1, 0, -1) if width & (width - 1) == 0]
@@ -367,7 +375,8 @@ def _other_split(demand: Demand) -> list[str]:
             split = [f"tensor_parallel_size {width}"] if width != tensor else []
             if stages != demand.parallelism.pipeline_parallel_size:
                 split.append(f"pipeline_parallel_size {stages}")
-            return [" with ".join(split)]
+            words = " with ".join(split)
+            return [Remedy(words, tensor_parallel_size=width, pipeline_parallel_size=stages)]
     return []
 
 

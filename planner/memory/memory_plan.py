@@ -10,6 +10,21 @@ from planner.units import GIB
 SHORT_BYTES = 0.005 * GIB  # counts as rounding
 
 
+class Remedy(str):
+    """A change that makes an engine start, in words; `changes` are the settings to change, by the Scenario's names.
+
+    Without changes it is nothing that a setting can do.
+    """
+
+    changes: dict[str, object]
+
+    def __new__(cls, text: str, **changes: object) -> Remedy:
+        """The text with its changes."""
+        made = super().__new__(cls, text)
+        made.changes = changes
+        return made
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Formula:
     """A figure with its derivation: `expression` in symbols, `substituted` with this plan's values."""
@@ -62,7 +77,7 @@ class MemoryPlan:
     starts: bool
     refusal: str  # the engine's reason in its own terms, "" when it starts
     outcome: str  # started, refused_max_len_exceeds_kv, refused_no_cache_blocks, refused_mamba_blocks, ...
-    remedies: tuple[str, ...]  # smallest changes that make it start, most likely first
+    remedies: tuple[Remedy, ...]  # smallest changes that make it start, most likely first
     formulas: tuple[Formula, ...]
     notes: tuple[str, ...] = ()  # estimates and assumptions
     weights_error: float = 0.0  # relative half-width of the band on weights

@@ -701,12 +701,12 @@ def fields_by_name() -> dict[str, dataclasses.Field[Any]]:
     return dict(_fields_in_order())
 
 
-PLAN_FREE_GROUPS = ("prices", "time")
+PLAN_FREE_GROUPS = ("prices", "time", "alternatives")
 
 
 @lru_cache(maxsize=1)
 def unsimulated_names() -> frozenset[str]:
-    """Fields that the plan's simulation does not depend on: prices, the day and the months, and the plan's name."""
+    """Fields that no plan's simulation depends on: prices, time, what a search may choose from, the plan's name."""
     grouped = {name for name, item in _fields_in_order() if item.metadata["group"] in PLAN_FREE_GROUPS}
     return frozenset(grouped | {"title"})
 

@@ -6,8 +6,15 @@ In: a `Replica`, requests, targets. Out: `ServingMetrics`, a `LoadCurve`, the fl
 from planner.service.capacity import capacity_rps
 from planner.service.clients import first_requests
 from planner.service.day import AUTOSCALED, FIXED, SCHEDULED, Day, DayPolicy, Running, serve_day
-from planner.service.deployment import CURVE_REQUESTS, Fleet, deploy, replicas_for_targets, share_of_replica
-from planner.service.fleet import MOST_REQUESTS, fewest_sharing, fleet_size, operate
+from planner.service.deployment import (
+    CURVE_REQUESTS,
+    Fleet,
+    deploy,
+    replicas_for_targets,
+    share_of_replica,
+    steady_requests,
+)
+from planner.service.fleet import MOST_REQUESTS, fewest_sharing, fleet_size, operate, serve_apart, try_fleet
 from planner.service.load import STEADY_SHARE, LoadCurve, LoadPoint, highest_rate, load_curve, meets, replicas_needed
 from planner.service.metrics import Distribution, ServingMetrics, latencies, measure
 from planner.service.outage import Outage, serve_outage
@@ -52,8 +59,11 @@ __all__ = [
     "operate",
     "replicas_for_targets",
     "replicas_needed",
+    "serve_apart",
     "serve_day",
     "serve_outage",
     "share_of_replica",
+    "steady_requests",
+    "try_fleet",
     "under_policy",
 ]

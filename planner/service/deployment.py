@@ -73,7 +73,7 @@ def deploy(
     Fleet
     """
     open_loop, level = scenario.is_open_loop, scenario.service_level
-    offered = as_open_loop(_many(scenario, requests, trace, most_requests))
+    offered = as_open_loop(steady_requests(scenario, requests, trace, most_requests))
     curve = load_curve(replica, offered, level) if sweep else rates_alone(replica, offered, level)
     needed = replicas_needed(scenario.peak_rate_rps, curve.slo_rate_rps) if open_loop else 1
     least = replicas_needed(scenario.peak_rate_rps, STEADY_SHARE * curve.capacity_rps) or 1
@@ -101,7 +101,7 @@ def deploy(
     )
 
 
-def _many(scenario: Scenario, requests: Requests, trace: Requests | None, most_requests: int) -> Requests:
+def steady_requests(scenario: Scenario, requests: Requests, trace: Requests | None, most_requests: int) -> Requests:
     """The requests, or so many more of their kind that lengths with a long tail average out."""
     if trace is not None or len(requests) >= min(CURVE_REQUESTS, most_requests):
         return requests

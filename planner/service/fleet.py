@@ -250,6 +250,39 @@ def fleet_size(
     return find_fleet(scenario, replica, requests, guess, trace, at_least, most_requests)[0]
 
 
+def serve_apart(replica: Replica, requests: Requests) -> SimulationResult:
+    """Each request with a replica to itself: up to 500 of them, far enough apart that none meets another."""
+    apart = dataclasses.replace(
+        requests, arrival_s=np.arange(len(requests), dtype=np.float64) * ALONE_S, closed_loop_users=0
+    )
+    return replica.run(first_requests(apart, ALONE_REQUESTS))
+
+
+def try_fleet(
+    scenario: Scenario, replica: Replica, requests: Requests, num_replicas: int, most_requests: int = MOST_REQUESTS
+) -> ServingMetrics:
+    """What so many replicas make of the peak, simulated until the targets plainly hold or fail, as `fleet_size` does.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Traffic and targets.
+    replica : Replica
+        What each replica is.
+    requests : Requests
+        The drawn requests.
+    num_replicas : int
+        How many share the load.
+    most_requests : int
+        Simulated at most.
+
+    Returns
+    -------
+    ServingMetrics
+    """
+    return run_fleet(scenario, replica, requests, num_replicas, None, most_requests, _plain).metrics
+
+
 def find_fleet(
     scenario: Scenario,
     replica: Replica,
@@ -261,10 +294,7 @@ def find_fleet(
 ) -> tuple[int | None, Run | None]:
     """`fleet_size`, and the run that it found to hold."""
     level = scenario.service_level
-    apart = dataclasses.replace(
-        requests, arrival_s=np.arange(len(requests), dtype=np.float64) * ALONE_S, closed_loop_users=0
-    )
-    if slo_attainment(replica.run(first_requests(apart, ALONE_REQUESTS)), level) < level.quantile:
+    if slo_attainment(serve_apart(replica, requests), level) < level.quantile:
         return None, None
     held: Run | None = None
 

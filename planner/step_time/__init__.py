@@ -29,6 +29,7 @@ from planner.step_time.profile import (
     SAME_ARCHITECTURE,
     device_of,
     fitted_numbers,
+    measured_gpu,
     stored_profile,
 )
 from planner.step_time.rank_share import RankShare
@@ -50,6 +51,7 @@ __all__ = [
     "fitted_numbers",
     "kernel_evidence",
     "kernels",
+    "measured_gpu",
     "overhead",
     "scaled_overheads",
     "step_time_table",

@@ -326,3 +326,24 @@ def test_a_decode_pool_sees_no_prompts():
     together, apart = planned(num_replicas=2), planned(deployment="disaggregated")
     assert apart.num_replicas == 2
     assert apart.metrics.tpot_s.p95 < together.metrics.tpot_s.p95
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"model": "meta-llama/Llama-3.3-70B-Instruct"},
+        {"model": "Qwen/Qwen3-32B", "gpu": "L40S", "max_model_len": 32768},
+        {"model": "Qwen/Qwen3-32B", "max_model_len": 40960},
+        {"gpu": "T4", "max_model_len": 32768},
+        {"model": "deepseek-ai/DeepSeek-V3", "tensor_parallel_size": 8},
+        {"model": "Qwen/Qwen3-32B", "tensor_parallel_size": 3},
+    ],
+)
+def test_every_remedy_with_its_changes_starts(changes):
+    scenario = Scenario(num_requests=50, **changes)
+    sized = size(scenario)
+    assert not sized.fits
+    assert sized.memory.remedies
+    for remedy in sized.memory.remedies:
+        cured = size(scenario.replace(**remedy.changes), explain=False)
+        assert cured.fits, remedy

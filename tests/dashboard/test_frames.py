@@ -1,10 +1,6 @@
 """Tables of the pages that need pandas."""
 
-import pytest
-
-from planner.answer.search import recommend
 from planner.dashboard import frames
-from planner.scenario.scenario import Scenario
 
 
 def test_published_ratios_stand_above_the_rows_without_one():
@@ -21,14 +17,3 @@ def test_cache_sizes_of_the_seed_article_by_hand():
         per_token = 2 * layers * width * 2
         assert found[index]["per token"] == f"{per_token / 1024:.0f} KiB"
         assert found[index]["together"].split()[0] == f"{per_token * tokens / unit:.0f}"
-
-
-def test_candidates_as_a_table():
-    scenario = Scenario(num_requests=100, users=50)
-    found = recommend(scenario, gpus=("L4",), weight_dtypes=("auto", "fp8"))
-    frame = frames.search_frame(found)
-    assert len(frame) == len(found.candidates)
-    assert set(frames.SEARCH_COLUMNS) <= set(frame.columns)
-    first = found.candidates[0]
-    assert frame["USD a month"][0] == first.usd_per_month
-    assert first.tpot_s is None or frame["TPOT ms"][0] == pytest.approx(1000 * first.tpot_s)

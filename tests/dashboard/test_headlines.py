@@ -2,13 +2,11 @@
 
 import dataclasses
 import math
-from types import SimpleNamespace
 
 import pytest
 
 from planner.answer.confidence import Band
 from planner.answer.planning import size
-from planner.answer.search import Change, recommend
 from planner.dashboard import headlines
 from planner.step_time.step_table import StepWork
 from planner.units import format_duration, format_usd
@@ -74,15 +72,6 @@ def test_numbers_of_gpus(number, said):
     assert headlines.gpus(number).startswith(said)
 
 
-def test_changes_that_change_nothing_stand_together():
-    changes = tuple(SimpleNamespace(label=label, text=text)
-                    for label, text in (("A", "saves 1 GPU"), ("B", "no change"), ("C", "no change")))  # fmt: skip
-    lines = headlines.change_lines(planned(), changes)
-    assert len(lines) == 2
-    assert lines[0] == "A: saves 1 GPU"
-    assert "B" in lines[1] and "C" in lines[1]
-
-
 def test_cells_are_text_and_short_ones_do_not_break():
     (row,) = headlines.table(("a", "b"), [("1 GPU", "[x](y) *z* " + "long " * 5)])
     assert row["a"] == "1\u00a0GPU"
@@ -142,17 +131,6 @@ def test_every_page_has_a_first_sentence(changes):
     assert "nan" not in " ".join(said)
 
 
-def test_candidates_as_rows():
-    found = recommend(SMALL.replace(num_requests=100, users=50), gpus=("L4",), weight_dtypes=("auto", "fp8"))
-    rows = headlines.search_rows(found)
-    assert [row["weights"] for row in rows] == [
-        {"auto": "as published"}.get(item.scenario.weight_dtype, item.scenario.weight_dtype)
-        for item in found.candidates
-    ]
-    said = {"cannot be cheaper": "costs more than the best"}
-    assert [row["outcome"] for row in rows] == [said.get(item.status, item.status) for item in found.candidates]
-
-
 def test_bytes_as_gib():
     assert headlines.memory_gib(1.5 * 2**30) == "1.50 GiB"
 
@@ -204,11 +182,3 @@ def test_a_plan_that_does_not_start_says_what_is_missing():
     (badge,) = headlines.badges(sized)
     assert not badge.good
     assert badge.text == f"does not start: {-sized.memory.kv_pool_bytes / 2**30:.1f} GiB short"
-
-
-def test_equal_outcomes_share_a_line():
-    def change(label, text):
-        return Change(label=label, scenario=SMALL, num_gpus=1, usd_per_month=1.0, text=text)
-
-    changes = (change("a", "adds 1 GPU"), change("b", "no change"), change("c", "adds 1 GPU"), change("d", "no change"))
-    assert headlines.change_lines(None, changes) == ["a, c: adds 1 GPU", "No change with b, d"]

@@ -4,7 +4,7 @@ import streamlit as st
 
 from planner import charts
 from planner.answer import serving_replicas
-from planner.dashboard import commands, headlines, inputs, results, sharing, widgets
+from planner.dashboard import alternatives, commands, headlines, inputs, results, sharing, widgets
 
 plan = results.current_plan()
 memory, metrics, curve, cost = plan.memory, plan.metrics, plan.curve, plan.cost
@@ -35,7 +35,7 @@ if metrics is not None:
 
 if not plan.fits and memory.remedies:
     st.markdown("**What would make it start**, in the order to try:")
-    widgets.bullets(memory.remedies)
+    alternatives.remedies(memory.remedies, st.session_state["_scenario"])
 
 left, right = st.columns(2)
 result = plan.result
@@ -69,7 +69,6 @@ with right:
             st.markdown(widgets.prose(memory.refusal or "No request of this traffic fits."))
             st.caption("Latency against load appears here once the engine starts.")
 
-changes_slot = None
 if plan.fits:
     left, right = st.columns(2)
     with left:
@@ -77,12 +76,12 @@ if plan.fits:
         with st.expander("Concurrency, KV cache, latency and cost of each policy"):
             widgets.table(headlines.policy_table(plan))
     with right, st.container(border=True, height="stretch"):
-        st.markdown("**What would change the answer**")
-        changes_slot = st.container()
         st.markdown("**Why this answer**")
         widgets.bullets(plan.reasons)
 elif memory.longest_context_tokens:
     st.caption(f"Longest context that starts: {memory.longest_context_tokens:,} tokens.")
+
+alternatives.show(plan, st.session_state["_scenario"], st.session_state["_errors"])
 
 if plan.findings:
     with st.container(border=True):
@@ -107,15 +106,3 @@ with st.expander("Where these figures come from"):
 
 with st.container(border=True):
     commands.section()
-
-# Last, because it plans each change again: everything else is on the page by then.
-if changes_slot is not None:
-    with changes_slot:
-        changes = results.changes_for(plan.scenario)
-        if changes is None:
-            st.caption("Not worked out: with this traffic, trying the changes takes too long for a page.")
-            st.stop()
-        widgets.bullets(
-            headlines.change_lines(plan, changes)
-            or ["A closed loop or a burst has no rate to size for; choose Poisson or bursty arrivals to see changes."]
-        )

@@ -1,0 +1,109 @@
+"""What a search hands back: real plans as rows, and how it came to them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from planner.answer.outcome import Plan
+from planner.scenario import Scenario
+
+MEETS, MISSES = "meets targets", "misses targets"
+#: what the kernel times of a GPU rest on, the surest first
+EVIDENCE = ("kernels measured", "same architecture measured", "another architecture measured")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One deployment with the figures of its own plan.
+
+    `status` is "meets targets", "misses targets" or "does not start"; figures that do not exist are None. `scenario`
+    opens it as a plan. `ttft_s` and `tpot_s` are at the share of requests asked for; `probability` is the chance that
+    the targets hold, given our error (NaN where that is unknown); `evidence` says what its kernel times rest on,
+    `binding` which reason sets its number of GPUs, `checkpoint` where its weights come from ("" = the model's own).
+    """
+
+    scenario: Scenario
+    status: str
+    reason: str = ""
+    num_replicas: int | None = None
+    num_gpus: int | None = None
+    usd_per_gpu_hour: float | None = None
+    price_source: str = ""
+    usd_per_month: float | None = None
+    usd_per_million_tokens: float | None = None
+    slo_rate_rps: float | None = None
+    capacity_rps: float | None = None
+    ttft_s: float | None = None
+    tpot_s: float | None = None
+    attainment: float | None = None
+    probability: float = math.nan
+    evidence: str = ""
+    binding: str = ""
+    checkpoint: str = ""
+
+    @property
+    def key(self) -> tuple[float, int]:
+        """What candidates are ranked by: USD a month, then GPUs, which alone tell owned GPUs apart."""
+        if self.usd_per_month is None or self.num_gpus is None:
+            return math.inf, 0
+        return round(self.usd_per_month, 6), self.num_gpus
+
+
+def candidate_of(done: Plan, *, evidence: str = "", checkpoint: str = "") -> Candidate:
+    """The row of a plan."""
+    level = done.scenario.service_level
+    if done.metrics is None or done.cost is None or done.curve is None:
+        return Candidate(
+            scenario=done.scenario,
+            status="does not start",
+            reason=done.memory.refusal,
+            evidence=evidence,
+            checkpoint=checkpoint,
+        )
+    return Candidate(
+        scenario=done.scenario,
+        status=MEETS if done.slo_met else MISSES,
+        reason=done.reasons[0] if done.reasons else "",
+        num_replicas=done.num_replicas,
+        num_gpus=done.num_gpus,
+        usd_per_gpu_hour=done.cost.usd_per_gpu_hour,
+        price_source=done.cost.price_source,
+        usd_per_month=done.cost.usd_per_month,
+        usd_per_million_tokens=done.cost.usd_per_million_tokens,
+        slo_rate_rps=done.curve.slo_rate_rps,
+        capacity_rps=done.curve.capacity_rps,
+        ttft_s=done.metrics.ttft_s.at(level.quantile),
+        tpot_s=done.metrics.tpot_s.at(level.quantile),
+        attainment=done.metrics.slo_attainment,
+        probability=done.slo_probability,
+        evidence=evidence,
+        binding=max(done.chain, key=lambda link: link.gpus).reason if done.chain else "",
+        checkpoint=checkpoint,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """The rows of a search, the cheapest that meets the targets first, and what became of the other candidates.
+
+    `finished` is False in what a search shows on its way. `left_out` says which GPUs were not considered, and why.
+    """
+
+    candidates: tuple[Candidate, ...]
+    candidates_considered: int
+    candidates_simulated: int
+    rejected_by_memory: int
+    rejected_when_idle: int
+    pruned_by_bound: int
+    over_the_limit: int
+    wall_s: float
+    summary: str
+    left_out: str = ""
+    finished: bool = True
+
+    @property
+    def best(self) -> Candidate | None:
+        """The cheapest candidate that meets the targets; None if none does."""
+        first = self.candidates[0] if self.candidates else None
+        return first if first is not None and first.status == MEETS else None

@@ -1,0 +1,415 @@
+"""The search: bounds first, then whole plans, until no candidate that is left can be cheaper than the best.
+
+Rounds of small tasks go to an executor; what a round does depends only on the results of the rounds before, so the
+outcome is the same in any executor, with any number of workers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass, field
+from typing import Any
+
+from planner.answer.planning import plan
+from planner.answer.search.bounds import (
+    CONTRADICTS,
+    DOES_NOT_START,
+    MISSES_WHEN_IDLE,
+    Bound,
+    Budget,
+    by_capacity,
+    by_memory,
+    holds_with,
+    within,
+)
+from planner.answer.search.outcome import EVIDENCE, MEETS, MISSES, Candidate, Search, candidate_of
+from planner.answer.search.space import Choice, Deployment, choices, deployments, scenario_of, tuned
+from planner.answer.search.summary import summary_of
+from planner.scenario import Scenario
+from planner.service import MOST_REQUESTS
+
+MEMORY_CHUNK, CAPACITY_CHUNK = 64, 4  # candidates of one task
+ROUND = 24  # candidates whose bound a round improves
+PLANS = 2  # whole plans of a round
+TUNED = 4  # leaders whose engine settings are varied
+SHOWN_GPUS = 8  # further GPUs, each with its cheapest plan
+FASTER = (2, 4)  # times the GPUs of a replica, of the best plan, to show what a shorter latency costs
+ALIKE = 0.05  # latencies that differ by less are the same to a reader
+CLOSEST = 4  # plans shown where nothing meets the targets
+
+Key = tuple[float, int]
+
+
+@dataclass(slots=True, eq=False)
+class _Open:
+    """One candidate under way. `lost` says why it is out without a plan of its own."""
+
+    deployment: Deployment
+    order: int
+    bound: Bound
+    row: Candidate | None = None
+    lost: str = ""
+
+    @property
+    def groups(self) -> tuple[str, str]:
+        choice = self.deployment.choice
+        return f"vendor {choice.spec.vendor}", f"evidence {choice.evidence}"
+
+
+@dataclass(slots=True, eq=False)
+class _State:
+    """Everything that a search knows."""
+
+    scenario: Scenario
+    budget: Budget
+    executor: Executor | None
+    open: list[_Open] = field(default_factory=list)
+    best: dict[str, Key] = field(default_factory=dict)
+    started: float = field(default_factory=time.perf_counter)
+    planned: int = 0
+    left_out: str = ""
+
+    def key(self, item: _Open, replicas: int | None = None) -> Key:
+        """Least cost of a candidate: USD a month, then GPUs."""
+        count = item.bound.replicas if replicas is None else replicas
+        if self.scenario.is_open_loop:
+            count += self.scenario.spare_replicas
+        gpus = count * item.deployment.gpus_per_replica
+        return round(gpus * item.deployment.choice.usd_per_hour * self.scenario.hours_per_month, 6), gpus
+
+    def ceiling(self, item: _Open) -> Key:
+        """What a candidate must undercut to be the cheapest of its vendor or of its evidence."""
+        return max((self.best.get(group, (math.inf, 0)) for group in item.groups), default=(math.inf, 0))
+
+    def affordable(self, item: _Open) -> float:
+        """Most replicas with which a candidate undercuts the best of its groups; inf where there is none yet."""
+        most = self.ceiling(item)
+        if math.isinf(most[0]):
+            return math.inf
+        per_replica = self.key(item, 1) if not self._spares else None
+        low, high = 0, max(1, most[1] * 64)
+        if per_replica is not None and per_replica[0] > 0:
+            high = int(most[0] / per_replica[0]) + 1
+        while low < high:  # the largest number whose key is below
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if self.key(item, middle) < most else (low, middle - 1)
+        return low
+
+    @property
+    def _spares(self) -> int:
+        return self.scenario.spare_replicas if self.scenario.is_open_loop else 0
+
+    def wanted(self) -> list[_Open]:
+        """Candidates that may still be the cheapest of a group, the most promising first."""
+        found = [item for item in self.open if self.is_open(item) and self.key(item) < self.ceiling(item)]
+        return sorted(found, key=self.rank)
+
+    def rank(self, item: _Open) -> tuple[Key, int]:
+        """What is tried first: the least expected cost."""
+        return self.key(item, max(item.bound.replicas, item.bound.expected)), item.order
+
+    @staticmethod
+    def is_open(item: _Open) -> bool:
+        """Whether nothing is settled about a candidate."""
+        return item.row is None and not item.bound.out and not item.lost
+
+    def take(self, item: _Open, row: Candidate) -> None:
+        """Note a candidate's own plan."""
+        item.row = row
+        self.planned += 1
+        if row.status != MEETS:
+            return
+        if item.deployment.choice.most is not None and (row.num_gpus or 0) > item.deployment.choice.most:
+            item.lost = "over the limit"
+            return
+        if self.scenario.one_node and (row.num_gpus or 0) > item.deployment.choice.spec.gpus_per_node:
+            item.lost = "over the limit"
+            return
+        for group in item.groups:
+            self.best[group] = min(self.best.get(group, (math.inf, 0)), row.key)
+
+
+def whole_plan(base: Scenario, item: Bound, budget: Budget, evidence: str, checkpoint: str) -> Candidate:
+    """A candidate's own plan as a row; a closed loop or a burst gets the replicas that its targets need."""
+    built = scenario_of(base, item.changes)
+    assert built is not None
+    scenario, most_requests = within(built, budget)
+    done = plan(scenario, most_requests=most_requests, with_policies=False)
+    needed = done.replicas_for_slo
+    if done.fits and not done.slo_met and not scenario.is_open_loop and needed is not None:
+        built = built.replace(num_replicas=needed)
+        done = plan(within(built, budget)[0], most_requests=most_requests, with_policies=False)
+    row = candidate_of(done, evidence=evidence, checkpoint=checkpoint)
+    return dataclasses.replace(row, scenario=built)  # with all requests, of which a page simulates as many as it can
+
+
+def most_requests_of_a_plan(scenario: Scenario) -> int:
+    """The budget of `plan` itself."""
+    return MOST_REQUESTS
+
+
+def recommend(
+    scenario: Scenario,
+    *,
+    gpus: Iterable[str] | None = None,
+    weight_dtypes: Iterable[str] | None = None,
+    executor: Executor | None = None,
+    budget: Budget = most_requests_of_a_plan,
+) -> Search:
+    """The cheapest deployments that meet the targets, each with the figures of its own plan.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Model, traffic, targets, the kind of price, and the restrictions on GPUs.
+    gpus : iterable of str, optional
+        Catalog names; None: what the scenario's restrictions leave.
+    weight_dtypes : iterable of str, optional
+        Weight formats; None: those in which the model is published.
+    executor : concurrent.futures.Executor, optional
+        Where candidates are bounded and planned; None: in this thread. A ProcessPoolExecutor uses all cores, and Dask's
+        `Client.get_executor()` a cluster. The outcome does not depend on it.
+    budget : callable, optional
+        Most requests that a plan of a scenario simulates for one figure; a function that a worker can import.
+
+    Returns
+    -------
+    Search
+        The cheapest of all, of each vendor and of each kind of evidence, the cheapest on further GPUs, and faster ones;
+        those that cost no less and are no faster than another are left out.
+
+    Raises
+    ------
+    InvalidInput
+        When the restrictions leave no GPU.
+    """
+    steps = search_steps(scenario, gpus=gpus, weight_dtypes=weight_dtypes, executor=executor, budget=budget)
+    return deque(steps, maxlen=1)[0]
+
+
+def search_steps(
+    scenario: Scenario,
+    *,
+    gpus: Iterable[str] | None = None,
+    weight_dtypes: Iterable[str] | None = None,
+    executor: Executor | None = None,
+    budget: Budget = most_requests_of_a_plan,
+) -> Iterator[Search]:
+    """What `recommend` knows after each round, the last one finished; closing the iterator ends the search."""
+    base = scenario.replace(num_replicas=None)
+    chosen, left_out = choices(base, gpus)
+    state = _State(scenario=base, budget=budget, executor=executor, left_out=left_out)
+    found = deployments(base, chosen, None if weight_dtypes is None else tuple(weight_dtypes))
+    yield from _first_bounds(state, found)
+    yield from _settle(state)
+    leaders = [item.deployment for item in _leaders(state)]
+    varied = [variant for leader in leaders for variant in tuned(base, leader)]
+    if varied:
+        yield from _first_bounds(state, tuple(varied))
+        yield from _settle(state)
+    for item in _worth_showing(state, chosen):
+        yield from _plan_cheapest(state, item)
+    yield _told(state, finished=True)
+
+
+def _tasks(state: _State, calls: list[tuple[Callable[..., Any], tuple[Any, ...]]]) -> Iterator[Any]:
+    """Results of function calls in their order, computed by the executor."""
+    if state.executor is None:
+        yield from (function(*arguments) for function, arguments in calls)
+        return
+    futures: list[Future[Any]] = [state.executor.submit(function, *arguments) for function, arguments in calls]
+    try:
+        for future in futures:
+            yield future.result()
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+def _first_bounds(state: _State, found: tuple[Deployment, ...]) -> Iterator[Search]:
+    """Memory and arithmetic of every candidate."""
+    order = len(state.open)
+    chunks = [found[at : at + MEMORY_CHUNK] for at in range(0, len(found), MEMORY_CHUNK)]
+    calls = [(by_memory, (state.scenario, [x.changes for x in chunk], state.budget)) for chunk in chunks]
+    for chunk, bounds in zip(chunks, _tasks(state, calls), strict=True):
+        for deployment, bound in zip(chunk, bounds, strict=True):
+            state.open.append(_Open(deployment=deployment, order=order, bound=bound))
+            order += 1
+        yield _told(state)
+    for item in state.open:
+        if state.is_open(item) and _over_limit(state, item):
+            item.lost = "over the limit"
+
+
+def _over_limit(state: _State, item: _Open) -> bool:
+    choice, gpus = item.deployment.choice, state.key(item)[1]
+    return gpus > (choice.most or gpus) or (state.scenario.one_node and gpus > choice.spec.gpus_per_node)
+
+
+def _settle(state: _State) -> Iterator[Search]:
+    """Improve bounds and plan the most promising, until no candidate can be the cheapest of its group."""
+    while wanted := state.wanted():
+        _round(state, wanted[:ROUND])
+        yield _told(state)
+
+
+def _round(state: _State, front: list[_Open]) -> None:
+    """One step of the most promising candidates: a dearer bound, or the whole plan."""
+    bounding = [item for item in front if item.bound.level == 1]
+    known = [item for item in front if item.bound.level == 2]
+    probing = [item for item in known if math.isfinite(state.affordable(item))]
+    # Without a plan to undercut, the most promising is planned, once its capacity is known.
+    seeds = [item for item in known if item not in probing] if front[0].bound.level > 1 else []
+    planning = _apart([*(item for item in front if item.bound.level == 3), *seeds])[:PLANS]
+    calls: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [_planning(state, item) for item in planning]
+    probing = probing[: 4 * PLANS]
+    calls += [(holds_with, (state.scenario, item.bound, int(state.affordable(item)), state.budget)) for item in probing]
+    chunks = [bounding[at : at + CAPACITY_CHUNK] for at in range(0, len(bounding), CAPACITY_CHUNK)]
+    calls += [
+        (by_capacity, (state.scenario, [(x.bound, state.affordable(x)) for x in chunk], state.budget))
+        for chunk in chunks
+    ]
+    results = list(_tasks(state, calls))
+    for item, row in zip(planning, results, strict=False):
+        state.take(item, row)
+    for item, bound in zip(probing, results[len(planning) :], strict=False):
+        item.bound = bound
+    for chunk, bounds in zip(chunks, results[len(planning) + len(probing) :], strict=True):
+        for item, bound in zip(chunk, bounds, strict=True):
+            item.bound = bound
+    for item in front:
+        if state.is_open(item) and _over_limit(state, item):
+            item.lost = "over the limit"
+
+
+def _apart(items: list[_Open]) -> list[_Open]:
+    """The first of each GPU before the second of any: plans of one round should tell different things."""
+    seen: dict[str, int] = {}
+    ranked = []
+    for place, item in enumerate(items):
+        count = seen[item.deployment.choice.name] = seen.get(item.deployment.choice.name, 0) + 1
+        ranked.append((count, place, item))
+    return [item for _, _, item in sorted(ranked, key=lambda entry: entry[:2])]
+
+
+def _planning(state: _State, item: _Open) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    deployment = item.deployment
+    arguments = (state.scenario, item.bound, state.budget, deployment.choice.evidence, deployment.checkpoint)
+    return whole_plan, arguments
+
+
+def _leaders(state: _State) -> list[_Open]:
+    """The candidates whose engine settings are worth varying: the cheapest plans, then the least bounds."""
+    rows = [item for item in state.open if item.row is not None and item.row.status == MEETS and not item.lost]
+    rows.sort(key=lambda item: (item.row.key if item.row else (0.0, 0), item.order))
+    others = [item for item in state.open if item.bound.level > 1 and item not in rows and not item.lost]
+    others = [item for item in others if item.bound.out in ("", MISSES_WHEN_IDLE)]
+    others.sort(key=state.rank)
+    return [*_apart(rows)[:TUNED], *_apart(others)[:TUNED]]
+
+
+def _worth_showing(state: _State, chosen: tuple[Choice, ...]) -> list[list[_Open]]:
+    """What else to plan once the cheapest are known: each a list of candidates, of which the best is planned."""
+    rows = [item for item in state.open if item.row is not None and item.row.status == MEETS and not item.lost]
+    if not rows:
+        closest = [item for item in state.open if item.row is None and item.bound.out == MISSES_WHEN_IDLE]
+        closest.sort(key=lambda item: (-item.bound.idle_attainment, state.key(item), item.order))
+        return [[item] for item in _apart(closest)[:CLOSEST]]
+    shown = {item.deployment.choice.name for item in rows}
+    by_gpu: dict[str, list[_Open]] = {}
+    for item in sorted(state.open, key=state.rank):
+        name = item.deployment.choice.name
+        if state.is_open(item) and name not in shown:
+            by_gpu.setdefault(name, []).append(item)
+    tries = [items[:CAPACITY_CHUNK] for items in by_gpu.values()][:SHOWN_GPUS]
+    best = min(rows, key=lambda item: (item.row.key if item.row else (0.0, 0), item.order))
+    for times in FASTER:
+        wider = [item for item in state.open if state.is_open(item) and _wider(item, best, times)]
+        if wider:
+            tries.append(wider[:1])
+    return tries
+
+
+def _wider(item: _Open, best: _Open, times: int) -> bool:
+    own, other = item.deployment.changes, best.deployment.changes
+    same = ("gpu", "weight_dtype", "kv_cache_dtype", "pipeline_parallel_size", "attention_data_parallel_size")
+    if any(own.get(name) != other.get(name) for name in same) or own.keys() != other.keys():
+        return False
+    width: int = other["tensor_parallel_size"]
+    return bool(own["tensor_parallel_size"] == times * width)
+
+
+def _plan_cheapest(state: _State, items: list[_Open]) -> Iterator[Search]:
+    """Plan the candidate with the least bound of a few."""
+    fresh = [item for item in items if item.bound.level == 1 and not item.bound.out]
+    if fresh:
+        chunk = [(item.bound, math.inf) for item in fresh]
+        for item, bound in zip(
+            fresh, next(_tasks(state, [(by_capacity, (state.scenario, chunk, state.budget))])), strict=True
+        ):
+            item.bound = bound
+    left = [item for item in items if state.is_open(item) and not _over_limit(state, item)]
+    left = left or [item for item in items if item.bound.out == MISSES_WHEN_IDLE and item.row is None][:1]
+    if left:
+        item = min(left, key=state.rank)
+        state.take(item, next(_tasks(state, [_planning(state, item)])))
+    yield _told(state)
+
+
+def _told(state: _State, *, finished: bool = False) -> Search:
+    """The search as it stands."""
+    rows = [item.row for item in state.open if item.row is not None and not item.lost]
+    outs = [item.bound.out for item in state.open]
+    considered = len(outs) - outs.count(CONTRADICTS)
+    does_not_start, misses = outs.count(DOES_NOT_START), outs.count(MISSES_WHEN_IDLE)
+    over = sum(item.lost == "over the limit" for item in state.open)
+    ranked = ranked_rows(rows)
+    settled = sum(item.row is not None and not item.lost and not item.bound.out for item in state.open)
+    return Search(
+        candidates=ranked,
+        candidates_considered=considered,
+        candidates_simulated=state.planned,
+        rejected_by_memory=does_not_start,
+        rejected_when_idle=misses,
+        over_the_limit=over,
+        pruned_by_bound=considered - does_not_start - misses - over - settled,
+        wall_s=time.perf_counter() - state.started,
+        summary=summary_of(ranked, state.scenario, finished=finished),
+        left_out=state.left_out,
+        finished=finished,
+    )
+
+
+def ranked_rows(rows: Iterable[Candidate]) -> tuple[Candidate, ...]:
+    """Rows that meet the targets by cost, then those that come closest; without the dominated ones.
+
+    A dearer row stays only where it is at least 5 % faster than every cheaper one, in TTFT or TPOT. The cheapest of
+    each vendor and of each kind of evidence always stays.
+    """
+    items = list(rows)
+    good = sorted((row for row in items if row.status == MEETS), key=_order)
+    missed = sorted((row for row in items if row.status == MISSES), key=lambda row: (-(row.attainment or 0.0), row.key))
+    firsts: dict[str, Candidate] = {}
+    for row in good:
+        firsts.setdefault(row.scenario.gpu_spec.vendor, row)
+        firsts.setdefault(row.evidence, row)
+    kept: list[Candidate] = []
+    for row in good:
+        if row in firsts.values() or not any(_as_fast(other, row) for other in kept):
+            kept.append(row)
+    return (*kept, *([] if kept else missed[:CLOSEST]))
+
+
+def _order(row: Candidate) -> tuple[Key, int, float]:
+    return row.key, EVIDENCE.index(row.evidence) if row.evidence in EVIDENCE else len(EVIDENCE), row.ttft_s or 0.0
+
+
+def _as_fast(other: Candidate, row: Candidate) -> bool:
+    """Whether another row has about the latencies of a row, or shorter ones."""
+    pairs = ((other.ttft_s, row.ttft_s), (other.tpot_s, row.tpot_s))
+    return all((its or 0.0) * (1 - ALIKE) <= (own or 0.0) for its, own in pairs)

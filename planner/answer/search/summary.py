@@ -1,0 +1,97 @@
+"""The search's outcome in a sentence, and a deployment in words."""
+
+from __future__ import annotations
+
+from planner.answer.search.outcome import MEETS, Candidate, Search
+from planner.scenario import Scenario
+from planner.units import counted, format_duration, format_percent, format_usd
+
+
+def split_in_words(scenario: Scenario) -> str:
+    """How a replica is split, and what is not as usual: "TP 4, EP, attention DP 2"; "" for one GPU."""
+    said = []
+    if scenario.tensor_parallel_size > 1:
+        said.append(f"TP {scenario.tensor_parallel_size}")
+    if scenario.pipeline_parallel_size > 1:
+        said.append(f"PP {scenario.pipeline_parallel_size}")
+    if scenario.attention_data_parallel_size > 1:
+        said.append(f"attention DP {scenario.attention_data_parallel_size}")
+    if scenario.expert_parallel:
+        said.append("EP")
+    return ", ".join(said)
+
+
+def format_in_words(scenario: Scenario) -> str:
+    """Weights and KV cache in words."""
+    weights = "published weights" if scenario.weight_dtype == "auto" else f"{scenario.weight_dtype} weights"
+    return weights if scenario.kv_cache_dtype == "auto" else f"{weights}, {scenario.kv_cache_dtype} KV cache"
+
+
+def changed_settings(scenario: Scenario, base: Scenario) -> str:
+    """Engine settings that differ from the base's, in words."""
+    said = []
+    if scenario.engine != base.engine:
+        said.append(scenario.engine)
+    if scenario.max_num_seqs not in (None, base.max_num_seqs):
+        said.append(f"{scenario.max_num_seqs} sequences at most")
+    if scenario.max_num_batched_tokens not in (None, base.max_num_batched_tokens):
+        said.append(f"{scenario.max_num_batched_tokens:,} tokens a step")
+    if scenario.num_speculative_tokens != base.num_speculative_tokens:
+        acceptance = f"{scenario.speculative_acceptance:.0%}".replace("%", " %")
+        said.append(f"drafts {scenario.num_speculative_tokens} (assumes that {acceptance} are accepted)")
+    if scenario.enable_prefix_caching != base.enable_prefix_caching:
+        said.append("prefix caching")
+    return ", ".join(said)
+
+
+def summary_of(rows: tuple[Candidate, ...], scenario: Scenario, *, finished: bool) -> str:
+    """The best deployment with its price, or what is in the way."""
+    good = [row for row in rows if row.status == MEETS]
+    if not good:
+        if not finished:
+            return "No deployment that meets the targets yet."
+        closest = f" {rows[0].num_gpus} × {rows[0].scenario.gpu} comes closest: {rows[0].reason}" if rows else ""
+        return f"No deployment tried meets these targets.{closest}"
+    best = good[0]
+    split = split_in_words(best.scenario)
+    settings = changed_settings(best.scenario, scenario)
+    how = ", ".join(part for part in (split, format_in_words(best.scenario), settings) if part)
+    so_far = "" if finished else " so far"
+    price = format_usd(best.usd_per_gpu_hour or 0.0)
+    source = best.price_source.split(" (")[0]
+    return (
+        f"{best.num_gpus} × {best.scenario.gpu} ({how}) is the cheapest deployment{so_far} that meets the targets: "
+        f"{format_usd(best.usd_per_month or 0.0)} a month at {price} per GPU-hour ({source})."
+    )
+
+
+def tally(found: Search) -> str:
+    """What became of the candidates, in a sentence."""
+    parts = (
+        (found.rejected_by_memory, "do not start"),
+        (found.rejected_when_idle, "miss the targets even on an idle replica"),
+        (found.over_the_limit, "need more GPUs than the limit"),
+        (found.pruned_by_bound, "cannot be the cheapest of their vendor or evidence"),
+        (found.candidates_simulated, "planned whole"),
+    )
+    said = ", ".join(f"{count:,} {text}" for count, text in parts if count)
+    return f"{counted(found.candidates_considered, 'deployment')} considered in {found.wall_s:.1f} s: {said}."
+
+
+def search_text(found: Search, scenario: Scenario) -> str:
+    """A search for the terminal: the best, what became of the others, and a line for each row."""
+    lines = [found.summary, tally(found)]
+    if found.left_out:
+        lines.append(found.left_out)
+    for row in found.candidates:
+        settings = changed_settings(row.scenario, scenario)
+        how = ", ".join(filter(None, (split_in_words(row.scenario), format_in_words(row.scenario), settings)))
+        quantile = f"p{row.scenario.target_quantile * 100:g}"
+        ttft, tpot = format_duration(row.ttft_s or 0.0), format_duration(row.tpot_s or 0.0)
+        sure = f", {format_percent(row.probability)} sure" if row.probability == row.probability else ""
+        lines.append(
+            f"  {row.num_gpus or 0:>4} × {row.scenario.gpu:26} {row.usd_per_month or 0.0:>12,.0f} USD/month at "
+            f"{format_usd(row.usd_per_gpu_hour or 0.0)}/GPU-h  {quantile} TTFT {ttft}, TPOT {tpot}  {row.status}"
+            f"{sure}, {row.evidence}  {how}"
+        )
+    return "\n".join(lines)

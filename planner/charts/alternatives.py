@@ -1,0 +1,134 @@
+"""Cost against latency: each point a real plan."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from planner.answer import EVIDENCE, Candidate
+from planner.charts.style import COLOUR, Chart, figure, label, layout, line_at, time_ticks
+from planner.units import format_duration, format_percent, format_usd
+
+SHAPES = dict(zip(EVIDENCE, ("circle", "diamond-open", "x-thin-open"), strict=True))
+SIGNS = dict(zip(EVIDENCE, ("●", "◇", "×"), strict=True))
+MOST_LABELS = 6  # more would lie on each other
+
+
+def named(row: Candidate) -> str:
+    """A deployment in short: "4 × H200 SXM"."""
+    return f"{row.num_gpus or 0:,} × {row.scenario.gpu}"
+
+
+def cost_against_latency(rows: tuple[Candidate, ...], now: Candidate | None, target_s: float | None) -> Chart | None:
+    """USD a month against TTFT at the plan's share of requests, one point for each deployment.
+
+    Parameters
+    ----------
+    rows : tuple of Candidate
+        Deployments that meet the targets, the cheapest first; those without figures are left out.
+    now : Candidate, optional
+        The present plan, drawn as a ring.
+    target_s : float, optional
+        TTFT target. [s]
+
+    Returns
+    -------
+    Chart or None
+        None without a point.
+    """
+    shown = [row for row in rows if row.usd_per_month is not None and row.ttft_s]
+    points = [*shown, *([now] if now is not None and now.ttft_s and now.usd_per_month is not None else [])]
+    if not shown or not points:
+        return None
+    times = [row.ttft_s or 0.0 for row in points]
+    quantile = f"p{points[0].scenario.target_quantile * 100:g}"
+    data = [_trace(kind, [row for row in shown if row.evidence == kind]) for kind in EVIDENCE]
+    if now is not None and len(points) > len(shown):
+        data.append(_ring(now))
+    right = max(*times, target_s or 0.0) * 1.6
+    notes = [
+        label(
+            named(row),
+            _log(row.ttft_s or 1.0),
+            row.usd_per_month or 0.0,
+            COLOUR["neutral"],
+            xshift=8,
+            yanchor="middle",
+            xanchor="left",
+        )
+        for row in shown[:MOST_LABELS]
+    ]
+    shapes: list[dict[str, Any]] = []
+    if target_s is not None:
+        shapes.append(line_at("x", target_s, COLOUR["target"]))
+        text = f"target {format_duration(target_s)}"
+        notes.append(
+            label(text, _log(target_s), 1.0, COLOUR["target"], yref="paper", xanchor="right", yanchor="bottom")
+        )
+    key = ", ".join(f"{SIGNS[kind]} {kind}" for kind in EVIDENCE if any(row.evidence == kind for row in shown))
+    return Chart(
+        title=finding(rows, now),
+        subtitle=f"USD a month against {quantile} TTFT (log), each point a plan of its own: {key}; ○ this plan",
+        figure=figure(
+            [trace for trace in data if trace["x"]],
+            layout(
+                x=f"{quantile} time to first token",
+                height=340,
+                showlegend=False,
+                xaxis={**time_ticks(min(times), right), "range": [_log(min(times) / 1.3), _log(right * 1.5)]},
+                yaxis={"rangemode": "tozero", "tickformat": ",.0f", "title": {"text": "USD a month"}},
+                shapes=shapes,
+                annotations=notes,
+            ),
+        ),
+        alt="; ".join(_said(row) for row in points),
+    )
+
+
+def _log(value: float) -> float:
+    return math.log10(max(value, 1e-9))
+
+
+def finding(rows: tuple[Candidate, ...], now: Candidate | None) -> str:
+    """What the cheapest deployment saves, in a sentence."""
+    if not rows:
+        return "No deployment tried meets the targets"
+    best = rows[0]
+    price = best.usd_per_month or 0.0
+    if now is None or not now.usd_per_month or now.status != best.status:
+        return f"{named(best)} is the cheapest tried: {format_usd(price)} a month"
+    saved = 1 - price / now.usd_per_month
+    if saved > 0.005:
+        return f"{named(best)} costs {format_percent(saved)} less than this plan: {format_usd(price)} a month"
+    return f"None of the deployments tried is cheaper than this plan: {format_usd(now.usd_per_month)} a month"
+
+
+def _trace(kind: str, rows: list[Candidate]) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "x": [row.ttft_s for row in rows],
+        "y": [row.usd_per_month for row in rows],
+        "marker": {"symbol": SHAPES[kind], "size": 11, "color": COLOUR["own"], "line": {"width": 2}},
+        "text": [_said(row) for row in rows],
+        "hovertemplate": "%{text}<extra></extra>",
+    }
+
+
+def _ring(now: Candidate) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "x": [now.ttft_s],
+        "y": [now.usd_per_month],
+        "marker": {"symbol": "circle-open", "size": 20, "color": COLOUR["here"], "line": {"width": 3}},
+        "text": [f"this plan: {_said(now)}"],
+        "hovertemplate": "%{text}<extra></extra>",
+    }
+
+
+def _said(row: Candidate) -> str:
+    return (
+        f"{named(row)}: {format_usd(row.usd_per_month or 0.0)} a month, TTFT "
+        f"{format_duration(row.ttft_s or 0.0)}, TPOT {format_duration(row.tpot_s or 0.0)}, {row.evidence}"
+    )

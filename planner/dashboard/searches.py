@@ -1,0 +1,149 @@
+"""Searches in the background: one thread each, whose work the office's processes do. No streamlit here.
+
+A search lives as long as some page looks at it. Plans go first: a task of a search waits for them, and the long ones
+leave a process free.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from planner.answer import Change, Search, change_steps, search_steps
+from planner.dashboard.jobs import NUM_WORKERS, OFFICE, Office, Task
+from planner.dashboard.tasks import most_simulated
+from planner.errors import PlannerError
+from planner.scenario import Scenario
+
+LOG = logging.getLogger("planner.dashboard")
+TASK_CPU_S = 60.0
+RANK = 3  # behind plans, changes and everything else that a page waits for
+UNSEEN_S = 15.0  # a search that no page has asked for so long ends
+MOST_KEPT = 32
+LONG = ("whole_plan", "holds_with", "_tried")  # functions whose calls take a second
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Call:
+    """A function call; each is its own, so that the office shares none of them."""
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+
+
+def _made(call: _Call) -> Any:
+    return call.function(*call.arguments)
+
+
+class OfficeExecutor(Executor):
+    """Runs calls in the office's processes, behind everything else that they are asked for."""
+
+    def __init__(self, office: Office = OFFICE) -> None:
+        self._office = office
+        self._threads = ThreadPoolExecutor(max_workers=NUM_WORKERS, thread_name_prefix="search")
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Hand a call to the office."""
+        assert not kwargs
+        return self._threads.submit(self._do, fn, args)
+
+    def _do(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+        slow = function.__name__ in LONG
+        task = Task(_made, ((_Call(function, arguments),),), TASK_CPU_S, rank=RANK, slow=slow)
+        with self._office.join(task) as job:
+            job.done.wait()
+        return job.result()
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End the threads."""
+        self._threads.shutdown(wait=wait, cancel_futures=cancel_futures)
+
+
+@dataclass(slots=True, eq=False)
+class Running:
+    """A search under way or done: what it has found, the changes' outcomes, the message where it was refused."""
+
+    scenario: Scenario
+    found: Search | None = None
+    changes: tuple[Change, ...] = ()
+    error: Exception | None = None
+    done: bool = False
+    cancelled: bool = False
+    unseen: bool = False  # it ended since no page looked at it
+    seen_s: float = field(default_factory=time.monotonic)
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether a page still looks at it."""
+        return not self.cancelled and time.monotonic() - self.seen_s < UNSEEN_S
+
+
+class Searches:
+    """The searches of all sessions, by scenario."""
+
+    def __init__(self, executor: Executor | None = None) -> None:
+        self._executor = executor
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[Scenario, Running] = OrderedDict()
+
+    def look(self, scenario: Scenario, *, start: bool) -> Running | None:
+        """The search of a scenario, started where it is not and may be; None where it is neither."""
+        with self._lock:
+            running = self._kept.get(scenario)
+            if running is not None and running.unseen and start:
+                running = None
+            if running is None and start:
+                running = self._kept[scenario] = Running(scenario)
+                threading.Thread(target=self._run, args=(running,), name="search", daemon=True).start()
+            if running is not None:
+                running.seen_s = time.monotonic()
+                self._kept.move_to_end(scenario)
+            while len(self._kept) > MOST_KEPT:
+                self._kept.popitem(last=False)[1].cancelled = True
+            return running
+
+    def again(self, scenario: Scenario) -> None:
+        """Forget a search, so that the next look starts it anew."""
+        with self._lock:
+            running = self._kept.pop(scenario, None)
+        if running is not None:
+            running.cancelled = True
+
+    def _run(self, running: Running) -> None:
+        executor = self._executor or OfficeExecutor()
+        try:
+            self._follow(running, executor)
+        except PlannerError as error:
+            running.error = error
+        except Exception as error:
+            LOG.exception("the search failed for %s", running.scenario)
+            running.error = error
+        finally:
+            running.done = True
+            if executor is not self._executor:
+                executor.shutdown(wait=False, cancel_futures=True)
+
+    def _follow(self, running: Running, executor: Executor) -> None:
+        for step in self._steps(running.scenario, executor):
+            if isinstance(step, Search):
+                running.found = step
+            else:
+                running.changes = step
+            if not running.is_wanted:
+                running.unseen = not running.cancelled
+                return
+
+    @staticmethod
+    def _steps(scenario: Scenario, executor: Executor) -> Iterator[Search | tuple[Change, ...]]:
+        # The changes first: they are few, and stand beside the answer.
+        yield from change_steps(scenario, executor=executor, budget=most_simulated)
+        yield from search_steps(scenario, executor=executor, budget=most_simulated)
+
+
+SEARCHES = Searches()

@@ -1,0 +1,122 @@
+import math
+
+import numpy as np
+import pytest
+
+from planner.answer.planning import plan, replica_of, size
+from planner.answer.search.bounds import (
+    DOES_NOT_START,
+    MISSES_WHEN_IDLE,
+    Bound,
+    arithmetic_rps,
+    by_capacity,
+    by_memory,
+    holds_with,
+    least_work,
+    table_rps,
+    within,
+)
+from planner.answer.search.recommend import most_requests_of_a_plan
+from planner.answer.search.space import candidate_scenarios
+from planner.scenario.scenario import Scenario
+from planner.service import capacity_rps
+from planner.workload import draw
+
+from .spaces import FEW, random_scenario
+
+BASE = Scenario(num_requests=FEW, demand="rate", rate_rps=40.0)
+
+
+def bounded(scenario, changes):
+    (first,) = by_memory(scenario, [changes], most_requests_of_a_plan)
+    if first.out:
+        return first
+    return by_capacity(scenario, [(first, math.inf)], most_requests_of_a_plan)[0]
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("gpu", ["H100 SXM", "L40S", "RTX PRO 6000 Blackwell Server", "MI300X"])
+def test_no_replica_finishes_more_than_either_bound_says(seed, gpu):
+    scenario = random_scenario(seed).replace(gpu=gpu, shared_prefix_tokens=100 * (seed % 2))
+    for own in (scenario, scenario.replace(pipeline_parallel_size=2), scenario.replace(engine="sglang")):
+        requests = draw(own)
+        sized = size(own, requests, explain=False)
+        if not sized.fits:
+            continue
+        replica = replica_of(sized)
+        work = least_work(own, requests, sized.memory.kv_tokens)
+        reached = capacity_rps(replica, requests)
+        assert reached <= table_rps(replica, work) * (1 + 1e-9)
+        assert reached <= arithmetic_rps(own, work) * (1 + 1e-9)
+
+
+def test_the_least_replicas_are_never_more_than_the_plan_buys():
+    for scenario in candidate_scenarios(BASE, gpus=("H100 SXM", "L40S"))[::5]:
+        changes = {name: getattr(scenario, name) for name in ("gpu", "weight_dtype", "kv_cache_dtype")}
+        changes |= {"tensor_parallel_size": scenario.tensor_parallel_size}
+        found = bounded(BASE, changes | {"pipeline_parallel_size": scenario.pipeline_parallel_size})
+        if not found.out:
+            done = plan(scenario, with_policies=False)
+            assert found.replicas <= done.num_replicas
+
+
+def test_work_counts_neither_what_all_prompts_share_nor_what_is_rejected():
+    scenario = BASE.replace(lengths="constant", prompt_mean_tokens=1000.0, output_mean_tokens=100.0)
+    requests = draw(scenario)
+    work = least_work(scenario, requests, 10**9)
+    # 100 output tokens that attend to 1,000 prompt tokens and half the answer
+    assert (work.prompt, work.output, work.context) == (1000.0, 100.0, 100 * 1050.0)
+    shared = scenario.replace(shared_prefix_tokens=600)
+    assert least_work(shared, draw(shared), 10**9).prompt == 400.0
+    assert least_work(shared.replace(enable_prefix_caching=False), draw(shared), 10**9).prompt == 1000.0
+    assert least_work(scenario, requests, 900) == type(work)(prompt=0.0, output=0.0, context=0.0)
+
+
+def test_the_arithmetic_is_two_operations_per_active_parameter_and_token():
+    # Llama-3.1-8B: 8.03 B parameters less 2 × 128,256 × 4,096 of embedding and head = 6.98 B. H100: 989 TFLOP/s in
+    # bf16. 1,099 tokens: 989e12 × 1.4 ÷ (2 × 6.98e9 × 1,099) = 90.3 req/s
+    scenario = BASE.replace(lengths="constant", prompt_mean_tokens=1000.0, output_mean_tokens=100.0)
+    work = least_work(scenario, draw(scenario), 10**9)
+    assert arithmetic_rps(scenario, work) == pytest.approx(90.3, rel=0.01)
+    assert arithmetic_rps(scenario.replace(tensor_parallel_size=2), work) == pytest.approx(180.6, rel=0.01)
+    assert arithmetic_rps(scenario.replace(weight_dtype="fp8"), work) == pytest.approx(180.6, rel=0.01)
+
+
+def test_what_does_not_start_and_what_misses_when_idle_is_out():
+    assert bounded(BASE, {"model": "meta-llama/Llama-3.1-70B-Instruct"}).out == DOES_NOT_START
+    slow = bounded(BASE.replace(tpot_target_s=0.001), {})
+    assert slow.out == MISSES_WHEN_IDLE
+    assert slow.idle_attainment == 0.0
+    assert slow.idle_tpot_s > 0.001
+    assert not plan(BASE.replace(tpot_target_s=0.001)).slo_met
+
+
+def test_hybrids_that_refuse_the_default_sequences_are_tried_with_fewer():
+    # vLLM refuses Nemotron-H-56B on one H200 at 1,024 sequences: "exceeds available Mamba cache blocks".
+    hybrid = BASE.replace(model="nvidia/Nemotron-H-56B-Base-8K", gpu="H200 SXM", max_model_len=8192)
+    assert not plan(hybrid).fits
+    (found,) = by_memory(hybrid, [{}], most_requests_of_a_plan)
+    assert found.out == ""
+    assert found.changes["max_num_seqs"] < 1024
+
+
+def test_a_fleet_that_plainly_misses_is_out_at_that_cost():
+    needed = plan(BASE.replace(rate_rps=100.0)).num_replicas
+    assert needed > 2
+    scenario = BASE.replace(rate_rps=100.0)
+    start = Bound(changes={}, level=2)
+    assert holds_with(scenario, start, 1, most_requests_of_a_plan).replicas == 2
+    assert holds_with(scenario, start, needed, most_requests_of_a_plan).replicas == 1
+
+
+def test_a_budget_cuts_the_requests():
+    assert within(BASE, lambda scenario: 100)[0].num_requests == 100
+    assert within(BASE, most_requests_of_a_plan)[0] is BASE
+
+
+def test_drafted_tokens_have_no_bound_from_the_table():
+    scenario = BASE.replace(num_speculative_tokens=2)
+    requests = draw(scenario)
+    sized = size(scenario, requests, explain=False)
+    assert math.isinf(table_rps(replica_of(sized), least_work(scenario, requests, 10**9)))
+    assert np.isfinite(arithmetic_rps(scenario, least_work(scenario, requests, 10**9)))

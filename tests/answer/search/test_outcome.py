@@ -1,0 +1,34 @@
+import math
+
+from planner import plan
+from planner.answer.search.outcome import EVIDENCE, MEETS, Candidate, candidate_of
+from planner.scenario.scenario import Scenario
+
+SMALL = Scenario(num_requests=300)
+
+
+def test_a_row_has_the_figures_of_its_plan():
+    done = plan(SMALL)
+    row = candidate_of(done, evidence=EVIDENCE[0], checkpoint="somebody/something")
+    assert row.status == MEETS
+    assert (row.num_gpus, row.usd_per_month, row.capacity_rps) == (
+        done.num_gpus,
+        done.cost.usd_per_month,
+        done.curve.capacity_rps,
+    )
+    assert row.ttft_s == done.metrics.ttft_s.p95
+    assert row.binding in {link.reason for link in done.chain}
+    assert row.key == (round(done.cost.usd_per_month, 6), done.num_gpus)
+
+
+def test_what_does_not_start_has_no_figures_and_ranks_last():
+    row = candidate_of(plan(SMALL.replace(model="meta-llama/Llama-3.1-70B-Instruct")))
+    assert row.status == "does not start"
+    assert row.reason
+    assert row.num_gpus is None
+    assert math.isinf(row.key[0])
+
+
+def test_owned_gpus_rank_by_their_number():
+    few, many = (Candidate(scenario=SMALL, status=MEETS, num_gpus=n, usd_per_month=0.0) for n in (1, 4))
+    assert few.key < many.key
