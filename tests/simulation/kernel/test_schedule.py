@@ -173,6 +173,49 @@ def test_a_request_takes_what_it_found(bench):
     b.do(schedule.take_cached, job=1, shared=5, kept=0)
     assert b.free_runs == []
     assert (b.groups[0].users, b.groups[0].top, b.groups[0].at_top, b.st.shared_twice) == (2, 5, 1, 3)
+    b.do(schedule.take_cached, job=1, shared=5, kept=0)
+    assert (b.groups[0].users, b.groups[0].top, b.groups[0].at_top, b.st.shared_twice) == (3, 5, 2, 8)
+
+
+@pytest.mark.parametrize(
+    ("held", "free", "starts"), [(0, 8, True), (0, 7, False), (3, 5, True), (3, 4, False), (5, 3, True)]
+)
+def test_cached_blocks_that_nobody_holds_are_taken_from_the_free_ones(bench, held, free, starts):
+    # 30 tokens in blocks of 4 are 8; 5 are in the cache, of which others hold some: 3 new ones and the rest of the 5.
+    requests = make([0], [30], [3], prefix_group=np.array([0]), prefix_tokens=np.array([20]))
+    b = bench(requests, limits(blocks=100, size=4), block_size=4)
+    b.groups[0].cached = 5
+    b.groups[0].top = held
+    b.st.free_blocks = free - (5 - held)  # and those of the run
+    b.do(blocks.add_run, group=0, job=-1, low=held, high=5)
+    b.admit(0)
+    assert b.st.running == starts
+    assert b.st.free_blocks == (0 if starts else free)
+
+
+def test_own_blocks_of_before_count_as_free_until_they_are_taken(bench):
+    # 8 blocks in all: the 4 that it left when it was preempted, and 4 more.
+    for free, starts in ((8, True), (7, False)):
+        b = bench(make([0], [30], [3]), limits(blocks=100, size=4), block_size=4)
+        b.st.free_blocks = free - 4
+        b.jobs[0].own = b.do(blocks.add_run, group=-1, job=0, low=0, high=4)
+        b.jobs[0].preemptions, b.jobs[0].waits_since = 1, 0.0
+        b.admit(0)
+        assert b.st.running == starts
+
+
+def test_a_resumed_request_computes_what_it_had_said(bench):
+    b = bench(make([0], [10], [30]), limits(blocks=100))
+    b.jobs[0].made, b.jobs[0].preemptions = 7, 1
+    b.admit(0)
+    assert chunks(b) == [(0, 17)]
+
+
+def test_without_slots_it_is_the_slots_that_hold_the_queue_up(bench):
+    # The second prompt uses up the budget and the last slot at once.
+    b = bench(make([0] * 3, [5, 5, 5], [3] * 3), limits(seqs=2, budget=10))
+    b.admit(0, 1, 2)
+    assert (b.st.running, b.st.reason) == (2, BY_SLOTS)
 
 
 @pytest.mark.parametrize(("kept", "dead"), [(4, 100), (0, 100 + 4)])

@@ -104,6 +104,14 @@ def test_with_classes_the_last_to_arrive_of_the_lowest_goes(bench, priority, arr
     assert b.do(sequences.choose_victim, asking=NO_SLOT) == slots[victim]
 
 
+def test_it_is_the_arrival_that_counts_not_the_admission(bench):
+    # A was preempted and admitted again behind B, but it came first.
+    b = bench(make([0] * 3, [1] * 3, [9] * 3, priority=np.array([5, 5, 0])), limits(blocks=100))
+    slots = b.prefill(1, 0, 2)
+    b.jobs[0].arrival, b.jobs[1].arrival = 1.0, 2.0
+    assert b.do(sequences.choose_victim, asking=NO_SLOT) == slots[0]
+
+
 def test_a_prompt_whose_chunk_is_in_the_step_stays(bench):
     # B (class 1) is a prompt under way: when another asks, A (class 0) goes; when B itself does, B.
     b = bench(make([0] * 2, [1, 50], [9] * 2, priority=np.array([0, 1])), limits(budget=10, blocks=100))
@@ -196,6 +204,14 @@ def test_the_fewest_tokens_go_first_then_the_longest_prompt(bench):
     assert b.running == [0]
     # A's 9 tokens and 20 steps, of the 200 that it may make
     assert b.st.ratio == (9 + 20) / 200
+
+
+def test_no_more_go_than_must(bench):
+    # Three that want a block each, none is free. C goes and leaves 50: 20 steps of two are 40.
+    b = retracting(bench, [10, 10, 45], [9, 9, 6], blocks=10 + 8 + 10 + 8 + 45 + 5)
+    b.do(sequences.retract, gain=1)
+    assert b.running == [0, 1]
+    assert b.st.free_blocks == 50
 
 
 def test_one_sequence_always_stays(bench):
