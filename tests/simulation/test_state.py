@@ -67,6 +67,28 @@ def test_how_much_cache_a_request_holds(name, reservation, paged, reserve_output
     assert (found["paged"], found["reserve_output"]) == (paged, reserve_output)
 
 
+@pytest.mark.parametrize(
+    ("name", "prefill_first", "retract", "at_once", "static"),
+    [
+        ("vllm", 0, 0, 1, 0),
+        ("sglang", 1, 1, 0, 0),
+        ("tensorrt-llm", 0, 0, 0, 0),
+        ("tgi", 1, 0, 0, 0),
+        ("llama.cpp", 0, 0, 0, 0),
+        ("static", 0, 0, 1, 1),
+    ],
+)
+def test_what_tells_the_engines_apart(name, prefill_first, retract, at_once, static):
+    found = rules(name)
+    expected = {"prefill_first": prefill_first, "retract": retract, "at_once": at_once, "static": static}
+    assert {field: found[field] for field in expected} == expected
+
+
+@pytest.mark.parametrize(("users", "count"), [(0, 0), (4, 4), (40, 9)])
+def test_no_more_users_than_requests(users, count):
+    assert rules(requests=dataclasses.replace(REQUESTS, closed_loop_users=users))["users"] == count
+
+
 def test_what_nothing_limits():
     found = rules()
     for name in ("threshold", "max_queued", "max_concurrent", "stop_waiting"):
@@ -167,7 +189,7 @@ def test_a_text_is_one_adapters_own():
 
 @pytest.mark.parametrize(("output", "window", "drafts"), [(7, 0, 0), (7, 4000, 0), (300, 10, 7)])
 def test_no_event_lies_further_ahead_than_the_calendar_is_long(output, window, drafts):
-    requests = make([0], [1], [output])
+    requests = make([0, 0], [1, 1], [output, 1])
     engine = dataclasses.replace(get_engine("vllm"), num_speculative_tokens=drafts, speculative_acceptance=0.5)
     found = state.make_rules(engine, limits(size=16), requests)
     calendar = state.make_calendar(requests, found, window)
