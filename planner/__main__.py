@@ -1,4 +1,4 @@
-"""Command line: `python -m planner plan|simulate|recommend|deploy|validate|read|seed|calibrate`.
+"""Command line: `python -m planner plan|simulate|recommend|fits|deploy|validate|read|seed|calibrate`.
 
 Exit code 0 on success, 1 where `check` finds another verdict; 2 and one line on stderr on bad input.
 """
@@ -24,9 +24,12 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from planner.answer import (
+    Fit,
     Plan,
     changed_verdict,
     dask_executor,
+    fits,
+    fits_text,
     over_time,
     plan,
     plan_html,
@@ -147,6 +150,13 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--price", metavar="KIND", help="ondemand, reserved, spot or owned")
     command.add_argument("--dask", metavar="ADDRESS", help="search on the Dask cluster of this scheduler")
     command.set_defaults(run=_recommend)
+    command = commands.add_parser("fits", help="every model of the catalog that starts on a GPU")
+    command.add_argument("gpu", metavar="GPU", help="a GPU of the catalog, such as 'RTX 4090'")
+    command.add_argument("--count", type=int, default=1, metavar="N", help="GPUs that one copy of a model may use")
+    command.add_argument("--context", type=int, default=8192, metavar="TOKENS", help="context of one session")
+    command.add_argument("--engine", action="append", metavar="NAME", help="engine to try; repeat it for several")
+    command.add_argument("--json", action="store_true", help="write JSON")
+    command.set_defaults(run=_fits)
     command = commands.add_parser("deploy", parents=[shared, replay], help="the commands and files that run the plan")
     command.add_argument("--format", metavar="NAME", help="only this form: " + ", ".join(formats()))
     command.add_argument("--out", metavar="FOLDER", help="also write each form to a file in this folder")
@@ -293,6 +303,18 @@ def _plan(options: argparse.Namespace) -> None:
         print(json.dumps(plan_dict(done), indent=2))
     else:
         print(plan_text(done))
+
+
+def _fits(options: argparse.Namespace) -> None:
+    found = fits(options.gpu, count=options.count, context_tokens=options.context, engines=options.engine)
+    if options.json:
+        fields = [item.name for item in dataclasses.fields(Fit) if item.name != "scenario"]
+        rows = [
+            {name: plain(getattr(item, name)) for name in fields} | {"link": to_query(item.scenario)} for item in found
+        ]
+        print(json.dumps(rows, indent=2))
+    else:
+        print(fits_text(found))
 
 
 def _deploy(options: argparse.Namespace) -> None:

@@ -390,3 +390,14 @@ def test_a_restriction_of_the_search_that_is_wrong_is_one_line(options, named, c
     assert (code, out) == (2, "")
     assert named in err
     assert len(err.splitlines()) == 1
+
+
+def test_fits_lists_models_and_names_the_nearest_gpu(capsys):
+    code, out, _ = run("fits", "RTX 4060", "--engine", "llama-server", "--json", capsys=capsys)
+    rows = json.loads(out)
+    assert code == 0
+    assert rows
+    assert all(row["engine"] == "llama-server" and row["link"].startswith("v=") for row in rows)
+    code, out, err = run("fits", "RTX 4099", capsys=capsys)
+    assert (code, out) == (2, "")
+    assert "RTX 4090" in err

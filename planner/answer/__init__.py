@@ -4,6 +4,7 @@ In: a Scenario. Out: a `Plan`; `recommend` searches for the cheapest one; `repor
 """
 
 from planner.answer.confidence import BAND_OF, EVIDENCE_WORDS, Band
+from planner.answer.fits import Fit, fits, fits_text
 from planner.answer.kernels import KernelNote, kernel_note, nearest_native
 from planner.answer.lab import BURST_FITS, BURST_REQUESTS, OWN_ENGINE, trace_steps
 from planner.answer.outcome import (
@@ -69,6 +70,7 @@ __all__ = [
     "ChainLink",
     "Change",
     "DayCost",
+    "Fit",
     "KernelNote",
     "OverTime",
     "Plan",
@@ -86,6 +88,8 @@ __all__ = [
     "day_sentence",
     "evidence_of",
     "fit_on_rank",
+    "fits",
+    "fits_text",
     "format_in_words",
     "growth_sentence",
     "kernel_note",

@@ -3,6 +3,7 @@
 In: a name as people write it. Out: `ModelShape`, `Gpu`, `EngineSettings` or length quantiles. To add one, add a row.
 """
 
+from planner.catalog.dates import created_on
 from planner.catalog.day_shapes import day_shape, engine_start_s
 from planner.catalog.engines import (
     as_of,
@@ -50,6 +51,7 @@ __all__ = [
     "base_model_id",
     "cache_support",
     "checkpoint",
+    "created_on",
     "day_shape",
     "engine_image",
     "engine_names",

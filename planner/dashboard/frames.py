@@ -5,9 +5,11 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
+from planner.answer import Fit
 from planner.dashboard.headlines import Table
 from planner.dashboard.results import papers
 from planner.dashboard.results import seed_rows as simulated_seed_rows
+from planner.scenario import to_query
 from planner.simulation import kv_bytes_per_token
 from planner.tables import cell_of_text
 from planner.units import GIB, KIB, MIB, format_percent
@@ -16,6 +18,44 @@ ERROR_COLUMNS = {
     name: st.column_config.NumberColumn(format="percent")
     for name in ("median error", "p90 error", "signed median", "ours, shared", "AIConfigurator")
 }
+
+
+FIT_COLUMNS = {
+    "model": st.column_config.TextColumn(width=230, pinned=True),
+    "GiB": st.column_config.NumberColumn(format="%.1f", help="All weights, over all GPUs of a copy"),
+    "parameters (B)": st.column_config.NumberColumn(format="%.1f"),
+    "longest context": st.column_config.NumberColumn(format="localized", help="Tokens of one request"),
+    "sessions": st.column_config.NumberColumn(
+        format="localized", help="Requests of the chosen context at once; llama-server with 8 slots at most"
+    ),
+    "tok/s alone": st.column_config.NumberColumn(format="%.0f", help="One user's answer while decoding"),
+    "tok/s, 8 users": st.column_config.NumberColumn(
+        format="%.0f", help="Eight users together while decoding; fewer where fewer sessions fit"
+    ),
+    "plan": st.column_config.LinkColumn(display_text="open", help="Opens this plan in a new tab"),
+}
+
+
+def fit_frame(found: tuple[Fit, ...]) -> pd.DataFrame:
+    """What fits on a GPU as a table."""
+    return sheet(
+        pd.DataFrame(
+            {
+                "model": item.model,
+                "weights": item.weight_dtype.removeprefix("gguf_"),
+                "GiB": item.weights_gib,
+                "longest context": item.longest_context_tokens,
+                "sessions": item.sessions,
+                "tok/s alone": item.tokens_per_s_alone,
+                "tok/s, 8 users": item.tokens_per_s_of_eight,
+                "engine": item.engine,
+                "parameters (B)": item.num_parameters / 1e9,
+                "created": item.created or None,
+                "plan": f"/?{to_query(item.scenario)}",
+            }
+            for item in found
+        )
+    )
 
 
 def sheet(frame: pd.DataFrame) -> pd.DataFrame:

@@ -13,7 +13,7 @@ import numpy as np
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from planner.answer import OverTime, Plan, over_time, reprice, running, serving_replicas
+from planner.answer import Fit, OverTime, Plan, over_time, reprice, running, serving_replicas
 from planner.arrays import Floats
 from planner.charts import StepPicture, in_sentence
 from planner.dashboard.inputs import adopt
@@ -21,6 +21,7 @@ from planner.dashboard.jobs import OFFICE, Job, Task
 from planner.dashboard.tasks import (
     PAPERS_TASK,
     SEED_TASK,
+    fits_task,
     load_test_task,
     plan_task,
     reading_task,
@@ -65,6 +66,12 @@ def over_time_of(done: Plan) -> OverTime:
     if service is None:
         return over_time(done)
     return over_time(done, _computed(time_task(service), "Simulating a day and a failure"))
+
+
+def fits_on(gpu: str, count: int, context_tokens: int) -> tuple[Fit, ...]:
+    """Every model that starts on some GPUs."""
+    found: tuple[Fit, ...] = _computed(fits_task(gpu, count, context_tokens), "Sizing every model")
+    return found
 
 
 def load_test_of(tested: Scenario) -> ServingMetrics | None:

@@ -26,6 +26,7 @@ TITLES = {
     "latency": "Latency",
     "batching": "Batching lab",
     "fleet": "Fleet & time",
+    "fits": "What fits",
     "compare": "Compare",
     "accuracy": "Accuracy",
     "method": "Method",

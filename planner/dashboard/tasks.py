@@ -10,7 +10,7 @@ import dataclasses
 import math
 
 from planner.accuracy import paper_rows
-from planner.answer import Plan, plan, simulate_time, trace_steps
+from planner.answer import Fit, Plan, fits, plan, simulate_time, trace_steps
 from planner.charts import StepPicture, step_timeline, without_prompts
 from planner.dashboard.jobs import Task
 from planner.deploy import predicted
@@ -66,6 +66,16 @@ def plan_task(scenario: Scenario) -> Task:
     most = most_simulated(scenario)
     budgets = dict.fromkeys(max(FEWEST_REQUESTS, most // cut) for cut in (1, 8, 64))
     return Task(planned, tuple((scenario, budget) for budget in budgets), PLAN_CPU_S)
+
+
+def fits_task(gpu: str, count: int, context_tokens: int) -> Task:
+    """Every model that starts on some GPUs."""
+    return Task(found_to_fit, ((gpu, count, context_tokens),), LONG_CPU_S, rank=1, slow=True)
+
+
+def found_to_fit(gpu: str, count: int, context_tokens: int) -> tuple[Fit, ...]:
+    """`fits`, as a task calls it."""
+    return fits(gpu, count=count, context_tokens=context_tokens)
 
 
 def load_test_task(tested: Scenario) -> Task:

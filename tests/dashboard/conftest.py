@@ -4,7 +4,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 APP = str(Path(__file__).parents[2] / "app.py")
-PAGES = ("plan", "memory", "latency", "batching", "fleet", "compare", "accuracy", "method")
+PAGES = ("plan", "memory", "latency", "batching", "fleet", "fits", "compare", "accuracy", "method")
 HOSTILE = {
     "v": "99",
     "m": "<script>alert(1)</script>",

@@ -36,6 +36,10 @@ if metrics is not None:
 if not plan.fits and memory.remedies:
     st.markdown("**What would make it start**, in the order to try:")
     alternatives.remedies(memory.remedies, st.session_state["_scenario"])
+if not plan.fits:
+    st.page_link(
+        headlines.PAGES / "fits.py", label=f"What fits on {widgets.plain(spec.name)}?", icon=":material/memory:"
+    )
 
 left, right = st.columns(2)
 result = plan.result
