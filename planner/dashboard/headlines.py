@@ -161,14 +161,14 @@ def tiles(plan: Plan) -> tuple[Tile, ...]:
     low, high = price_band(plan)
     replicas = counted(plan.num_replicas, "replica") + (f" × {per_replica}" if per_replica > 1 else "")
     if plan.pools is not None:
-        replicas = f"{plan.pools.num_prefill:,} prefill + {plan.pools.num_decode:,} decode"
+        replicas = f"{plan.pools.num_prefill:,} + {plan.pools.num_decode:,} replicas"
     return (
         Tile(
             label="GPUs",
             value=f"{plan.num_gpus:,}",
             beside=replicas,
-            help="GPUs that the plan buys: replicas × GPUs of one replica. The line: GPUs needed from a quarter "
-            "of the peak to twice the peak.",
+            help="GPUs that the plan buys: replicas (prefill + decode where they are apart) × GPUs of one replica. The "
+            "line: GPUs needed from a quarter of the peak to twice the peak.",
             line=need,
         ),
         *(_latency_tile(plan, field) for field in TARGETS if field in _USUAL or getattr(s, field) is not None),

@@ -6,11 +6,24 @@ import numpy as np
 import pytest
 
 from planner import Scenario, plan
+from planner.dashboard import results
+from planner.dashboard.jobs import OFFICE
 from planner.dashboard.results import MISTAKES, latency_samples, timeline_finding, use_of_fleet
 from planner.simulation.records import ABANDONED, FINISHED
 from tests.answer.cases import planned
 
 SMALL = Scenario(num_requests=400)
+
+
+def test_scenarios_that_differ_in_prices_share_one_simulation():
+    free = SMALL.replace(usd_per_gpu_hour=0.0, growth_per_month=0.2, title="Free")
+    first = results.plan_for(SMALL)
+    computed = OFFICE.num_computed
+    again = results.plan_for(free)
+    assert OFFICE.num_computed == computed
+    assert again.result is first.result
+    assert (again.cost.usd_per_month, again.scenario.title) == (0.0, "Free")
+    assert first.cost.usd_per_month > 0
 
 
 def test_replicas_kept_for_failures_are_not_counted_as_throughput():

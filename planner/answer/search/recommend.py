@@ -201,7 +201,8 @@ def search_steps(
     budget: Budget = most_requests_of_a_plan,
 ) -> Iterator[Search]:
     """What `recommend` knows after each round, the last one finished; closing the iterator ends the search."""
-    base = scenario.replace(num_replicas=None)
+    # The bounds are those of replicas that do both; separate prefill and decode are planned, not searched.
+    base = scenario.replace(num_replicas=None, deployment="aggregated")
     chosen, left_out = choices(base, gpus)
     state = _State(scenario=base, budget=budget, executor=executor, left_out=left_out)
     found = deployments(base, chosen, None if weight_dtypes is None else tuple(weight_dtypes))

@@ -23,6 +23,11 @@ def figures(search):
     return [(row.scenario, row.status, row.key, row.ttft_s, row.tpot_s) for row in search.candidates]
 
 
+def test_replicas_that_do_both_are_searched_where_the_plan_has_them_apart(found):
+    apart = recommend(SMALL.replace(deployment="disaggregated"), gpus=GPUS)
+    assert figures(apart) == figures(found)
+
+
 def test_rows_are_ranked_by_cost_and_none_is_dominated(found):
     assert found.best is found.candidates[0]
     keys = [row.key for row in found.candidates]
