@@ -44,3 +44,21 @@ def test_tables_of_the_page_name_every_tool():
     assert peers.set_index("tool").loc["AISimulate 0.12, as it states", "TPOT error"] == pytest.approx(0.284)
     decided = curves.decision_table(sweeps.sweeps(predicted(CHOICE, 1.0, 1.0), CHOICE))
     assert decided["mean loss"].tolist() == [0.0, 0.0]
+
+
+def test_a_link_opens_the_page_at_a_deployment(open_app):
+    table = curves.swept()
+    model = "gpt-oss-120b"
+    first = list(curves.deployments(table, model))[1]  # not what the page shows by itself
+    app = open_app({"v": "1", "view": first}, "accuracy")
+    assert not app.exception
+    chosen = {box.label: box.value for box in app.selectbox}
+    assert (chosen["Measured model"], chosen["Deployment"]) == (model, first)
+    assert app.query_params["view"] in (first, [first])
+    assert not any("view" in warning.value for warning in app.warning)
+
+
+def test_a_link_to_a_run_that_nobody_knows_says_so(open_app):
+    app = open_app({"v": "1", "view": "nothing"}, "accuracy")
+    assert not app.exception
+    assert any("does not hold" in warning.value for warning in app.warning)

@@ -106,7 +106,7 @@ if (chosen := curves.model_of(swept, linked)) and st.session_state.get("_view_sh
 elif linked and not chosen:
     st.warning("The link names a measured deployment that this copy does not hold; the first one is shown.")
 with st.container(horizontal=True):
-    model = st.selectbox("Model", models, key="acc_model", persist_state="session")
+    model = st.selectbox("Measured model", models, key="acc_model", persist_state="session")
     choices = curves.deployments(swept, model)
     if st.session_state.get("acc_deployment") not in choices:
         st.session_state["acc_deployment"] = next(iter(choices))
