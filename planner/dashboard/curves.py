@@ -8,14 +8,19 @@ import numpy as np
 import pandas as pd
 
 from planner.accuracy import bands, sweeps
-from planner.answer import EVIDENCE_WORDS
 from planner.arrays import Floats
 from planner.dashboard.published import accuracy_rows
+from planner.step_time import KERNELS_MEASURED, NOTHING_MEASURED, SAME_ARCHITECTURE
 from planner.units import counted
 
 LATENCY_TITLES = {"tpot": "Time per output token", "ttft": "Time to first token"}
 LINES = {"measured": "measured", "predicted": "Headroom", "left_out": "Headroom, source left out",
          "peer": "AIConfigurator 0.12"}  # fmt: skip
+MEASURED_ON = {
+    KERNELS_MEASURED: "this GPU with this engine",
+    SAME_ARCHITECTURE: "this architecture",
+    NOTHING_MEASURED: "neither",
+}
 COLUMNS = {"tpot_mape_pct": "TPOT error", "ttft_mape_pct": "TTFT error", "tpot_shape_pct": "TPOT shape",
            "ttft_shape_pct": "TTFT shape", "coverage_pct": "coverage"}  # fmt: skip
 
@@ -90,7 +95,7 @@ def coverage_table(rows: pd.DataFrame) -> pd.DataFrame:
     titles = {"": "TTFT, TPOT and throughput", "ttft": "TTFT", "tpot": "TPOT", "throughput": "throughput"}
     return pd.DataFrame(
         {
-            "evidence": found["evidence"].map(EVIDENCE_WORDS),
+            "kernels measured on": found["evidence"].map(MEASURED_ON),
             "quantity": found["quantity"].map(titles),
             "rows": found["rows"],
             "sources": found["sources"],

@@ -96,6 +96,7 @@ st.markdown(
     "means more than 5 % below the wanted speed."
 )
 st.dataframe(frames.shares(curves.decision_table(swept)), hide_index=True, width="stretch", alt="Decisions")
+st.markdown("By model, mean error left out; choose one below and then a deployment to see its curve.")
 curves_by_model = curves.by_model(swept)
 st.dataframe(frames.shares(curves_by_model), hide_index=True, width="stretch", alt="Left-out errors of sweeps by model")
 models = curves_by_model["model"].tolist()
