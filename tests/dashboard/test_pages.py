@@ -121,3 +121,12 @@ def test_share_shows_a_link_that_decodes_to_the_scenario(open_app):
 def test_a_traffic_that_does_not_fit_at_all_keeps_the_page(open_app, page):
     # Every prompt is longer than the context of 8,192 tokens: nothing is finished, so nothing has a price or a wait.
     assert clean(open_app({"v": "2", "l": "constant", "p": "9000"}, page)).subheader[0].value
+
+
+def test_weights_that_run_weight_only_have_the_nearest_native_choice_one_click_away(open_app):
+    # Ampere has no FP8 units: vLLM runs FP8 weight-only there; INT8 W8A8 is native.
+    app = clean(open_app({"v": "2", "g": "A100 SXM 80GB", "w": "fp8", "nr": "100"}))
+    assert any("weight-only" in text.value for text in app.markdown)
+    clean(app.button(key="finding_kernel_support").click().run())
+    assert app.query_params["w"] in ("int8", ["int8"])
+    assert not any("weight-only" in text.value for text in app.markdown)

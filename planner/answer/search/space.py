@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from planner.answer.search.outcome import EVIDENCE
-from planner.catalog import get_engine, get_gpu, gpu_names, one_of_each_kind
+from planner.catalog import REFUSED, get_engine, get_gpu, gpu_names, kernel_support, one_of_each_kind
 from planner.cost import gpu_price, offer_of, owned_hour
 from planner.errors import InvalidInput
 from planner.inputs import Gpu
@@ -170,11 +170,12 @@ def formats(scenario: Scenario, spec: Gpu) -> tuple[tuple[str, str], ...]:
         multiply or widen; a 16-bit model without a published fp8 checkpoint also quantised while loading.
     """
     found = {scenario.weight_dtype: ""}
-    shape = scenario.published_shape
+    shape, engine = scenario.published_shape, scenario.engine_settings
     if scenario.model not in (CUSTOM, CONFIG):
         found.setdefault("auto", "")
         for item in one_of_each_kind(scenario.model):
-            if _runs(item.quantization, spec):
+            known = kernel_support(engine.family, engine.version, spec, item.quantization)
+            if _runs(item.quantization, spec) and (known is None or known.support != REFUSED):
                 found.setdefault(item.quantization, item.checkpoint)
     loads = get_engine(scenario.engine).family in QUANTISES_WHEN_LOADING
     if not shape.quantization and loads and spec.fp8_tflops and not {"fp8", "fp8_block"} & found.keys():

@@ -1,6 +1,8 @@
 import pytest
 
+from planner.answer.planning import size
 from planner.answer.search.outcome import EVIDENCE
+from planner.answer.search.recommend import recommend
 from planner.answer.search.space import (
     candidate_scenarios,
     choices,
@@ -13,6 +15,7 @@ from planner.answer.search.space import (
     tuned,
 )
 from planner.catalog import get_gpu, get_model
+from planner.memory import REFUSED_PRECISION
 from planner.model import resolve_scheme
 from planner.scenario.scenario import Scenario
 
@@ -156,3 +159,21 @@ def test_what_its_maker_recommends_is_among_the_candidates(model, engine, gpu, g
         and abs(resolve_scheme(shape, item.changes["weight_dtype"]).bits_per_weight - bits) < 1
     ]
     assert found
+
+
+def test_formats_that_the_engine_has_no_kernels_for_are_not_tried():
+    # vLLM: Int8 not supported on SM100; the int8 rows of RedHatAI's checkpoints run on Ampere and Hopper alone.
+    scenario = Scenario(model="meta-llama/Llama-3.1-8B-Instruct")
+    assert "int8" in dict(formats(scenario, get_gpu("A100 SXM 80GB")))
+    assert "int8" not in dict(formats(scenario, get_gpu("B200")))
+    # SGLang: Fp8Config asks for compute capability 8.0; plain GPTQ has no CUDA kernel in 0.5.23.
+    on_t4 = dict(formats(scenario.replace(engine="sglang"), get_gpu("T4")))
+    assert not {"gptq_int4", "int4_g128", "int4_g32"} & set(on_t4)
+
+
+def test_refused_combinations_are_never_proposed():
+    scenario = Scenario(model="Qwen/Qwen3-4B", weight_dtype="bf16", users=20, num_requests=100)
+    found = recommend(scenario, gpus=["T4", "V100 SXM2 32GB"])
+    plans = [size(row.scenario) for row in found.candidates if row.status != "does not start"]
+    assert all(plan.memory.outcome != REFUSED_PRECISION for plan in plans)
+    assert all(plan.scenario.weight_dtype != "bf16" for plan in plans)
