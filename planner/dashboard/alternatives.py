@@ -127,7 +127,7 @@ def present(plan: Plan) -> Candidate | None:
     """The present plan as a row; None where its engine does not start."""
     if plan.metrics is None:
         return None
-    return candidate_of(plan, evidence=evidence_of(plan.gpu))
+    return candidate_of(plan, evidence=evidence_of(plan.scenario))
 
 
 def deployment_in_words(row: Candidate, base: Scenario) -> str:

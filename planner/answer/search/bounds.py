@@ -112,6 +112,9 @@ def _by_memory(base: Scenario, changes: Changes, budget: Budget) -> Bound:
         return Bound(changes=changes, out=DOES_NOT_START, reason=memory.refusal)
     most_rps = arithmetic_rps(scenario, least_work(scenario, requests, memory.kv_tokens or NO_LIMIT))
     expected = _expected(scenario, REACHED_OF_ARITHMETIC * most_rps)
+    if scenario.is_disaggregated:  # its two kinds of replicas have no common capacity: next comes its plan
+        least = max(2, _least(scenario, most_rps))
+        return Bound(changes=changes, replicas=least, expected=max(2, expected), level=3)
     return Bound(changes=changes, replicas=_least(scenario, most_rps), expected=expected)
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from planner.answer.search.bounds import Bound, Budget
 from planner.answer.search.outcome import MEETS, Candidate
 from planner.answer.search.recommend import most_requests_of_a_plan, whole_plan
+from planner.answer.search.space import SIZED_ANEW
 from planner.errors import InvalidInput, PlannerError
 from planner.memory import kv_cache_type
 from planner.scenario import Scenario
@@ -54,7 +55,7 @@ def change_steps(
     scenario: Scenario, *, executor: Executor | None = None, budget: Budget = most_requests_of_a_plan
 ) -> Iterator[tuple[Change, ...]]:
     """What `what_would_change` knows after each plan."""
-    base = scenario.replace(num_replicas=None)
+    base = scenario.replace(**SIZED_ANEW)
     varied = _varied(base)
     outcomes = _planned([base, *(item for _, item in varied)], executor, budget)
     before = next(outcomes)

@@ -9,8 +9,8 @@ from planner.answer.outcome import Plan
 from planner.scenario import Scenario
 
 MEETS, MISSES = "meets targets", "misses targets"
-#: what the kernel times of a GPU rest on, the surest first
-EVIDENCE = ("kernels measured", "same architecture measured", "another architecture measured")
+#: what kernel times rest on, the surest first, as `planner.step_time.EVIDENCE`
+EVIDENCE = ("kernels measured", "architecture measured", "kernels not measured")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,7 @@ from planner.answer.search.bounds import (
     within,
 )
 from planner.answer.search.outcome import EVIDENCE, MEETS, MISSES, Candidate, Search, candidate_of
-from planner.answer.search.space import Choice, Deployment, choices, deployments, scenario_of, tuned
+from planner.answer.search.space import SIZED_ANEW, Choice, Deployment, choices, deployments, scenario_of, tuned
 from planner.answer.search.summary import summary_of
 from planner.scenario import Scenario
 from planner.service import MOST_REQUESTS
@@ -57,8 +57,8 @@ class _Open:
 
     @property
     def groups(self) -> tuple[str, str]:
-        choice = self.deployment.choice
-        return f"vendor {choice.spec.vendor}", f"evidence {choice.evidence}"
+        deployment = self.deployment
+        return f"vendor {deployment.choice.spec.vendor}", f"evidence {deployment.evidence}"
 
 
 @dataclass(slots=True, eq=False)
@@ -201,8 +201,8 @@ def search_steps(
     budget: Budget = most_requests_of_a_plan,
 ) -> Iterator[Search]:
     """What `recommend` knows after each round, the last one finished; closing the iterator ends the search."""
-    # The bounds are those of replicas that do both; separate prefill and decode are planned, not searched.
-    base = scenario.replace(num_replicas=None, deployment="aggregated")
+    # Bounds are those of replicas that do both; separate prefill and decode are tried among the leaders.
+    base = scenario.replace(deployment="aggregated", **SIZED_ANEW)
     chosen, left_out = choices(base, gpus)
     state = _State(scenario=base, budget=budget, executor=executor, left_out=left_out)
     found = deployments(base, chosen, None if weight_dtypes is None else tuple(weight_dtypes))
@@ -300,7 +300,7 @@ def _apart(items: list[_Open]) -> list[_Open]:
 
 def _planning(state: _State, item: _Open) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     deployment = item.deployment
-    arguments = (state.scenario, item.bound, state.budget, deployment.choice.evidence, deployment.checkpoint)
+    arguments = (state.scenario, item.bound, state.budget, deployment.evidence, deployment.checkpoint)
     return whole_plan, arguments
 
 

@@ -10,14 +10,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from planner.answer.search.outcome import EVIDENCE
-from planner.catalog import REFUSED, get_engine, get_gpu, gpu_names, kernel_support, one_of_each_kind
+from planner.catalog import REFUSED, checkpoint, get_engine, get_gpu, gpu_names, kernel_support, one_of_each_kind
 from planner.cost import gpu_price, offer_of, owned_hour
 from planner.errors import InvalidInput
-from planner.inputs import Gpu
+from planner.inputs import EngineSettings, Gpu
 from planner.memory import kv_cache_type
 from planner.model import ModelShape
 from planner.scenario import CONFIG, CUSTOM, Scenario, own_gpus
-from planner.step_time import measured_gpu
+from planner.step_time import EVIDENCE as KINDS_OF_EVIDENCE
+from planner.step_time import kernel_evidence, measured_gpu
 
 Changes = dict[str, Any]
 TENSOR_PARALLEL = (1, 2, 4, 8, 16)
@@ -32,34 +33,42 @@ DRAFTED_TOKENS = (1, 3)
 FOUR_BIT_FLOAT = ("nvfp4", "nvfp4_linear", "mxfp4")
 WIDENED_BY = ("awq_int4", "gptq_int4", "int4_g128", "int4_g32", "gptq_int8")
 #: settings of one GPU or engine that mean nothing on another
+SIZED_ANEW: Changes = {"num_replicas": None, "prefill_replicas": None, "decode_replicas": None}
 OWN_SETTINGS = ("usd_per_gpu_hour", "gpu_memory_utilization", "max_num_seqs", "max_num_batched_tokens", "gpu_total_gib")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """A GPU to consider: what it rests on, its least price, and how many there may be (None: any number)."""
+    """A GPU to consider, its least price, and how many there may be (None: any number)."""
 
     spec: Gpu
     name: str
-    evidence: str
     usd_per_hour: float
     most: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
-    """One candidate: the scenario's changes, its GPU, GPUs of one replica, and where its weights come from."""
+    """One candidate: the scenario's changes, its GPU, GPUs of one replica, and where its weights come from.
+
+    `evidence` says what its kernel times rest on: one of `planner.answer.EVIDENCE`.
+    """
 
     changes: Changes
     choice: Choice
     gpus_per_replica: int
+    evidence: str
     checkpoint: str = ""
 
 
-def evidence_of(spec: Gpu) -> str:
-    """What the kernel times of a GPU rest on: one of `EVIDENCE`."""
-    error = measured_gpu(spec)[1]
-    return EVIDENCE[0] if not error else EVIDENCE[1] if error < 0.1 else EVIDENCE[2]
+def evidence_of(scenario: Scenario) -> str:
+    """What the kernel times of a deployment rest on: one of `planner.answer.EVIDENCE`."""
+    return _evidence(scenario, scenario.gpu_spec, scenario.engine_settings, scenario.weight_dtype)
+
+
+def _is_measured(spec: Gpu) -> bool:
+    """Whether kernels were measured on this GPU itself."""
+    return measured_gpu(spec)[1] == 0
 
 
 def choices(scenario: Scenario, names: Iterable[str] | None = None) -> tuple[tuple[Choice, ...], str]:
@@ -84,8 +93,7 @@ def choices(scenario: Scenario, names: Iterable[str] | None = None) -> tuple[tup
         spec = scenario.gpu_spec if name == scenario.gpu else get_gpu(name)
         if scenario.gpu_vendor not in ("any", spec.vendor) and name != CUSTOM:
             continue
-        evidence = evidence_of(spec)
-        if scenario.measured_only and evidence != EVIDENCE[0]:
+        if scenario.measured_only and not _is_measured(spec):
             continue
         own = scenario.replace(gpu=name, **_reset(scenario, name))
         if not _priced(own, named=names is not None or bool(mine)):
@@ -93,7 +101,7 @@ def choices(scenario: Scenario, names: Iterable[str] | None = None) -> tuple[tup
             continue
         limits = [limit for limit in (scenario.most_gpus, mine.get(name)) if limit is not None]
         most = min(limits, default=None)
-        found.append(Choice(spec=spec, name=name, evidence=evidence, usd_per_hour=least_price(own), most=most))
+        found.append(Choice(spec=spec, name=name, usd_per_hour=least_price(own), most=most))
     if not found:
         raise InvalidInput(*_nothing_left(scenario, unpriced))
     return tuple(found), _left_out(scenario, unpriced)
@@ -218,24 +226,39 @@ def deployments(
         Formats to try whatever is published; None: `formats`.
     """
     model = scenario.model_shape
+    together = {"deployment": "aggregated"} if scenario.is_disaggregated else {}
     asked = None if weight_dtypes is None else tuple((name, "") for name in weight_dtypes)
     found = []
     for choice in chosen:
         reset = _reset(scenario, choice.name)
         ways = [split for split in splits(choice.spec, model) if _allowed(scenario, choice, _size(split))]
-        for dtype, checkpoint in asked or formats(scenario, choice.spec):
+        for dtype, source in asked or formats(scenario, choice.spec):
+            evidence = _evidence(scenario, choice.spec, scenario.engine_settings, dtype)
             for cache in kv_types(scenario, choice.spec, dtype):
                 for split in ways:
-                    changes = {**reset, **split, "gpu": choice.name, "weight_dtype": dtype, "kv_cache_dtype": cache}
+                    changes = {
+                        **together,
+                        **reset,
+                        **split,
+                        "gpu": choice.name,
+                        "weight_dtype": dtype,
+                        "kv_cache_dtype": cache,
+                    }
                     found.append(
                         Deployment(
                             changes=changes,
                             choice=choice,
                             gpus_per_replica=_size(split),
-                            checkpoint=checkpoint,
+                            evidence=evidence,
+                            checkpoint=source,
                         )
                     )
     return tuple(found)
+
+
+def _evidence(scenario: Scenario, spec: Gpu, engine: EngineSettings, weight_dtype: str) -> str:
+    found = kernel_evidence(checkpoint(scenario.published_shape, weight_dtype), spec, engine, weight_dtype)
+    return EVIDENCE[KINDS_OF_EVIDENCE.index(found)]
 
 
 def _size(split: Mapping[str, Any]) -> int:
@@ -249,7 +272,7 @@ def _allowed(scenario: Scenario, choice: Choice, gpus: int) -> bool:
 
 
 def tuned(scenario: Scenario, parent: Deployment) -> tuple[Deployment, ...]:
-    """A deployment with one engine setting changed: engine, sequences, token budget, drafting, prefix caching.
+    """A deployment with one setting changed: engine, sequences, token budget, drafting, prefix caching, separate pools.
 
     Drafting needs the model's own multi-token-prediction layers; its acceptance is the scenario's.
     """
@@ -262,6 +285,12 @@ def tuned(scenario: Scenario, parent: Deployment) -> tuple[Deployment, ...]:
     if family in DRAFTING_ENGINES:
         tries += [{"max_num_batched_tokens": count} for count in MAX_NUM_BATCHED_TOKENS]
         tries += [{"max_num_seqs": count} for count in MAX_NUM_SEQS]
+    if (
+        family in DRAFTING_ENGINES
+        and scenario.is_open_loop
+        and _allowed(scenario, parent.choice, 2 * parent.gpus_per_replica)
+    ):
+        tries.append({"deployment": "disaggregated"})
     for name in OTHER_ENGINES.get(parent.choice.spec.vendor, ()):
         if get_engine(name).family != family and family in DRAFTING_ENGINES:
             tries.append({"engine": name, "engine_version": "", "engine_core": "auto"})
@@ -270,10 +299,18 @@ def tuned(scenario: Scenario, parent: Deployment) -> tuple[Deployment, ...]:
             changes=parent.changes | changes,
             choice=parent.choice,
             gpus_per_replica=parent.gpus_per_replica,
+            evidence=_evidence_with(scenario, parent, changes),
             checkpoint=parent.checkpoint,
         )
         for changes in tries
     )
+
+
+def _evidence_with(scenario: Scenario, parent: Deployment, changes: Changes) -> str:
+    """The evidence of a deployment with other settings; another engine has kernels of its own."""
+    if "engine" not in changes:
+        return parent.evidence
+    return _evidence(scenario, parent.choice.spec, get_engine(changes["engine"]), parent.changes["weight_dtype"])
 
 
 def candidate_scenarios(
@@ -298,6 +335,6 @@ def candidate_scenarios(
 def scenario_of(scenario: Scenario, changes: Changes) -> Scenario | None:
     """The scenario of a candidate, sized by the search; None where the other inputs forbid it."""
     try:
-        return scenario.replace(**{"num_replicas": None, **changes})
+        return scenario.replace(**SIZED_ANEW, **changes)
     except InvalidInput:
         return None

@@ -39,6 +39,8 @@ def changed_settings(scenario: Scenario, base: Scenario) -> str:
     if scenario.num_speculative_tokens != base.num_speculative_tokens:
         acceptance = f"{scenario.speculative_acceptance:.0%}".replace("%", " %")
         said.append(f"drafts {scenario.num_speculative_tokens} (assumes that {acceptance} are accepted)")
+    if scenario.is_disaggregated:
+        said.append("prefill and decode apart")
     if scenario.enable_prefix_caching != base.enable_prefix_caching:
         said.append("prefix caching")
     return ", ".join(said)

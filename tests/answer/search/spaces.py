@@ -43,7 +43,7 @@ def every_plan(scenario, gpus, weight_dtypes):
     for item in deployments(scenario, chosen, weight_dtypes):
         if scenario_of(scenario, item.changes) is not None:
             bound = Bound(changes=item.changes)
-            rows.append(whole_plan(scenario, bound, most_requests_of_a_plan, item.choice.evidence, ""))
+            rows.append(whole_plan(scenario, bound, most_requests_of_a_plan, item.evidence, ""))
     return rows
 
 

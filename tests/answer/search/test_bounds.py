@@ -120,3 +120,10 @@ def test_drafted_tokens_have_no_bound_from_the_table():
     sized = size(scenario, requests, explain=False)
     assert math.isinf(table_rps(replica_of(sized), least_work(scenario, requests, 10**9)))
     assert np.isfinite(arithmetic_rps(scenario, least_work(scenario, requests, 10**9)))
+
+
+def test_prefill_and_decode_apart_take_a_replica_of_each_and_go_straight_to_their_plan():
+    (found,) = by_memory(BASE.replace(rate_rps=1.0), [{"deployment": "disaggregated"}], most_requests_of_a_plan)
+    assert (found.out, found.replicas, found.level) == ("", 2, 3)
+    done = plan(BASE.replace(rate_rps=1.0, deployment="disaggregated"), with_policies=False)
+    assert found.replicas <= done.num_replicas
