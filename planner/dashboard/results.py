@@ -68,9 +68,9 @@ def over_time_of(done: Plan) -> OverTime:
     return over_time(done, _computed(time_task(service), "Simulating a day and a failure"))
 
 
-def fits_on(gpu: str, count: int, context_tokens: int) -> tuple[Fit, ...]:
-    """Every model that starts on some GPUs."""
-    found: tuple[Fit, ...] = _computed(fits_task(gpu, count, context_tokens), "Sizing every model")
+def fits_on(gpu: str, count: int, context_tokens: int, engine: str) -> tuple[Fit, ...]:
+    """Every model that starts on some GPUs; an engine "" is vLLM and llama-server."""
+    found: tuple[Fit, ...] = _computed(fits_task(gpu, count, context_tokens, engine), "Sizing every model")
     return found
 
 

@@ -68,14 +68,14 @@ def plan_task(scenario: Scenario) -> Task:
     return Task(planned, tuple((scenario, budget) for budget in budgets), PLAN_CPU_S)
 
 
-def fits_task(gpu: str, count: int, context_tokens: int) -> Task:
-    """Every model that starts on some GPUs."""
-    return Task(found_to_fit, ((gpu, count, context_tokens),), LONG_CPU_S, rank=1, slow=True)
+def fits_task(gpu: str, count: int, context_tokens: int, engine: str) -> Task:
+    """Every model that starts on some GPUs; an engine "" is vLLM and llama-server."""
+    return Task(found_to_fit, ((gpu, count, context_tokens, engine),), LONG_CPU_S, rank=1, slow=True)
 
 
-def found_to_fit(gpu: str, count: int, context_tokens: int) -> tuple[Fit, ...]:
+def found_to_fit(gpu: str, count: int, context_tokens: int, engine: str) -> tuple[Fit, ...]:
     """`fits`, as a task calls it."""
-    return fits(gpu, count=count, context_tokens=context_tokens)
+    return fits(gpu, count=count, context_tokens=context_tokens, engines=(engine,) if engine else None)
 
 
 def load_test_task(tested: Scenario) -> Task:

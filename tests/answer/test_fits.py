@@ -64,6 +64,11 @@ def test_a_mac_has_llama_cpp_alone():
     assert set(BOTH) == {item.engine for item in fits("H100 SXM", models=FEW)}
 
 
+def test_ollama_and_sglang_can_be_asked_for():
+    found = fits("RTX 4090", models=FEW[:1], engines=("ollama", "sglang"))
+    assert {item.engine: item.weight_dtype for item in found} == {"ollama": "gguf_q8_0", "sglang": "bf16"}
+
+
 def test_a_wrong_name_says_the_nearest():
     with pytest.raises(InvalidInput, match="RTX 4090"):
         fits("RTX 4099")

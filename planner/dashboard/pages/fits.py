@@ -14,12 +14,19 @@ ORDERS = {
     "Fastest first": lambda item: (-item.tokens_per_s_alone, item.model),
 }
 
+ENGINES = {
+    "vLLM and llama-server": "",
+    "vLLM": "vllm",
+    "SGLang": "sglang",
+    "llama-server": "llama-server",
+    "Ollama": "ollama",
+}
+
 scenario = st.session_state["_scenario"]
 sharing.answer("What fits on my GPU?")
 st.caption(
-    "Every model of the catalog that starts, once with vLLM and once with llama.cpp, in the widest weights that leave "
-    "room for one session of the context. Speeds are those of decoding, without prompts; open a row's plan for the "
-    "latency of your traffic."
+    "Every model of the catalog that starts, in the widest weights that leave room for one session of the context. "
+    "Speeds are those of decoding, without prompts; open a row's plan for the latency of your traffic."
 )
 names = gpu_names()
 first = scenario.gpu if scenario.gpu != CUSTOM else names[0]
@@ -29,11 +36,12 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
     context = st.number_input(
         "Context (tokens)", 256, 1_000_000, 8192, step=1024, key="fits_context", persist_state="session"
     )
+    engine = st.selectbox("Engine", list(ENGINES), key="fits_engine", persist_state="session")
     order = st.selectbox("Order", list(ORDERS), key="fits_order", persist_state="session")
     wanted = st.text_input("Only names with", key="fits_name", persist_state="session", placeholder="qwen")
 
 try:
-    found = results.fits_on(gpu, int(count), int(context))
+    found = results.fits_on(gpu, int(count), int(context), ENGINES[engine])
 except PlannerError as error:
     st.error(widgets.prose(message(error)))
     st.stop()
