@@ -44,7 +44,8 @@ class Fit:
     """One model that starts on the GPUs, with one engine.
 
     `scenario` is its plan for eight users who wait for their answers. `sessions` of the context fit at once; of
-    llama-server, which reserves each slot's context, eight are tried at most. Speeds are those of decode steps, without
+    llama-server, which reserves each slot's context, eight are tried at most. The longest context is that of
+    one session alone. Speeds are those of decode steps, without
     prompts: `tokens_per_s_alone` of one user, `tokens_per_s_of_eight` of eight together (fewer where fewer sessions
     fit). `created` is the day of its repository, "" where unknown.
     """
@@ -179,6 +180,7 @@ def _started(
 
 
 def _fit(sized: Plan, probe: Requests) -> Fit:
+    longest = min(sized.memory.longest_context_tokens, sized.model.longest_context)
     if sized.engine.family == "llamacpp":
         sized = _with_slots(sized, probe)
     scenario, memory, model = sized.scenario, sized.memory, sized.model
@@ -191,7 +193,7 @@ def _fit(sized: Plan, probe: Requests) -> Fit:
         weights_gib=memory.weights_bytes * scenario.parallelism.gpus_per_replica / GIB,
         num_parameters=model.num_parameters,
         num_active_parameters=model.num_active_parameters,
-        longest_context_tokens=min(memory.longest_context_tokens, model.longest_context),
+        longest_context_tokens=longest,
         sessions=sessions,
         tokens_per_s_alone=decode_rate(sized, 1),
         tokens_per_s_of_eight=decode_rate(sized, min(USERS, sessions)),

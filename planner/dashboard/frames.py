@@ -24,7 +24,9 @@ FIT_COLUMNS = {
     "model": st.column_config.TextColumn(width=230, pinned=True),
     "GiB": st.column_config.NumberColumn(format="%.1f", help="All weights, over all GPUs of a copy"),
     "parameters (B)": st.column_config.NumberColumn(format="%.1f"),
-    "longest context": st.column_config.NumberColumn(format="localized", help="Tokens of one request"),
+    "longest context": st.column_config.NumberColumn(
+        format="localized", help="Tokens of one request that has the cache for itself"
+    ),
     "sessions": st.column_config.NumberColumn(
         format="localized", help="Requests of the chosen context at once; llama-server with 8 slots at most"
     ),

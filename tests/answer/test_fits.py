@@ -64,6 +64,13 @@ def test_a_mac_has_llama_cpp_alone():
     assert set(BOTH) == {item.engine for item in fits("H100 SXM", models=FEW)}
 
 
+def test_one_session_may_be_as_long_as_several_together():
+    # llama-server reserves every slot's context, so that one slot could have what several share.
+    for item in fits("RTX 4090", models=FEW[1:2], engines=("llama-server",)):
+        assert item.sessions > 1
+        assert item.longest_context_tokens >= item.sessions * item.scenario.max_model_len
+
+
 def test_ollama_and_sglang_can_be_asked_for():
     found = fits("RTX 4090", models=FEW[:1], engines=("ollama", "sglang"))
     assert {item.engine: item.weight_dtype for item in found} == {"ollama": "gguf_q8_0", "sglang": "bf16"}
