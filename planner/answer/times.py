@@ -17,6 +17,7 @@ from planner.units import HOURS_PER_MONTH, counted, format_duration, format_numb
 
 FULL_SHARE = 0.8  # of the rate within the targets at which the autoscaler aims
 DAYS_PER_MONTH = HOURS_PER_MONTH / 24
+KEPT_KINDS = {"owned": "Owned", "reserved": "Reserved"}  # kinds of GPUs that cannot be given back for some hours
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,9 +194,16 @@ def spare_usd_per_month(done: Plan) -> float:
     return done.cost.usd_per_gpu_hour * done.scenario.parallelism.gpus_per_replica * done.scenario.hours_per_month
 
 
-def day_sentence(costs: tuple[DayCost, ...], quantile: float) -> str:
+def day_sentence(costs: tuple[DayCost, ...], quantile: float, price_kind: str = "ondemand") -> str:
     """What following the day saves, and which of the policies keep the targets."""
     fixed = costs[0]
+    if price_kind in KEPT_KINDS:
+        least = min(item.policy.replica_hours for item in costs)
+        free = format_percent(max(0.0, 1 - least / fixed.policy.replica_hours))
+        return (
+            f"{KEPT_KINDS[price_kind]} GPUs are paid for all day, {format_usd(fixed.usd_per_month)} a month; following "
+            f"the load would free {free} of their replica-hours for other work"
+        )
     best = min((item for item in costs if item.policy.attainment >= quantile), key=_bill, default=None)
     if best is None:
         return "No policy keeps the targets over this day"
@@ -252,7 +260,7 @@ def time_text(done: Plan, found: OverTime) -> str:
             why = "not worked out for prefill and decode on separate replicas"
         lines.append(f"24 hours: {why}.")
     else:
-        lines.append(f"24 hours: {day_sentence(found.day_costs, quantile)}.")
+        lines.append(f"24 hours: {day_sentence(found.day_costs, quantile, scenario.price_kind)}.")
         lines += [
             f"  {item.policy.name:12} {format_number(item.policy.replica_hours):>8} replica-hours a day, at most "
             f"{counted(item.policy.most_replicas, 'replica')}, {format_percent(item.policy.attainment)} meet the "

@@ -78,7 +78,7 @@ def test_an_engine_that_does_not_start_has_no_time():
 
 
 def cost(name, bill, saved, attainment):
-    policy = type("Policy", (), {"name": name, "attainment": attainment})
+    policy = type("Policy", (), {"name": name, "attainment": attainment, "replica_hours": bill})
     return times.DayCost(policy=policy, usd_per_month=bill, saved_usd_per_month=saved)
 
 
@@ -91,6 +91,9 @@ def test_the_cheapest_that_keeps_the_targets_is_said():
     said = times.day_sentence((fixed, scheduled, scaled), 0.95)
     assert "scheduled costs 60.00 USD a month, 40 % less" in said
     assert "fixed fleet is the cheapest" in times.day_sentence((fixed, scaled), 0.95)
+    kept = times.day_sentence((fixed, scheduled), 0.95, "reserved")
+    assert "Reserved GPUs are paid for all day, 100.00 USD" in kept
+    assert "free 40 % of" in kept
     assert "No policy" in times.day_sentence((scaled,), 0.95)
 
 

@@ -66,7 +66,7 @@ if found.day is None:
         "day."
     )
 else:
-    st.markdown(widgets.prose(f"{day_sentence(found.day_costs, scenario.target_quantile)}."))
+    st.markdown(widgets.prose(f"{day_sentence(found.day_costs, scenario.target_quantile, scenario.price_kind)}."))
     left, right = st.columns(2)
     with left:
         widgets.show(charts.day_replicas(found.day), "fleet_day")
