@@ -84,7 +84,7 @@ ENGINES = {
     "vLLM": {"model": "Llama-3.1-8B", "gpu": "H100-SXM-80GB", "weight_dtype": "BF16", "notes": ""},
     "SGLang": {"model": "Qwen3-30B-A3B", "gpu": "H100-SXM-80GB", "weight_dtype": "BF16", "notes": ""},
     "TensorRT-LLM": {"model": "Llama-3.1-8B", "gpu": "B200-180GB", "weight_dtype": "FP8", "notes": ""},
-    "llama.cpp": {"model": "Llama-3.1-8B", "gpu": "RTX 4090", "weight_dtype": "Q4_K_M", "notes": ""},
+    "llama.cpp": {"model": "Llama-3.1-8B", "gpu": "RTX 4090", "weight_dtype": "Q4_K_M", "kv_dtype": None, "notes": ""},
     "TGI": {"model": "Llama-3.1-8B", "gpu": "A100-SXM-80GB", "weight_dtype": "FP16", "notes": ""},
     "MLC LLM": {"model": "Llama-2-7B", "gpu": "RTX 4090", "weight_dtype": "FP16", "notes": "", "isl": 128, "osl": 64},
 }
