@@ -23,7 +23,8 @@ from planner.answer.outcome import (
 from planner.answer.planning import plan, replica_of, size
 from planner.answer.pricing import reprice
 from planner.answer.recheck import changed_verdict
-from planner.answer.report import plan_html, plan_text
+from planner.answer.report import plan_text
+from planner.answer.report_page import plan_html
 from planner.answer.search import (
     EVIDENCE,
     Candidate,

@@ -1,9 +1,8 @@
-"""A plan as text for the terminal and as one self-contained printable page."""
+"""A plan as text for the terminal, and the rows that the printed report shares with it."""
 
 from __future__ import annotations
 
 import math
-from html import escape
 
 from planner.answer.outcome import Plan, offered_rps, serving_replicas
 from planner.scenario import TARGETS, to_query
@@ -137,33 +136,3 @@ def plan_text(done: Plan) -> str:
     lines += [f"! {finding.text}" for finding in done.findings]
     lines += ["", f"Link: ?{to_query(done.scenario)}"]
     return "\n".join(lines)
-
-
-def plan_html(done: Plan) -> str:
-    """A plan as one printable HTML page without outside resources; all text is escaped."""
-
-    def table(rows: tuple[tuple[str, ...], ...], header: bool = False) -> str:
-        out = []
-        for index, row in enumerate(rows):
-            tag = "th" if header and index == 0 else "td"
-            out.append("<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row) + "</tr>")
-        return "<table>" + "".join(out) + "</table>"
-
-    title = escape(done.scenario.title or "Capacity plan")
-    why = tuple((link.reason, format_number(link.gpus), link.detail) for link in done.chain)
-    notes = "".join(f"<li>{escape(text)}</li>" for text in (*done.reasons, *(f.text for f in done.findings)))
-    policies = f"<h2>The same requests under each policy</h2>{table(policy_rows(done), True)}" if done.policies else ""
-    return (
-        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
-        f"<title>{title}</title><style>{_STYLE}</style><h1>{title}</h1><p class=answer>{escape(done.headline)}</p>"
-        f"{table(figures(done))}<h2>Memory per GPU</h2>{table(memory_rows(done))}"
-        f"<h2>Why this many GPUs</h2>{table(why)}{policies}<h2>Reasons and warnings</h2><ul>{notes}</ul>"
-        f"<p class=link>?{escape(to_query(done.scenario))}</p></html>"
-    )
-
-
-_STYLE = (
-    "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1b1d22}"
-    "table{border-collapse:collapse;width:100%;margin:.5rem 0}td,th{border-bottom:1px solid #ddd;padding:.3rem .6rem;"
-    "text-align:left;vertical-align:top}.answer{font-size:1.3rem}.link{word-break:break-all;color:#666}"
-)

@@ -1,11 +1,8 @@
-"""A plan as text and as a page."""
-
-import re
-from html.parser import HTMLParser
+"""A plan as text."""
 
 import pytest
 
-from planner.answer.report import figures, memory_rows, plan_html, plan_text, policy_rows
+from planner.answer.report import figures, memory_rows, plan_text, policy_rows
 from planner.scenario.link import from_query
 from planner.units import GIB, format_number
 from tests.answer.cases import planned
@@ -58,31 +55,6 @@ def test_the_text_opens_with_the_answer_and_ends_with_the_link(changes):
         assert any(text in line for line in lines)
 
 
-class Page(HTMLParser):
-    def __init__(self):
-        super().__init__()
-        self.tags, self.open, self.text = set(), [], []
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.add(tag)
-        assert not {name for name, _ in attrs} & {"src", "href", "onload"}
-
-    def handle_data(self, data):
-        self.text.append(data)
-
-
-@pytest.mark.parametrize("changes", [{}, REFUSED, {"title": '<script>alert(1)</script> & "x"'}])
-def test_the_page_needs_nothing_else_and_escapes_what_users_wrote(changes):
-    done = planned(**changes)
-    page = Page()
-    page.feed(plan_html(done))
-    assert not page.tags & {"script", "img", "iframe", "link"}
-    said = "".join(page.text)
-    assert (done.scenario.title or "Capacity plan") in said
-    assert done.headline in said
-    assert not re.search(r"\bnan\b", said)
-
-
 def test_the_rate_that_holds_is_that_of_all_replicas_or_a_dash():
     def told(done):
         return next(value for name, value, _ in figures(done) if name == "Meets the targets up to")
@@ -90,8 +62,3 @@ def test_the_rate_that_holds_is_that_of_all_replicas_or_a_dash():
     two = planned(num_replicas=2)
     assert told(two) == f"{format_number(2 * two.curve.slo_rate_rps)} req/s"
     assert told(planned(tpot_target_s=0.0005)) == "—"
-
-
-def test_only_the_first_row_of_the_policies_is_a_header():
-    page = plan_html(planned())
-    assert page.count("<th>") == len(policy_rows(planned())[0])
