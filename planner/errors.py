@@ -39,7 +39,8 @@ class InvalidInput(PlannerError):
         super().__init__(field, value, valid)
 
     def __str__(self) -> str:
-        shown = repr(self.value)
+        whole = isinstance(self.value, int) and not isinstance(self.value, bool) and abs(self.value) < 10**18
+        shown = f"{self.value:,}" if whole else repr(self.value)
         if len(shown) > 80:
             shown = shown[:77] + "..."
         return f"{self.field} = {shown} is not valid: expected {self.valid}."

@@ -22,6 +22,9 @@ FEW_REQUESTS_PER_DAY = 10_000
 DAYS_PER_MONTH = HOURS_PER_MONTH / 24
 
 
+EVIDENCE = "kernels measured on "  # how sure the figures are, which is no warning: the verdict says it
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """One piece of advice.
@@ -69,7 +72,9 @@ def findings(
         without_effect(scenario),
     ]
     found += [
-        Finding(kind="estimate", severity="note", text=text[:1].upper() + text[1:]) for text in (*memory.notes, *notes)
+        Finding(kind="estimate", severity="note", text=text[:1].upper() + text[1:])
+        for text in (*memory.notes, *notes)
+        if not text.startswith(EVIDENCE)
     ]
     kept = [finding for finding in found if finding is not None]
     return tuple(sorted(kept, key=lambda finding: finding.severity != "warning"))

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import date
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
 import streamlit as st
 
 from planner.answer import plan_html
 from planner.dashboard.headlines import PAGES
-from planner.dashboard.results import plan_for
-from planner.dashboard.urlstate import OTHER
-from planner.dashboard.widgets import prose
-from planner.scenario import VIEWED, Scenario, to_json, to_query
+from planner.dashboard.inputs import adopt
+from planner.dashboard.results import changes_for, plan_for
+from planner.dashboard.seen import changed_since, seen_text
+from planner.dashboard.urlstate import MOST_OF_NOTE, OTHER
+from planner.dashboard.widgets import plain, prose
+from planner.errors import PlannerError
+from planner.scenario import NOTE, SEEN, VIEWED, Scenario, from_json, message, to_json, to_query
 
 
 def answer(sentence: str, other: str = "") -> None:
@@ -23,9 +27,13 @@ def answer(sentence: str, other: str = "") -> None:
         share(st.session_state["_scenario"], other)
 
 
-def link(scenario: Scenario, page_url: str | None, other: str = "") -> str:
-    """The address that opens this scenario on this page; only the query where the page's address is unknown."""
-    query = to_query(scenario) + (f"&{urlencode({OTHER: other})}" if other else "")
+def link(scenario: Scenario, page_url: str | None, other: str = "", **more: str) -> str:
+    """The address that opens this scenario on this page; only the query where the page's address is unknown.
+
+    `more` are parameters of the page, left out where they are empty.
+    """
+    extra = {name: text for name, text in {OTHER: other, **more}.items() if text}
+    query = to_query(scenario) + (f"&{urlencode(extra)}" if extra else "")
     try:
         parts = urlsplit(page_url or "")
     except ValueError:
@@ -44,18 +52,76 @@ def share(scenario: Scenario, other: str = "") -> None:
     """The scenario as a link, a report and a file."""
     with st.popover("Share", icon=":material/link:", width="stretch"):
         st.markdown("This link opens the same plan, seed included:")
-        st.code(link(scenario, st.context.url, other), language=None, wrap_lines=True)
-        st.caption("The link shows the inputs in clear text; keep secrets out of the plan's name.")
+        page = {SEEN: _seen(scenario), NOTE: st.session_state.get("share_note", "")}
+        st.code(link(scenario, st.context.url, other, **page), language=None, wrap_lines=True)
+        st.caption(
+            "It shows the inputs in clear text: keep secrets out of name and notes. Whoever opens it later learns what "
+            "has changed since today."
+        )
         st.text_input("Name of this plan", key="s_title", persist_state="session")
-        st.page_link(PAGES / "compare.py", label="Compare with another plan", icon=":material/compare_arrows:")
+        st.text_area("Notes, shown above the plan", key="share_note", max_chars=MOST_OF_NOTE, persist_state="session")
+        st.page_link(PAGES / "compare.py", label="Compare with other plans", icon=":material/compare_arrows:")
+        address = st.context.url
         with st.container(horizontal=True):
             st.download_button(
-                "Printable report",
-                lambda: plan_html(plan_for(scenario)),
-                "headroom.html",
+                "Report, two pages",
+                lambda: _report(scenario, address),
+                "headroom-report.html",
                 "text/html",
                 on_click="ignore",
+                help="One file that opens without a network, to forward or to print to PDF.",
             )
             st.download_button(
                 "Scenario as JSON", to_json(scenario), "headroom-scenario.json", "application/json", on_click="ignore"
             )
+        st.file_uploader(
+            "Open a scenario from a file",
+            type="json",
+            key="share_file",
+            on_change=_open_file,
+            help="What Scenario as JSON or `plan --json` wrote.",
+        )
+        if st.session_state.get("_file_problem"):
+            st.error(prose(st.session_state["_file_problem"]), title="This file holds no scenario")
+
+
+def _seen(scenario: Scenario) -> str:
+    try:
+        return seen_text(plan_for(scenario), date.today())
+    except PlannerError:
+        return ""
+
+
+def _report(scenario: Scenario, address: str | None) -> str:
+    plan = plan_for(scenario)
+    changes = changes_for(scenario) if plan.fits else ()
+    return plan_html(plan, link=link(scenario, address), changes=changes or ())
+
+
+def _open_file() -> None:
+    """Load the scenario of an uploaded file into the form."""
+    state, file = st.session_state, st.session_state["share_file"]
+    state["_file_problem"] = ""
+    if file is None:
+        return
+    try:
+        found = from_json(file.getvalue().decode("utf-8", errors="replace"))
+    except PlannerError as error:
+        state["_file_problem"] = message(error)
+        return
+    adopt(found.scenario)
+    state["_file_notes"] = found.problems
+
+
+def above() -> None:
+    """Above the page: the note of the link, what has changed since it was made, what of a file could not be used."""
+    state = st.session_state
+    if state.get("share_note"):
+        st.caption(plain(state["share_note"]))
+    if state.get("_file_notes"):
+        said = "\n".join(f"- {prose(text)}" for text in state.pop("_file_notes"))
+        st.warning(said, title="Part of the file could not be used")
+    if state.get("_seen"):
+        changed = changed_since(state["_seen"], plan_for(state["_scenario"]))
+        if changed:
+            st.info(prose(changed))

@@ -9,7 +9,7 @@ import pandas  # noqa: F401 - plotly looks at pandas as it finds it, even half i
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from planner.dashboard import own, urlstate
+from planner.dashboard import own, sharing, urlstate
 from planner.dashboard.inputs import sidebar
 from planner.dashboard.jobs import OFFICE
 from planner.dashboard.results import begun, plan_for
@@ -73,6 +73,7 @@ def run() -> None:
         ],
         position="top",
     )
+    st.html(f'<h1 class="page-name">{page.title}</h1>')  # for readers of the page's outline; others see the navigation
     waiting = _first_sight()
     # The form is drawn while the plan is computed, unless that was refused: the form then says so.
     drawn = st.session_state.get("_refused") != now.scenario
@@ -88,6 +89,7 @@ def run() -> None:
         _form(scenario, errors)
     _above(scenario, errors)
     try:
+        sharing.above()
         page.run()
     except Exception:  # whatever a page raises, the user sees a sentence
         LOG.exception("page %s failed for %s", page.title, to_query(scenario))

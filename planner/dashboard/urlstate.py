@@ -17,6 +17,8 @@ from planner.errors import InvalidInput
 from planner.scenario import COMPARED as OTHER
 from planner.scenario import (
     CONFIG,
+    NOTE,
+    SEEN,
     VIEWED,
     Scenario,
     compared,
@@ -35,6 +37,7 @@ PREFIX = "s_"
 ECHO_S = 1.0  # how long our own write may take to come back from the address bar
 HISTORY = 50
 MOST_COMPARED = 3  # other plans, beside the one of the form
+MOST_OF_NOTE = 400  # characters
 #: settings that are dropped when another model or context rules them out
 YIELDING = ("draft_model", "attention_data_parallel_size", "shared_prefix_tokens")
 # Which change to blame when an error names a derived value and no widget.
@@ -144,6 +147,7 @@ def load() -> None:
             compare_with(query[OTHER])
         if VIEWED in query:
             state["_view"] = query[VIEWED]
+        state["_seen"], state["share_note"] = query.get(SEEN, ""), query.get(NOTE, "")[:MOST_OF_NOTE]
         state["_saved"], state["_problems"], state["_url"] = decoded.scenario, decoded.problems, query
         state.setdefault("_history", {})
     before = saved()
@@ -171,9 +175,12 @@ def save(scenario: Scenario, *, with_other: bool = False, with_view: bool = Fals
         query[OTHER] = state["_other"]
     if with_view and state["_view"]:
         query[VIEWED] = state["_view"]
+    if state.get("share_note"):
+        query[NOTE] = state["share_note"]
     if st.query_params.to_dict() != query:
         st.query_params.from_dict(query)
     if scenario != saved():
+        state["_seen"] = ""
         state["_problems"] = ()  # the user has changed an input since the note about the link
     state["_saved"], state["_url"], state["_values"] = scenario, query, values()
     state["_history"][tuple(query.items())] = time.monotonic()

@@ -7,6 +7,8 @@ from planner.scenario.documented import field_rows
 from planner.scenario.fields import CONFIG, CUSTOM, OPEN_LOOP_KINDS, fields_by_name, unsimulated_names
 from planner.scenario.link import (
     COMPARED,
+    NOTE,
+    SEEN,
     VIEWED,
     Decoded,
     compared,
@@ -37,7 +39,9 @@ __all__ = [
     "CUSTOM",
     "LENGTH_LEVELS",
     "MAX_CONFIG_TEXT",
+    "NOTE",
     "OPEN_LOOP_KINDS",
+    "SEEN",
     "TARGETS",
     "VIEWED",
     "Decoded",

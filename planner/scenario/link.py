@@ -26,6 +26,8 @@ VERSION = 2
 COMPARED = "vs"  # link name of the other plans' queries on the Compare page
 BETWEEN_COMPARED = "|"  # which no query holds unescaped
 VIEWED = "view"  # link name of what the Accuracy page shows; no part of the scenario
+#: link names that belong to the page, not to the plan: what the author saw, and a note
+SEEN, NOTE = "was", "note"
 RENAMED: dict[str, str] = {COMPARED: "voc"}  # retired link name -> today's link name
 PAST_DEFAULTS: dict[int, dict[str, Any]] = {}  # version -> field -> default of that version, where it changed
 FIRST_WITH_OPTIONAL_TARGETS = 2  # before it a target that was not named had its default
@@ -148,7 +150,7 @@ def from_params(params: Mapping[str, str], base: Scenario | None = None) -> Deco
     notes = _Notes()
     values = notes.read_version(params.get("v"))
     for key, text in list(params.items())[:200]:
-        if key in ("v", VIEWED) or is_compared(key, text):
+        if key in ("v", VIEWED, SEEN, NOTE) or is_compared(key, text):
             continue
         name = known.get(RENAMED.get(key, key))
         if name is None:
@@ -254,11 +256,12 @@ def _build(base: Scenario, values: dict[str, Any], notes: _Notes) -> Decoded:
         try:
             return notes.decoded(base.replace(**remaining))
         except InvalidInput as error:
-            if error.field == "max_model_len" and "max_model_len" not in remaining:
-                # The default context is longer than this model allows: take the model's longest, and say so.
-                longest = longest_context(base, remaining)
-                if longest is not None:
+            if error.field == "max_model_len":
+                # The link's context, or the default, is longer than this model allows: take the model's longest.
+                asked, longest = remaining.get("max_model_len"), longest_context(base, remaining)
+                if longest is not None and _gives_way(asked, longest, base):
                     remaining["max_model_len"] = longest
+                    notes.errors += [] if asked is None else [error]
                     notes.problems.append(f"{message(error)} Planned with {longest:,}.")
                     continue
             if error.field == "shared_prefix_tokens" and "shared_prefix_tokens" not in remaining:
@@ -270,6 +273,13 @@ def _build(base: Scenario, values: dict[str, Any], notes: _Notes) -> Decoded:
             for name in _culprit(error, remaining):
                 remaining.pop(name)
     return notes.decoded(base)
+
+
+def _gives_way(asked: Any, longest: int, base: Scenario) -> bool:
+    """Whether the context becomes the model's longest: it is a possible one, or what would replace it is too long."""
+    if asked is None or base.max_model_len > longest:
+        return True
+    return isinstance(asked, int) and longest < asked <= fields_by_name()["max_model_len"].metadata["maximum"]
 
 
 def longest_context(base: Scenario, values: dict[str, Any]) -> int | None:

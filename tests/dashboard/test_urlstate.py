@@ -34,7 +34,7 @@ def test_a_long_system_prompt_gives_way_to_a_shorter_context():
     assert "4,096" in now.errors["shared_prefix_tokens"]
     refused = urlstate.settle(Scenario(), values(shared_prefix_tokens=9000))
     assert refused.scenario == Scenario()
-    assert "(shared_prefix_tokens) = 9000" in refused.errors["shared_prefix_tokens"]
+    assert "(shared_prefix_tokens) = 9,000" in refused.errors["shared_prefix_tokens"]
     model = urlstate.settle(before, values(shared_prefix_tokens=5000, model="openai-community/gpt2"))
     assert (model.scenario.model, model.scenario.shared_prefix_tokens) == ("openai-community/gpt2", 0)
 

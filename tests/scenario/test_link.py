@@ -71,7 +71,7 @@ def test_a_whole_address_is_a_link_too():
         ("v=banana", "banana"),
         ("v=99", "99"),
         ("pc=maybe", "enable_prefix_caching"),
-        ("ctx=99999999", "max_model_len"),
+        ("ctx=999999999", "max_model_len"),
         ("sp=9000", "shared_prefix_tokens"),
         ("sp=10000000", "shared_prefix_tokens"),
         ("n=" + "x" * 5000, "title"),
@@ -189,7 +189,7 @@ def test_a_shorter_context_of_a_model_goes_with_what_it_bounds(more, problems):
 def test_a_prompt_of_the_starting_point_gives_way_to_the_context_of_the_link():
     decoded = from_query("ctx=512&u=9", Scenario(shared_prefix_tokens=1000))
     assert decoded.scenario == Scenario(max_model_len=512, users=9)
-    assert "Shared system prompt (shared_prefix_tokens) = 1000" in decoded.problems[0]
+    assert "Shared system prompt (shared_prefix_tokens) = 1,000" in decoded.problems[0]
 
 
 def test_a_link_of_the_first_format_opens_the_same_plan():
@@ -247,3 +247,18 @@ def test_the_draft_model_that_does_not_suit_is_dropped_and_the_rest_is_loaded():
     assert decoded.scenario == Scenario(model="Qwen/Qwen3-8B", num_speculative_tokens=2, users=9)
     assert len(decoded.problems) == 1
     assert "draft_model" in decoded.problems[0]
+
+
+def test_a_context_that_is_too_long_for_the_model_gets_one_note():
+    # GPT-2 has 1,024 positions.
+    for params in ({"v": "1", "m": "openai-community/gpt2", "ctx": "99999"}, {"v": "1", "m": "openai-community/gpt2"}):
+        decoded = from_params(params)
+        assert decoded.scenario.max_model_len == 1024
+        (note,) = [text for text in decoded.problems if "max_model_len" in text]
+        assert "Planned with 1,024" in note and "default" not in note
+
+
+def test_parameters_of_the_page_are_no_settings():
+    decoded = from_params({"v": "1", "was": "2026-09-20~1~2~3~4~5", "note": "for the board", "u": "7"})
+    assert not decoded.problems and not decoded.unknown
+    assert decoded.scenario.users == 7
