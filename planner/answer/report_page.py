@@ -16,7 +16,7 @@ from planner.units import counted, format_duration, format_number, format_percen
 
 Row = tuple[str, ...]
 # What fits on two pages of A4; what is left out is in the link.
-MOST_INPUTS, MOST_NOTES, MOST_REASONS, MOST_ALTERNATIVES, MOST_SHOWN, MOST_OF_TITLE = 20, 5, 4, 5, 210, 70
+MOST_INPUTS, MOST_NOTES, MOST_REASONS, MOST_ALTERNATIVES, MOST_SHOWN, MOST_OF_TITLE = 18, 4, 4, 4, 160, 70
 WORDS = {("weight_dtype", "auto"): "as published", ("kv_cache_dtype", "auto"): "as the checkpoint"}
 ALWAYS = ("gpu", "engine", "max_model_len", "weight_dtype", "kv_cache_dtype", "tensor_parallel_size")
 UNSAID = ("title", "model", "seed")
@@ -66,7 +66,7 @@ def _first_page(done: Plan, title: str, day: str) -> str:
     load = load_chart(done)
     if load:
         charts += _chart("p95 time to first token against load", load)
-    why = _bullets(done.reasons[:MOST_REASONS], "Why this answer" if done.fits else "What would make it start")
+    why = _bullets(done.reasons[:MOST_REASONS], "Why this answer" if done.fits else "What would make it start", 250)
     return (
         f"<section><header><h1>{escape(_short(title, MOST_OF_TITLE))}</h1><p class=date>Headroom · {day}</p></header>"
         f"<p class=question>{escape(question(done))}</p><p class=answer>{escape(_short(done.headline, 600))}</p>"
@@ -81,8 +81,9 @@ def _second_page(done: Plan, link: str, day: str, alternatives: Sequence[Candida
         parts.append(_heading("Money", _table(money_rows(done), header=True)))
     if alternatives:
         parts.append(_heading("Alternatives that were considered", _table(alternative_rows(alternatives), header=True)))
-    parts.append(_bullets(change_lines(changes), "What would change the answer"))
-    parts.append(_bullets([finding.text for finding in done.findings], "What to know before you sign"))
+    few = MOST_NOTES - 1 if alternatives else MOST_NOTES
+    parts.append(_bullets(change_lines(changes)[-few:], "What would change the answer"))
+    parts.append(_bullets([finding.text for finding in done.findings][:few], "What to know before you sign"))
     parts.append(_heading("Assumptions and sources", _pairs(sources(done), wide=True)))
     return f"<section>{''.join(parts)}<p class=link>This plan: {_address(link)}</p>{_footer(day, 2)}</section>"
 
@@ -251,10 +252,10 @@ def _heading(title: str, body: str) -> str:
     return f"<h2>{escape(title)}</h2>{body}"
 
 
-def _bullets(lines: Sequence[str], title: str) -> str:
+def _bullets(lines: Sequence[str], title: str, most: int = MOST_SHOWN) -> str:
     if not lines:
         return ""
-    shown = "".join(f"<li>{escape(_short(line, MOST_SHOWN))}</li>" for line in lines[:MOST_NOTES])
+    shown = "".join(f"<li>{escape(_short(line, most))}</li>" for line in lines[:MOST_NOTES])
     return f"<h2>{escape(title)}</h2><ul>{shown}</ul>"
 
 
@@ -263,7 +264,7 @@ def _chart(title: str, svg: str) -> str:
 
 
 def _address(link: str) -> str:
-    shown = escape(_short(link, 900))
+    shown = escape(_short(link, 420))
     return f'<a href="{escape(link)}">{shown}</a>' if link.startswith(("http://", "https://")) else shown
 
 
@@ -273,12 +274,12 @@ def _footer(day: str, page: int) -> str:
 
 _STYLE = (
     "@page{size:A4;margin:12mm 13mm}*{box-sizing:border-box}"
-    "body{font:9.3pt/1.34 system-ui,'Segoe UI',Roboto,sans-serif;color:#1b1d22;background:#fff;margin:0}"
+    "body{font:9pt/1.3 system-ui,'Segoe UI',Roboto,sans-serif;color:#1b1d22;background:#fff;margin:0}"
     "main{max-width:184mm;margin:0 auto;padding:8mm 4mm}"
     "header{display:flex;justify-content:space-between;align-items:baseline;gap:1rem;border-bottom:2px solid #1b1d22}"
     "h1{font-size:15pt;margin:0 0 1.5mm;overflow-wrap:anywhere}.date{margin:0;white-space:nowrap}"
     ".question{color:#4c515c;margin:3mm 0 1mm}.answer{font-size:12pt;line-height:1.3;font-weight:600;margin:0 0 1mm}"
-    ".sure{margin:0 0 3mm}h2{font-size:11pt;margin:3mm 0 1mm;break-after:avoid}"
+    ".sure{margin:0 0 3mm}h2{font-size:10.5pt;margin:2.4mm 0 .8mm;break-after:avoid}"
     ".tiles{display:grid;grid-template-columns:repeat(auto-fill,minmax(33mm,1fr));gap:1.6mm}"
     ".tile{border:1px solid #c9ced6;border-radius:2mm;padding:1.6mm 2.4mm}"
     ".tile b,.tile i{display:block;font-weight:400;font-style:normal;color:#4c515c;font-size:8.4pt}"
@@ -294,5 +295,5 @@ _STYLE = (
     ".link{margin:4mm 0 0;font-size:8.4pt;overflow-wrap:anywhere}a{color:#1d4ed8}"
     "footer{color:#4c515c;font-size:8pt;margin-top:4mm}"
     "@media screen{section+section{margin-top:12mm}}"
-    "@media print{main{padding:0;max-width:none}section+section{break-before:page}}"
+    "@media print{main{padding:0;max-width:none}section+section{break-before:page;zoom:.92}}"
 )

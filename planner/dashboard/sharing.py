@@ -10,7 +10,8 @@ import streamlit as st
 from planner.answer import plan_html
 from planner.dashboard.headlines import PAGES
 from planner.dashboard.inputs import adopt
-from planner.dashboard.results import changes_for, plan_for
+from planner.dashboard.results import plan_for
+from planner.dashboard.searches import SEARCHES
 from planner.dashboard.seen import changed_since, seen_text
 from planner.dashboard.urlstate import MOST_OF_NOTE, OTHER
 from planner.dashboard.widgets import plain, prose
@@ -93,9 +94,10 @@ def _seen(scenario: Scenario) -> str:
 
 
 def _report(scenario: Scenario, address: str | None) -> str:
-    plan = plan_for(scenario)
-    changes = changes_for(scenario) if plan.fits else ()
-    return plan_html(plan, link=link(scenario, address), changes=changes or ())
+    running = SEARCHES.look(scenario, start=False)  # what the page has found so far
+    found = running.found.candidates if running is not None and running.found is not None else ()
+    changes = running.changes if running is not None else ()
+    return plan_html(plan_for(scenario), link=link(scenario, address), alternatives=found, changes=changes)
 
 
 def _open_file() -> None:
