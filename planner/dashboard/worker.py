@@ -34,6 +34,7 @@ GIVE_UP = getattr(signal, "SIGUSR1", None)
 TIMER = getattr(signal, "ITIMER_PROF", None)
 #: exit code of a task that used up its time: that of the timer's signal, or our own where there is no such timer
 OVER_TIME = 75 if TIMER is None else -signal.SIGPROF
+UNREADABLE = 74  # exit code
 MOST_BYTES = 6 * 2**30  # of address space
 Message = tuple[str, Any]
 
@@ -116,8 +117,12 @@ def _end_after(cpu_s: float, finished: threading.Event) -> None:
 
 
 def _read_all(pipe: IO[bytes], tasks: queue.SimpleQueue[Any]) -> None:
-    while (message := receive(pipe)) is not None:
-        tasks.put(message[0])
+    try:
+        while (message := receive(pipe)) is not None:
+            tasks.put(message[0])
+    except Exception:  # else the server would wait for the answer for ever
+        traceback.print_exc()
+        os._exit(UNREADABLE)
     os._exit(0)  # the server has gone: nobody is left to read an answer
 
 

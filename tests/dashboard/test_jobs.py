@@ -8,6 +8,7 @@ import pytest
 
 from planner.dashboard.jobs import Office, Task, TooLong
 from planner.dashboard.tasks import AIM_CPU_S, FLEET_RUNS, MOST_REQUESTS, answered, most_simulated, plan_task
+from planner.dashboard.worker import GIVE_UP
 from planner.errors import InvalidInput, require_int
 from planner.scenario.scenario import Scenario
 
@@ -26,6 +27,16 @@ def ask(office, function, *arguments, cpu_s=FOR_EVER_S, **more):
     with office.join(Task(function, (arguments,), cpu_s, **more)) as job:
         assert job.done.wait(PATIENCE_S)
     return job.result()
+
+
+class _Unreadable:
+    """Becomes an error where it is read."""
+
+    def __reduce__(self):
+        return divmod, (1, 0)
+
+    def __call__(self):
+        raise AssertionError
 
 
 def until(condition):
@@ -57,6 +68,31 @@ def test_a_task_that_nobody_waits_for_is_ended(office):
         until(lambda: office.num_running == 1)
     until(lambda: office.num_running == 0)
     assert ask(office, sum, (1, 2)) == 3
+
+
+def pids(office):
+    """Processes of the workers, once all have loaded."""
+    until(lambda: all(worker._process is not None and worker._loaded.is_set() for worker in office._workers))
+    return {worker._process.pid for worker in office._workers}
+
+
+@pytest.mark.skipif(GIVE_UP is None, reason="no such signal")
+def test_a_process_gives_up_its_task_and_stays(office):
+    ask(office, sum, (1, 1))
+    until(lambda: len(office._workers) == office.num_workers)  # a spare one is hired while nothing is to do
+    before = pids(office)
+    for more in range(3):
+        with office.join(Task(time.sleep, ((FOR_EVER_S + more,),), FOR_EVER_S)):
+            until(lambda: office.num_running == 1)
+        until(lambda: office.num_running == 0)
+    assert pids(office) == before
+    assert ask(office, os.getpid, cpu_s=FOR_EVER_S + 1) in before
+
+
+def test_a_job_that_cannot_be_read_ends_its_process_and_is_told(office):
+    with pytest.raises(RuntimeError, match="ended with code"):
+        ask(office, _Unreadable())
+    assert ask(office, sum, (3, 4)) == 7
 
 
 def test_a_superseded_task_is_never_begun(office):

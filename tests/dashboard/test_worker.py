@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from planner.dashboard.worker import DONE, FAILED, REFUSED, outcome, receive, send
+from planner.dashboard.worker import DONE, FAILED, GIVEN_UP, REFUSED, give_up, outcome, receive, send
 from planner.errors import InvalidInput
 
 
@@ -35,3 +35,10 @@ def refuse():
 )
 def test_an_outcome_says_whether_the_user_can_mend_it(function, arguments, kind):
     assert outcome(function, arguments)[0] == kind
+
+
+def test_a_task_is_given_up_within_itself_and_nothing_is_between_tasks():
+    give_up()  # nothing is under way
+    assert outcome(give_up, ()) == (GIVEN_UP, None)
+    assert outcome(sum, ((1, 2),)) == (DONE, 3)
+    give_up()
