@@ -11,6 +11,9 @@ from planner.answer.outcome import (
     ChainLink,
     Plan,
     Reached,
+    Sure,
+    Taken,
+    Verdict,
     chance_with_replicas,
     fit_on_rank,
     offered_rps,
@@ -23,7 +26,7 @@ from planner.answer.outcome import (
 from planner.answer.planning import plan, replica_of, size
 from planner.answer.pricing import reprice
 from planner.answer.recheck import changed_verdict
-from planner.answer.report import plan_text
+from planner.answer.report import plan_text, sure_line
 from planner.answer.report_page import plan_html
 from planner.answer.search import (
     EVIDENCE,
@@ -79,6 +82,9 @@ __all__ = [
     "Search",
     "Simulated",
     "StartUp",
+    "Sure",
+    "Taken",
+    "Verdict",
     "candidate_of",
     "candidate_scenarios",
     "chance_with_replicas",
@@ -115,6 +121,7 @@ __all__ = [
     "simulate_time",
     "size",
     "split_in_words",
+    "sure_line",
     "tally",
     "time_text",
     "trace_steps",

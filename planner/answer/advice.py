@@ -10,15 +10,17 @@ import dataclasses
 from dataclasses import dataclass
 
 from planner.answer.kernels import kernel_note
+from planner.catalog import recalled_facts, recalled_figures
 from planner.cost import CostPlan
 from planner.inputs import Batching, KvReservation
 from planner.memory import MemoryPlan
-from planner.scenario import Scenario
+from planner.scenario import CONFIG, CUSTOM, Scenario
 from planner.service import ServingMetrics
 from planner.units import GIB, HOURS_PER_MONTH, counted, format_duration, format_number, format_percent, format_usd
 
 SHORT_PROMPT_TOKENS = 256
 FEW_REQUESTS_PER_DAY = 10_000
+MOST_SLOTS = 32  # LoRA slots to suggest: each takes memory
 DAYS_PER_MONTH = HOURS_PER_MONTH / 24
 
 
@@ -55,21 +57,23 @@ def findings(
         cache_ignored(memory),
         runs_short(memory),
         weights_kernels(scenario),
+        lora_slots(scenario, memory),
     ]
     if metrics is not None:
         found += [average_hides_tail(metrics), rejects(metrics), abandons(scenario, metrics), preempts(metrics)]
-        found.append(lora_slots(scenario, metrics))
         found.append(idle_replicas(scenario))
     if cost is not None and metrics is not None:
         found += [unserved(scenario, metrics, cost)]
     if cost is not None:
-        found.append(api_cheaper(cost))
+        found += [api_cheaper(cost), few_requests(cost)]
     found += [reserved_cache(scenario, memory), cross_node(scenario), decode_only_note(scenario)]
     found += [
         small_budget(scenario),
         one_prompt_one_replica(scenario),
         shared_prompt_kept_apart(scenario),
         without_effect(scenario),
+        unsourced_gpu(scenario),
+        unsourced_model(scenario),
     ]
     found += [
         Finding(kind="estimate", severity="note", text=text[:1].upper() + text[1:])
@@ -189,6 +193,22 @@ def api_cheaper(cost: CostPlan) -> Finding | None:
     )
 
 
+def few_requests(cost: CostPlan) -> Finding | None:
+    """Mistake 5 where no hosted price is known: GPUs for a few thousand requests a day."""
+    per_day = cost.requests_per_month / DAYS_PER_MONTH
+    if cost.api_usd_per_month is not None or not 0 < per_day <= FEW_REQUESTS_PER_DAY:
+        return None
+    size = "few thousand" if per_day >= 1000 else "few"
+    return Finding(
+        kind="few_requests",
+        severity="warning",
+        field="api_usd_per_mtok_input",
+        text=f"Self-hosting for a {size} requests a day: {counted(per_day, 'request')} a day cost "
+        f"{format_usd(cost.usd_per_month)} a month here, {format_usd(cost.usd_per_thousand_requests)} per thousand. "
+        "Headroom knows no hosted price of this model; enter one under Prices to compare.",
+    )
+
+
 def unserved(scenario: Scenario, metrics: ServingMetrics, cost: CostPlan) -> Finding | None:
     """Some requests never finish; prices count those that do."""
     offered, served = cost.offered_requests_per_month, cost.requests_per_month
@@ -212,8 +232,8 @@ def unserved(scenario: Scenario, metrics: ServingMetrics, cost: CostPlan) -> Fin
 def idle_replicas(scenario: Scenario) -> Finding | None:
     """More replicas than closed-loop users or requests in the burst."""
     share = scenario.concurrent_users if scenario.arrivals == "closed" else scenario.num_requests
-    replicas = scenario.num_replicas or 1
-    if scenario.is_open_loop or replicas <= share:
+    replicas = scenario.fixed_replicas or 1
+    if scenario.is_open_loop or scenario.asks == "take" or replicas <= share:
         return None
     idle = replicas - share
     what = "user" if scenario.arrivals == "closed" else "request"
@@ -351,17 +371,66 @@ def shared_prompt_kept_apart(scenario: Scenario) -> Finding | None:
     )
 
 
-def lora_slots(scenario: Scenario, metrics: ServingMetrics) -> Finding | None:
-    """Requests wait for a LoRA slot."""
-    slots = scenario.engine_settings.max_loras
-    if not scenario.num_lora_adapters or metrics.binding != "lora slots":
+def lora_slots(scenario: Scenario, memory: MemoryPlan) -> Finding | None:
+    """More LoRA adapters than a batch can mix: requests for the others wait until it has no request of one."""
+    slots, adapters = scenario.engine_settings.max_loras, scenario.num_lora_adapters
+    if not memory.starts or not adapters or adapters <= slots:
         return None
+    whose = "as set" if scenario.max_loras is not None else f"the default of {scenario.engine}"
+    wanted = min(adapters, MOST_SLOTS)
     return Finding(
         kind="lora_slots",
         severity="warning",
         field="max_loras",
-        text=f"{scenario.num_lora_adapters:,} LoRA adapters share {counted(slots, 'slot')} on each "
-        "replica, so requests wait for theirs. A higher max_loras shortens the wait and takes memory.",
+        text=f"{adapters:,} LoRA adapters share {counted(slots, 'slot')} on each replica (max_loras, {whose}): "
+        f"requests for another adapter wait until {'it is' if slots == 1 else 'one is'} free, which can cost many "
+        f"times the GPUs. Set LoRA adapters per batch to {wanted:,}; each slot takes memory.",
+        change={"max_loras": wanted},
+    )
+
+
+def unsourced_gpu(scenario: Scenario) -> Finding | None:
+    """Figures of the GPU that the catalog estimates, or has from memory."""
+    if scenario.gpu == CUSTOM:
+        return None
+    estimated = scenario.gpu_spec.estimated_fields
+    recalled = tuple(name for name in recalled_figures(scenario.gpu) if name not in estimated)
+    parts = [
+        f"{words} ({', '.join(name.replace('_', ' ') for name in names)})"
+        for words, names in (("estimated", estimated), ("recalled, not read from a source", recalled))
+        if names
+    ]
+    if not parts:
+        return None
+    return Finding(
+        kind="unsourced",
+        severity="note",
+        field="gpu",
+        text=f"Some catalog figures of {scenario.gpu} are {' and '.join(parts)}. Check them on the data sheet, or "
+        "enter a GPU by hand.",
+    )
+
+
+_FACTS = {
+    "config": "config.json",
+    "vision_config": "the vision tower's config",
+    "published_parameters": "the published number of parameters",
+}
+
+
+def unsourced_model(scenario: Scenario) -> Finding | None:
+    """Facts of the model that the catalog has from memory."""
+    if scenario.model in (CUSTOM, CONFIG):
+        return None
+    facts = [_FACTS.get(name, name.replace("_", " ")) for name in recalled_facts(scenario.model)]
+    if not facts:
+        return None
+    return Finding(
+        kind="unsourced",
+        severity="note",
+        field="model",
+        text=f"Recalled of {scenario.model}, not read from a source: {' and '.join(facts)}. Paste its config.json to "
+        "be sure.",
     )
 
 

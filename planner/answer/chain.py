@@ -43,9 +43,9 @@ def chain(done: Plan) -> tuple[ChainLink, ...]:
             f"replica holds {format_number(fit)}",
         ),
         _throughput_link(done, rate, most),
-        _target_link(done),
+        *([_target_link(done)] if scenario.targets else []),
     ]
-    if scenario.spare_replicas and scenario.num_replicas is None:
+    if scenario.spare_replicas and scenario.fixed_replicas is None:
         links.append(
             ChainLink(
                 reason="Failure reserve",

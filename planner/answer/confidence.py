@@ -265,7 +265,7 @@ def chance_with(
     curve: LoadCurve,
     metrics: ServingMetrics,
     serving: int,
-    replicas: int,
+    replicas: float,
 ) -> float:
     """Chance, given our error, that another number of replicas meets every target at the peak of an open loop.
 
@@ -283,7 +283,7 @@ def chance_with(
         One replica against load.
     metrics : ServingMetrics
         Of the fleet as planned, with `serving` replicas.
-    serving, replicas : int
+    serving, replicas : int, float
         Replicas that share the load in the plan, and the number asked about.
 
     Returns

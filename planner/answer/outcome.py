@@ -28,6 +28,80 @@ class ChainLink:
     detail: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """The most that the given GPUs take within the targets.
+
+    `load` is requests per second of an open loop, users of a closed loop, requests of a burst: 0 where even the least
+    misses the targets (the plan then shows the traffic as entered), infinite where nothing limits a burst.
+    `gives_first` is what more load misses first: TTFT, TPOT, ITL, E2E, throughput or lost requests; `held_up_by` what
+    requests then wait for. `longest_prompt_tokens` is the longest prompt that meets the targets on an idle replica.
+    """
+
+    load: float
+    gives_first: str
+    held_up_by: str
+    longest_prompt_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reached:
+    """One target that is on, and what the plan makes of it: `figure_s` at the share of requests asked for (NaN: none).
+
+    `field` is the Scenario's field, `name` TTFT, TPOT, ITL or E2E; both times in seconds.
+    """
+
+    field: str
+    name: str
+    figure_s: float
+    limit_s: float
+
+    @property
+    def is_missed(self) -> bool:
+        """Whether the figure is above its limit."""
+        return self.figure_s > self.limit_s
+
+    @property
+    def margin(self) -> float:
+        """Room below the limit as a share of it; negative where the target is missed."""
+        return 1 - self.figure_s / self.limit_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sure:
+    """The GPUs at which the chance that every target holds reaches a share; None where no number of replicas does."""
+
+    share: float
+    num_gpus: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """Whether the plan holds its targets, by how much, and how sure that is.
+
+    `state` is "sure" (the chance is 90 % or more), "likely" (66 %), "unsure" or "miss" (the simulation misses a
+    target). `probability` is the chance given our error, NaN where nothing was measured; `next_gpus` and
+    `next_probability` are what one more replica makes of them. `sure` has the GPUs at 50, 90 and 95 %; empty for a
+    burst. `holds_to` is the load that these GPUs hold the targets up to, `sure_to` that at which the chance is 90 %, in
+    words.
+    `evidence` says what the kernel times rest on, `narrows` which target one measurement would tell most about,
+    `measurement` is the command that takes it.
+    """
+
+    state: str
+    text: str
+    targets: tuple[Reached, ...]
+    probability: float
+    next_gpus: int
+    next_probability: float
+    sure: tuple[Sure, ...]
+    holds_to: str
+    sure_to: str
+    evidence: str
+    narrows: str
+    measurement: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Plan:
     """The whole answer. Stages that cannot run because the engine does not start are None.
@@ -36,6 +110,9 @@ class Plan:
     replicas meets them). `slo_met` comes from simulating the bought fleet at the peak rate.
     `chain` explains the GPU count. `bands` hold our measured error for TTFT, TPOT, throughput and KV
     pool; `slo_probability` is the chance, given that error, that every target holds (NaN when unknown).
+    `verdict` is None where the engine does not start.
+    `taken` answers "what can my GPUs take"; the scenario then has that load. `is_traced` says that a recorded trace was
+    replayed, which no link carries: the scenario's lengths are then a fit of it.
     """
 
     scenario: Scenario
@@ -62,30 +139,10 @@ class Plan:
     mean_output_tokens: float
     bands: dict[str, Band]
     slo_probability: float
+    verdict: Verdict | None = None
+    taken: Taken | None = None
+    is_traced: bool = False
     pools: Pools | None = None  # prefill and decode on separate replicas
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reached:
-    """One target that is on, and what the plan makes of it: `figure_s` at the share of requests asked for (NaN: none).
-
-    `field` is the Scenario's field, `name` TTFT, TPOT, ITL or E2E; both times in seconds.
-    """
-
-    field: str
-    name: str
-    figure_s: float
-    limit_s: float
-
-    @property
-    def is_missed(self) -> bool:
-        """Whether the figure is above its limit."""
-        return self.figure_s > self.limit_s
-
-    @property
-    def margin(self) -> float:
-        """Room below the limit as a share of it; negative where the target is missed."""
-        return 1 - self.figure_s / self.limit_s
 
 
 def reached(scenario: Scenario, metrics: ServingMetrics) -> tuple[Reached, ...]:
@@ -112,7 +169,7 @@ def serving_replicas(done: Plan) -> int:
     """Replicas that share the load: those bought less the spares, or all of them where the user fixes the number."""
     if done.pools is not None:
         return done.pools.num_serving
-    spare = done.scenario.spare_replicas if done.scenario.num_replicas is None else 0
+    spare = done.scenario.spare_replicas if done.scenario.fixed_replicas is None else 0
     return max(1, done.num_replicas - spare)
 
 

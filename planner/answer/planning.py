@@ -12,7 +12,7 @@ import numpy as np
 
 from planner.answer.advice import findings
 from planner.answer.confidence import bands_of
-from planner.answer.outcome import Plan
+from planner.answer.outcome import Plan, Taken
 from planner.answer.pricing import priced
 from planner.answer.wording import headline
 from planner.errors import Infeasible
@@ -20,11 +20,14 @@ from planner.memory import MemoryPlan, kv_cache_type, plan_memory
 from planner.scenario import Scenario
 from planner.service import (
     MOST_REQUESTS,
+    Fleet,
     PolicyOutcome,
     Replica,
     compare_policies,
     deploy,
+    deploy_most,
     deploy_pools,
+    longest_prompt_tokens,
     replicas_for_targets,
     share_of_replica,
 )
@@ -62,7 +65,7 @@ def plan(
     if trace is not None:
         scenario = fitted(scenario, trace)
     requests = draw(scenario) if trace is None else trace
-    base = size(scenario, requests)
+    base = dataclasses.replace(size(scenario, requests), is_traced=trace is not None)
     if not base.fits:
         return base
     replica = replica_of(base)
@@ -74,7 +77,11 @@ def plan(
         fleet, pools = pooled.fleet, pooled.pools
         metrics, met, needed = fleet.metrics, fleet.holds(scenario), fleet.replicas_for_slo
     else:
-        fleet = deploy(scenario, replica, requests, trace, most_requests)
+        if scenario.asks == "take":
+            base, requests, fleet = _taking(base, replica, requests, trace, most_requests)
+            scenario = base.scenario
+        else:
+            fleet = deploy(scenario, replica, requests, trace, most_requests)
         metrics, met = fleet.metrics, fleet.holds(scenario)
         needed = replicas_for_targets(scenario, replica, requests, fleet, trace, most_requests, met=met)
     policies: tuple[PolicyOutcome, ...] = ()
@@ -95,6 +102,24 @@ def plan(
             pools=pools,
         )
     )
+
+
+def _taking(
+    base: Plan, replica: Replica, requests: Requests, trace: Requests | None, most_requests: int
+) -> tuple[Plan, Requests, Fleet]:
+    """A sized plan at the most load that its replicas take, the requests and the fleet there."""
+    asked = base.scenario
+    took = deploy_most(asked, replica, requests, trace, most_requests)
+    longest = longest_prompt_tokens(
+        asked, replica, requests, base.memory.longest_context_tokens, base.mean_output_tokens
+    )
+    taken = Taken(
+        load=took.most.load,
+        gives_first=took.most.gives_first,
+        held_up_by=took.most.held_up_by,
+        longest_prompt_tokens=longest,
+    )
+    return dataclasses.replace(base, scenario=took.scenario, taken=taken), took.requests, took.fleet
 
 
 def size(scenario: Scenario, requests: Requests | None = None, *, explain: bool = True) -> Plan:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from planner.answer.advice import findings
 from planner.answer.chain import chain
-from planner.answer.confidence import slo_probability
 from planner.answer.outcome import Plan, serving_replicas, typical_step
+from planner.answer.verdict import probability, verdict
 from planner.answer.wording import headline, reasons
 from planner.cost import PricedFleet, output_weight, price_plan, price_policies, served
 from planner.errors import InvalidInput
-from planner.scenario import Scenario, unsimulated_names
+from planner.scenario import Scenario, sought, unsimulated_names
 from planner.service import LoadCurve, ServingMetrics
 from planner.units import format_duration, format_number
 
@@ -32,7 +32,8 @@ def reprice(done: Plan, scenario: Scenario) -> Plan:
     done : Plan
         As `plan` gives it.
     scenario : Scenario
-        Differs from that of the plan only in prices and the plan's name.
+        Differs from that of the plan only in prices and the plan's name. Where the plan says what its GPUs take, the
+        load may differ too, and stays that of the plan.
 
     Returns
     -------
@@ -44,6 +45,8 @@ def reprice(done: Plan, scenario: Scenario) -> Plan:
     InvalidInput
         Names a field that differs and that the simulation depends on.
     """
+    if done.taken is not None and scenario.asks == "take":
+        scenario = scenario.replace(**{name: getattr(done.scenario, name) for name in sought(scenario)})
     for item in dataclasses.fields(scenario):
         if item.name not in unsimulated_names() and getattr(scenario, item.name) != getattr(done.scenario, item.name):
             raise InvalidInput(
@@ -78,9 +81,8 @@ def priced(done: Plan) -> Plan:
         cost=cost,
         findings=findings(scenario, done.memory, metrics, cost, prompt, output, notes),
     )
-    sure = slo_probability(scenario, done.bands, metrics, done.curve, serving)
-    done = dataclasses.replace(done, chain=chain(done), slo_probability=sure)
-    return dataclasses.replace(done, headline=headline(done), reasons=reasons(done))
+    done = dataclasses.replace(done, chain=chain(done), slo_probability=probability(done))
+    return dataclasses.replace(done, headline=headline(done), reasons=reasons(done), verdict=verdict(done))
 
 
 def _pool_notes(done: Plan) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from planner.answer.outcome import Plan, offered_rps, serving_replicas
+from planner.answer.outcome import Plan, Verdict, offered_rps, serving_replicas
 from planner.scenario import TARGETS, to_query
 from planner.service import Distribution, ServingMetrics
 from planner.units import GIB, counted, format_duration, format_number, format_percent, format_usd
@@ -69,6 +69,12 @@ def _window(done: Plan, m: ServingMetrics) -> str:
     return steady if m.is_settled else f"{steady}; near saturation a longer run would tell more"
 
 
+TRACED = (
+    "No link carries the trace. This one opens what was read off it (mean rate, spread of the gaps, lengths, reuse), "
+    "so its figures differ a little:"
+)
+
+
 def memory_rows(done: Plan) -> tuple[tuple[str, str], ...]:
     """Memory of one GPU by part, in GiB."""
     memory = done.memory
@@ -121,6 +127,8 @@ def policy_rows(done: Plan) -> tuple[tuple[str, ...], ...]:
 def plan_text(done: Plan) -> str:
     """A plan as text for the terminal."""
     lines = [done.headline, ""]
+    if done.verdict is not None:
+        lines += _verdict_lines(done.verdict)
     lines += [f"  {name:26} {value:>14}   {beside}" for name, value, beside in figures(done)]
     lines += ["", f"Memory per GPU ({done.gpu.name})"]
     lines += [f"  {name:26} {value:>14}" for name, value in memory_rows(done)]
@@ -134,5 +142,25 @@ def plan_text(done: Plan) -> str:
         lines += ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
     lines += ["", *([] if done.fits else ["What would make it start"]), *(f"- {reason}" for reason in done.reasons)]
     lines += [f"! {finding.text}" for finding in done.findings]
-    lines += ["", f"Link: ?{to_query(done.scenario)}"]
+    lines += ["", *([TRACED] if done.is_traced else []), f"Link: ?{to_query(done.scenario)}"]
     return "\n".join(lines)
+
+
+def _verdict_lines(found: Verdict) -> list[str]:
+    """The verdict, the GPUs at each chance, and the measurement that would narrow it most."""
+    said = f"{found.text[0].upper()}{found.text[1:]}."
+    return [
+        said,
+        *([f"{sure_line(found)}."] if found.sure else []),
+        f"Measure {found.narrows}: {found.measurement}",
+        "",
+    ]
+
+
+def sure_line(found: Verdict) -> str:
+    """The GPUs at each chance that the targets hold, in a sentence without its full stop."""
+    known = [item for item in found.sure if item.num_gpus is not None]
+    told = ", ".join(f"{format_percent(item.share)} with {counted(item.num_gpus or 0, 'GPU')}" for item in known)
+    never = [item for item in found.sure if item.num_gpus is None]
+    rest = f"no number of replicas reaches {format_percent(never[0].share)}" if never else ""
+    return f"Chance that the targets hold: {'; '.join(part for part in (told, rest) if part)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from planner.answer.outcome import Plan, Reached, reached, serving_replicas
+from planner.answer.outcome import Plan, Reached, Taken, reached, serving_replicas
 from planner.cost import CostPlan
 from planner.memory import (
     OOM,
@@ -21,7 +21,8 @@ from planner.memory import (
     REFUSED_STEP,
     MemoryPlan,
 )
-from planner.service import ServingMetrics
+from planner.scenario import Scenario
+from planner.service import LOST, THROUGHPUT, ServingMetrics
 from planner.units import GIB, counted, format_duration, format_number, format_percent, format_usd
 
 
@@ -72,6 +73,48 @@ def _split(done: Plan) -> str:
     return f" ({done.pools.num_prefill:,} prefill + {counted(done.pools.num_decode, 'decode replica')})"
 
 
+def load_in_words(scenario: Scenario, load: float) -> str:
+    """A load in the terms in which the scenario states its own.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Any arrivals.
+    load : float
+        Requests per second of an open loop, users of a closed loop, requests of a burst.
+    """
+    if scenario.arrivals == "closed":
+        return counted(int(load), "concurrent user")
+    if scenario.arrivals == "once":
+        return counted(int(load), "request") + " at once"
+    there, rate = scenario.at_load(max(load, 1e-6)), f"{format_number(load)} req/s"
+    if scenario.demand == "users":
+        return f"{counted(there.users, 'user')} ({rate})"
+    return f"{format_number(there.requests_per_day)} requests a day ({rate})" if scenario.demand == "daily" else rate
+
+
+_WAITS = {
+    "kv cache": "requests then wait for KV cache",
+    "max_num_seqs": "requests then wait for one of the max_num_seqs places",
+    "token budget": "prompts then wait for room in max_num_batched_tokens",
+    "lora slots": "requests then wait for a LoRA slot",
+    "api server": "the API server is then busy all the time",
+    "compute": "the GPU is then busy all the time",
+}
+
+
+def gives_first(taken: Taken) -> str:
+    """What more load than a fleet takes misses first, in a sentence without its full stop; empty where nothing does."""
+    if not taken.gives_first:
+        return ""
+    wait = _WAITS.get(taken.held_up_by, "")
+    what = {
+        THROUGHPUT: "more load exceeds the throughput",
+        LOST: "of more load too many requests are rejected or abandoned",
+    }.get(taken.gives_first, f"more load misses the {taken.gives_first} target first")
+    return f"{what}{f' ({wait})' if wait else ''}"
+
+
 def headline(done: Plan) -> str:
     """The answer in one sentence that a team lead can repeat."""
     scenario, memory, metrics = done.scenario, done.memory, done.metrics
@@ -89,10 +132,15 @@ def headline(done: Plan) -> str:
     lost = _lost(metrics)
     if metrics.num_finished == 0:
         return f"{fleet} cannot serve {who}: {lost or 'no request finishes'}."
+    if done.taken is not None and done.taken.load == 0:
+        return f"{fleet} cannot hold the targets at any load: {_idle_miss(done)}."
     if done.slo_met:
-        verb, price = "serve" if done.num_gpus > 1 else "serves", format_usd(done.cost.usd_per_million_tokens)
+        one, many = ("takes", "take") if done.taken is not None else ("serves", "serve")
+        verb, price = many if done.num_gpus > 1 else one, format_usd(done.cost.usd_per_million_tokens)
         without = "" if scenario.targets else "; no latency target is set, so throughput alone sizes it"
-        return f"{fleet} {verb} {who}: {', '.join([*_latencies(done), f'{price} per million tokens'])}{without}."
+        told = ", ".join([*_latencies(done), f"{price} per million tokens"])
+        at_most = " at most" if done.taken is not None and done.taken.load < math.inf else ""
+        return f"{fleet} {verb}{at_most} {who}: {told}{without}."
     assert done.curve is not None
     most = done.curve.capacity_rps * serving_replicas(done)
     if scenario.is_open_loop and most < scenario.peak_rate_rps:
@@ -115,6 +163,15 @@ _SAID = {
 }
 
 
+def _idle_miss(done: Plan) -> str:
+    """What a replica without load makes of the targets that it misses."""
+    assert done.metrics is not None
+    idle = done.curve.points[0].metrics if done.curve is not None and done.curve.points else done.metrics
+    rows = [row for row in reached(done.scenario, idle) if row.is_missed]
+    told = " and ".join(f"{row.name} {_against(row)}" for row in rows)
+    return f"without load {told}" if told else meeting(done)
+
+
 def _latencies(done: Plan, *, targets_only: bool = False) -> list[str]:
     """Latencies at the plan's quantile, each target named beside its own; TTFT and TPOT also without one."""
     scenario, metrics = done.scenario, done.metrics
@@ -125,9 +182,9 @@ def _latencies(done: Plan, *, targets_only: bool = False) -> list[str]:
     said = []
     for field, text in _SAID.items():
         row = limits.get(field)
-        value = row.figure_s if row is not None else usual[field].at(quantile) if field in usual else math.nan
-        if math.isfinite(value):
-            told = text.format(percent=quantile * 100, time=format_duration(value))
+        figure_s = row.figure_s if row is not None else usual[field].at(quantile) if field in usual else math.nan
+        if math.isfinite(figure_s):
+            told = text.format(percent=quantile * 100, time=format_duration(figure_s))
             said.append(told + (f" (target {format_duration(row.limit_s)})" if row is not None else ""))
     return said
 
@@ -153,15 +210,16 @@ def reasons(done: Plan) -> tuple[str, ...]:
     """Why this answer, in sentences made from its numbers."""
     assert done.curve is not None
     assert done.cost is not None
-    said = [_why_so_many(done)]
-    if done.replicas_for_slo is None and not done.slo_met:
+    said = [_why_so_many(done)] if done.taken is None else _what_it_takes(done, done.taken)
+    if done.taken is None and done.replicas_for_slo is None and not done.slo_met:
         said.append(_why_not_even_idle(done))
-    elif done.slo_met and done.curve.slo_rate_rps and done.scenario.is_open_loop:
+    elif done.slo_met and done.taken is None and done.curve.slo_rate_rps and done.scenario.is_open_loop:
         room = done.curve.slo_rate_rps * serving_replicas(done)
         times = room / done.scenario.peak_rate_rps
         if times > 1.001:
             more = f"{format_percent(times - 1)} above" if times < 2 else f"{format_number(times, 2)} times"
-            said.append(f"The fleet meets the targets up to about {format_number(room)} req/s, {more} the peak.")
+            does = "meets the targets" if done.scenario.targets else "keeps up"
+            said.append(f"The fleet {does} up to about {format_number(room)} req/s, {more} the peak.")
     said += _how_certain(done)
     said += _against_an_api(done.cost)
     return tuple(said)
@@ -181,6 +239,19 @@ def _against_an_api(cost: CostPlan) -> list[str]:
     return [said]
 
 
+def _what_it_takes(done: Plan, taken: Taken) -> list[str]:
+    """What gives first, and the longest prompts and contexts, in sentences."""
+    first, memory = gives_first(taken), done.memory
+    said = [f"{first[0].upper()}{first[1:]}."] if first and taken.load else []
+    longest = f"The engine starts with a context of up to {memory.longest_context_tokens:,} tokens"
+    if taken.longest_prompt_tokens and done.scenario.targets:
+        longest += (
+            f"; a prompt of up to {taken.longest_prompt_tokens:,} tokens meets the targets when it has a replica "
+        )
+        longest += "to itself"
+    return [*said, f"{longest}."]
+
+
 def _how_certain(done: Plan) -> list[str]:
     """Where the simulation itself cannot tell this number of replicas from one more."""
     m, quantile = done.metrics, done.scenario.target_quantile
@@ -198,7 +269,8 @@ def _why_so_many(done: Plan) -> str:
     decisive = max(done.chain, key=lambda link: link.gpus)
     have = done.num_gpus
     if decisive.gpus <= done.scenario.parallelism.gpus_per_replica:
-        enough = "One replica is enough for the weights, the KV cache, the throughput and the latency targets"
+        what = "the throughput and the latency targets" if done.scenario.targets else "and the throughput"
+        enough = f"One replica is enough for the weights, the KV cache{',' if done.scenario.targets else ''} {what}"
         return f"{enough}; you entered {done.num_replicas:,}." if done.num_replicas > 1 else f"{enough}."
     if math.isinf(decisive.gpus):
         return f"{decisive.reason}: {decisive.detail}."

@@ -11,6 +11,7 @@ from planner.answer import (
     BAND_OF,
     Band,
     Plan,
+    Verdict,
     fit_on_rank,
     meeting,
     offered_rps,
@@ -58,20 +59,18 @@ def _line(plan: Plan, read: object, points: tuple[LoadPoint, ...]) -> tuple[floa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Badge:
-    """One verdict: whether it is good, and the target, figure and margin in words."""
+    """One verdict: whether it is good, and in words why."""
 
     good: bool
     text: str
 
 
 def badges(plan: Plan) -> tuple[Badge, ...]:
-    """The verdicts on memory, targets and price."""
+    """The verdicts on memory and price; that on the targets is a sentence of its own."""
     memory, cost = plan.memory, plan.cost
     pool = memory.kv_pool_bytes / GIB
     fits = f"fits: {pool:,.1f} GiB of KV cache per GPU"
     found = [Badge(good=True, text=fits)] if plan.fits else [Badge(good=False, text=_does_not_start(pool))]
-    if plan.metrics is not None:
-        found.append(Badge(good=plan.slo_met, text=_targets_met(plan) if plan.slo_met else _targets_missed(plan)))
     if cost is not None and cost.api_usd_per_month is not None:
         about = "about " if cost.api_is_estimate else ""
         own, api = format_usd(cost.usd_per_month), f"{about}{format_usd(cost.api_usd_per_month)}"
@@ -82,33 +81,33 @@ def badges(plan: Plan) -> tuple[Badge, ...]:
     return tuple(found)
 
 
+#: how the page shows a verdict: colour, icon, word
+STATES = {
+    "sure": ("green", "check_circle", "Sure"),
+    "likely": ("blue", "thumb_up", "Likely"),
+    "unsure": ("orange", "help", "Unsure"),
+    "miss": ("red", "cancel", "Misses"),
+}
+
+
+def verdict_line(found: Verdict) -> str:
+    """The verdict on the targets in markdown: its state as a badge, and the sentence."""
+    colour, icon, word = STATES[found.state]
+    text = escaped(f"{found.text[0].upper()}{found.text[1:]}.").replace(" %", "\u00a0%")
+    return f":{colour}-badge[:material/{icon}: {word}] {text}"
+
+
+def surer_gpus(plan: Plan) -> int | None:
+    """GPUs that make it 90 % sure, where the plan has fewer and is about the traffic as entered; else None."""
+    found = plan.verdict
+    if found is None or found.state == "sure" or plan.taken is not None:
+        return None
+    enough = next((item.num_gpus for item in found.sure if item.share == 0.9), None)
+    return enough if enough is not None and enough > plan.num_gpus else None
+
+
 def _does_not_start(pool_gib: float) -> str:
     return f"does not start: {-pool_gib:,.1f} GiB short" if pool_gib < 0 else "does not start"
-
-
-def _targets_met(plan: Plan) -> str:
-    assert plan.metrics is not None
-    known = [row for row in reached(plan.scenario, plan.metrics) if math.isfinite(row.figure_s)]
-    if not known:
-        return "keeps up; no latency target is set"
-    told = ", ".join(f"{row.name} {format_duration(row.figure_s)} of {format_duration(row.limit_s)}" for row in known)
-    room = max(0.0, min(row.margin for row in known))
-    return f"meets the {_targets(len(known))} with {format_percent(room)} to spare: {told}"
-
-
-def _targets_missed(plan: Plan) -> str:
-    assert plan.metrics is not None
-    rows = reached(plan.scenario, plan.metrics)
-    missed, meet = [row for row in rows if row.is_missed], meeting(plan)
-    if not missed:
-        enough = f"{meet}, target {format_percent(plan.scenario.target_quantile)}"
-        return f"misses the {_targets(len(rows))}: {enough}" if rows else f"does not keep up: {enough}"
-    told = "; ".join(
-        f"{row.name} {format_duration(row.figure_s)}, target {format_duration(row.limit_s)}" for row in missed
-    )
-    if len(missed) > 1:
-        return f"misses {len(missed)} targets: {told} ({meet})"
-    return f"misses the {missed[0].name} target: {told.removeprefix(missed[0].name + ' ')} ({meet})"
 
 
 def _targets(count: int) -> str:
@@ -244,10 +243,6 @@ def price_band(plan: Plan) -> tuple[str, str]:
     return format_number(offers[0].usd_per_hour * scale, 2), format_number(offers[-1].usd_per_hour * scale, 2)
 
 
-def _sure(probability: float) -> str:
-    return "over 99 %" if probability > 0.99 else "under 1 %" if probability < 0.01 else format_percent(probability)
-
-
 def percentiles(plan: Plan) -> str:
     """Headline percentiles and totals in one line."""
     m, cost = plan.metrics, plan.cost
@@ -258,12 +253,6 @@ def percentiles(plan: Plan) -> str:
     return (
         f"p50 / p95 / p99: TTFT {first}, TPOT {each} · goodput {format_number(m.goodput_rps)} req/s · "
         f"{counted(plan.num_replicas, 'replica')} · {format_usd(cost.usd_per_month)} a month"
-        + (
-            f" · {_sure(plan.slo_probability)} chance that the {_targets(len(plan.scenario.targets))} "
-            f"{'holds' if len(plan.scenario.targets) == 1 else 'hold'}, given our error"
-            if plan.slo_probability >= 0
-            else ""
-        )
     )
 
 
@@ -511,16 +500,12 @@ def _rate_row(plan: Plan) -> tuple[str, str, str, str]:
 
 def _replicas_row(plan: Plan) -> tuple[str, str, str, str]:
     s, number = plan.scenario, f"{plan.num_replicas:,}"
-    if s.num_replicas is not None:
+    if s.fixed_replicas is not None:
         return "Replicas", "as entered", number, number
     spare = f" + {s.spare_replicas}" if s.spare_replicas else ""
     if not s.is_open_loop:
-        return (
-            "Replicas",
-            "one, since a closed loop or burst has no rate to size for" + (" + spare" if spare else ""),
-            f"1{spare}",
-            number,
-        )
+        formula = "fewest that meet the targets, each with its share of the users or requests, simulated"
+        return "Replicas", formula + (" + spare" if spare else ""), f"{serving_replicas(plan)}{spare}", number
     slo = plan.curve.slo_rate_rps if plan.curve is not None else 0.0
     formula = "⌈peak rate ÷ highest rate that meets the targets⌉ + spare, confirmed by simulating the fleet"
     return "Replicas", formula, f"⌈{format_number(s.peak_rate_rps)} ÷ {format_number(slo)}⌉{spare}", number

@@ -15,7 +15,19 @@ from planner.dashboard.widgets import plain, prose
 from planner.dashboard.words import WORDS, field_label, short
 from planner.errors import InvalidInput
 from planner.model import kv_dtype_names, weight_dtype_names
-from planner.scenario import CONFIG, CUSTOM, OPEN_LOOP_KINDS, Scenario, fields_by_name, message, preset, preset_names
+from planner.scenario import (
+    CONFIG,
+    CUSTOM,
+    OPEN_LOOP_KINDS,
+    TARGETS,
+    Scenario,
+    fields_by_name,
+    for_use,
+    message,
+    preset,
+    preset_names,
+    uses,
+)
 from planner.units import counted, format_duration, format_number, format_usd
 
 LARGEST = 2**53 - 1  # the largest integer that a browser keeps exactly
@@ -42,6 +54,9 @@ OPTIONS: dict[str, Callable[[], tuple[str, ...]]] = {
 STEPS = {
     "ttft_target_s": 0.1,
     "tpot_target_s": 0.005,
+    "itl_target_s": 0.05,
+    "e2e_target_s": 1.0,
+    "safety_margin": 0.05,
     "usd_per_gpu_hour": 0.1,
     "target_quantile": 0.01,
     "gpu_memory_utilization": 0.01,
@@ -87,6 +102,7 @@ STEPS = {
     "timeout_s": 10.0,
     "lora_popularity": 0.1,
 }
+OPEN_AT_FIRST = ("model", "hardware", "traffic", "targets")
 SPREAD_LENGTHS = ("lognormal", "normal", "uniform")
 #: what only prefill and decode on separate replicas need
 OF_POOLS = ("prefill_replicas", "decode_replicas", "kv_transfer_gb_s")
@@ -125,6 +141,9 @@ def relevant(name: str, s: dict[str, Any]) -> bool:
         "model_config": False,  # has its own editor
         "day_hours": False,  # has its own editor on the Fleet & time page
         "title": False,  # in the Share popover, beside the link
+        "question": False,  # above the answer
+        "spare_replicas": s["question"] == "need" and s["num_replicas"] is None,
+        "safety_margin": any(s[field] is not None for field in TARGETS),
         "users": s["demand"] == "users",
         "requests_per_user_hour": s["demand"] == "users",
         "rate_rps": s["demand"] == "rate",
@@ -159,7 +178,8 @@ def relevant(name: str, s: dict[str, Any]) -> bool:
         "kv_unified": s["engine"].startswith("llama") or s["kv_unified"] != "auto",
         "gpu_total_gib": s["gpu"] != CUSTOM,
         **dict.fromkeys(OF_POOLS, s["deployment"] == "disaggregated"),
-        "num_replicas": s["deployment"] != "disaggregated" or s["num_replicas"] is not None,
+        "num_replicas": (s["question"] != "need" and s["deployment"] != "disaggregated")
+        or s["num_replicas"] is not None,
         **dict.fromkeys(OF_THE_DAY, s["arrivals"] in OPEN_LOOP_KINDS),
         **dict.fromkeys(OWNED, s["price_kind"] == "owned"),
         "experts_per_token": bool(s["num_experts"]),
@@ -167,6 +187,8 @@ def relevant(name: str, s: dict[str, Any]) -> bool:
     }
     for demand_field in ("users", "requests_per_user_hour", "rate_rps", "requests_per_day"):
         rules[demand_field] = rules[demand_field] and rules["demand"]
+    if s["question"] == "take":
+        rules |= dict.fromkeys(("users", "rate_rps", "requests_per_day", "concurrent_users"), False)  # it asks for them
     return rules.get(name, True)
 
 
@@ -178,7 +200,9 @@ def sidebar(scenario: Scenario, errors: dict[str, str]) -> None:
         for group, title in GROUPS.items():
             wrong = [name for name in errors if _group_of(name) == group]
             mark = ":red[check this]" if wrong else f":gray[{summary(group, scenario)}]"
-            with st.expander(f"**{title}**  {mark}", key=f"group_{group}", expanded=group == "model"):
+            with st.expander(f"**{title}**  {mark}", key=f"group_{group}", expanded=group in OPEN_AT_FIRST):
+                if group == "traffic":
+                    _fill_for_use(scenario)
                 _group(group, held, errors)
         left = [text for name, text in errors.items() if name not in fields_by_name()]
         for text in left:
@@ -287,13 +311,68 @@ def _start_from() -> None:
 
     st.selectbox(
         "Start from an example",
-        preset_names(),
+        [name for name in preset_names() if name not in uses()],
         index=None,
         placeholder="Start from an example…",
         format_func=lambda name: preset(name).title or name.replace("-", " ").capitalize(),
         key="start_from",
         on_change=chosen,
         label_visibility="collapsed",
+    )
+
+
+def _fill_for_use(scenario: Scenario) -> None:
+    titles = uses()
+
+    def chosen() -> None:
+        name = st.session_state["fill_for"]
+        if name:
+            adopt(for_use(scenario, name))
+            st.session_state["fill_for"] = None
+
+    st.selectbox(
+        "Lengths and targets for a use",
+        tuple(titles),
+        index=None,
+        placeholder="Fill in for a use…",
+        format_func=lambda name: titles[name],
+        key="fill_for",
+        on_change=chosen,
+        help="Fills lengths, context and targets as usual for chat, RAG, code, agents, summaries or batches; model, "
+        "GPUs and the amount of traffic stay.",
+    )
+
+
+def question(scenario: Scenario, planned_replicas: int) -> None:
+    """The switch between the three questions; the form and the answer follow it.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Of this run.
+    planned_replicas : int
+        What the plan has, which a question about given GPUs starts from.
+    """
+    state, key = st.session_state, urlstate.key("question")
+
+    def chosen() -> None:
+        asked = state[key] or scenario.asks
+        number = None if asked == "need" else scenario.num_replicas or max(1, planned_replicas)
+        urlstate.put(question=asked, num_replicas=number)
+
+    if state.get(key) != scenario.asks:
+        state[key] = scenario.asks
+    words = WORDS["question"]
+    st.segmented_control(
+        "Question",
+        list(words),
+        format_func=lambda name: words[name],
+        key=key,
+        on_change=chosen,
+        label_visibility="collapsed",
+        width="stretch",
+        persist_state="session",
+        help=str(fields_by_name()["question"].metadata["help"]),
     )
 
 
@@ -356,7 +435,7 @@ def summary(group: str, s: Scenario) -> str:
     }[s.demand]
     if s.arrivals in ("closed", "once"):
         traffic = (
-            f"{counted(s.concurrent_users, 'closed-loop user')}"
+            f"{counted(s.concurrent_users, 'concurrent user')}"
             if s.arrivals == "closed"
             else f"{s.num_requests:,} at once"
         )
@@ -364,7 +443,7 @@ def summary(group: str, s: Scenario) -> str:
     lengths = f"{format_number(means.prompt_tokens.mean)} → {format_number(means.output_tokens.mean)} tokens"
     price, source = gpu_price(s)
     groups = s.attention_data_parallel_size
-    replicas = "" if s.num_replicas is None else f" · {counted(s.num_replicas, 'replica')}"
+    replicas = "" if s.fixed_replicas is None else f" · {counted(s.fixed_replicas, 'replica')}"
     split = f"TP {s.tensor_parallel_size}" + (
         f" · PP {s.pipeline_parallel_size}" if s.pipeline_parallel_size > 1 else ""
     )
@@ -375,7 +454,7 @@ def summary(group: str, s: Scenario) -> str:
         "hardware": f"{s.gpu} · {split}{replicas}",
         "advanced": ", ".join(_tuned(s)) or "engine defaults",
         "engine": f"{s.engine}" + (f" · {s.max_num_seqs:,} seqs" if s.max_num_seqs else ""),
-        "traffic": f"{traffic} · {lengths}",
+        "traffic": f"{'the most' if s.asks == 'take' else traffic} · {lengths}",
         "targets": " · ".join(
             [f"{target.name} {format_duration(target.limit_s)}" for target in s.targets]
             + [f"p{format_number(100 * s.target_quantile)}"]

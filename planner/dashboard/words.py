@@ -13,12 +13,17 @@ WORDS: dict[str, dict[str, str]] = {
     "gpu": {CUSTOM: "Enter a GPU by hand"},
     "weight_dtype": {"auto": "as published"},
     "kv_cache_dtype": {"auto": "as the checkpoint"},
+    "question": {
+        "need": "What do I need?",
+        "take": "What can my GPUs take?",
+        "will": "Will this do?",
+    },
     "demand": {"users": "Users × requests per hour", "rate": "Requests per second", "daily": "Requests per day"},
     "arrivals": {
         "poisson": "Poisson, independent users",
         "bursty": "Bursty",
         "once": "All at once",
-        "closed": "Closed loop, fixed number of users",
+        "closed": "People at once, who wait for their answer",
     },
     "lengths": {
         "trace": "As in a real trace",

@@ -79,6 +79,7 @@ def load_test(plan: Plan, predict: Predict = predicted) -> LoadTest:
         rate_rps=rate,
         concurrent_users=users,
         think_time_s=0.0,
+        question="will",
         num_replicas=1,
         num_requests=requests,
         lengths="constant",

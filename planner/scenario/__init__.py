@@ -4,7 +4,7 @@ In: values from a form, a link or a notebook. Out: a valid `Scenario` that knows
 """
 
 from planner.scenario.documented import field_rows
-from planner.scenario.fields import CONFIG, CUSTOM, OPEN_LOOP_KINDS, fields_by_name, unsimulated_names
+from planner.scenario.fields import CONFIG, CUSTOM, OPEN_LOOP_KINDS, fields_by_name, sought, unsimulated_names
 from planner.scenario.link import (
     COMPARED,
     NOTE,
@@ -26,7 +26,7 @@ from planner.scenario.link import (
 )
 from planner.scenario.messages import message
 from planner.scenario.own_gpus import own_gpus
-from planner.scenario.presets import capacity_fraction, preset, preset_names
+from planner.scenario.presets import capacity_fraction, for_use, preset, preset_names, uses
 from planner.scenario.quantiles import LEVELS as LENGTH_LEVELS
 from planner.scenario.quantiles import quantiles_text
 from planner.scenario.scenario import Scenario
@@ -51,6 +51,7 @@ __all__ = [
     "compared",
     "field_rows",
     "fields_by_name",
+    "for_use",
     "from_json",
     "from_params",
     "from_query",
@@ -64,8 +65,10 @@ __all__ = [
     "preset",
     "preset_names",
     "quantiles_text",
+    "sought",
     "to_json",
     "to_params",
     "to_query",
     "unsimulated_names",
+    "uses",
 ]

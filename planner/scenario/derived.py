@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from planner.catalog import (
     as_of,
@@ -43,9 +43,10 @@ from planner.scenario.quantiles import quantiles_of
 from planner.scenario.settings import MAX_CONFIG_TEXT as MAX_CONFIG_TEXT
 from planner.scenario.targets import TARGETS, Target, targets_of
 from planner.scenario.times import HOURS
-from planner.units import SECONDS_PER_DAY
+from planner.units import SECONDS_PER_DAY, SECONDS_PER_HOUR
 
 MOST_RPS = 1_000_000
+MOST_USERS = 100_000_000
 NO_LIMIT = 10_000_000  # tokens
 NETWORK_GB_S = 50.0  # one 400 Gb/s port per GPU: NVIDIA DGX H100 user guide, eight ConnectX-7 for eight GPUs
 MOST_PERCENT = 100  # of the peak, in an hour of a drawn day
@@ -179,6 +180,16 @@ class DerivedInputs(Inputs):
         )
 
     @property
+    def asks(self) -> str:
+        """The question that the inputs ask: need, take, or will, which a number of replicas makes of need."""
+        return "will" if self.question == "need" and self.num_replicas is not None else self.question
+
+    @property
+    def fixed_replicas(self) -> int | None:
+        """The number of replicas that is given; None where the plan finds the fewest."""
+        return None if self.asks == "need" else self.num_replicas or 1
+
+    @property
     def is_open_loop(self) -> bool:
         """Whether requests arrive at a given rate, so that there is a rate to size for."""
         return self.arrivals in OPEN_LOOP_KINDS
@@ -196,6 +207,27 @@ class DerivedInputs(Inputs):
     def mean_rate_rps(self) -> float:
         """Requests per second averaged over the month: the peak divided by the peak factor. [req/s]"""
         return self.peak_rate_rps / self.peak_factor
+
+    def at_load(self, load: float) -> Self:
+        """The scenario at another load, in the terms in which it states its own.
+
+        Parameters
+        ----------
+        load : float
+            Requests per second at the peak of an open loop, users of a closed loop, requests of a burst; whole users
+            and requests are rounded down.
+        """
+        changed: dict[str, Any] = {"rate_rps": load}
+        if self.arrivals == "closed":
+            changed = {"concurrent_users": max(1, int(load))}
+        elif self.arrivals == "once":
+            changed = {"num_requests": max(1, int(load))}
+        elif self.demand == "users":
+            each_rps = self.requests_per_user_hour * self.peak_factor / SECONDS_PER_HOUR
+            changed = {"users": min(max(1, math.floor(load / each_rps + 1e-9)), MOST_USERS)}
+        elif self.demand == "daily":
+            changed = {"requests_per_day": load * SECONDS_PER_DAY / self.peak_factor}
+        return dataclasses.replace(self, **changed)
 
     @property
     def hourly_rates_rps(self) -> tuple[float, ...]:
@@ -270,9 +302,11 @@ class DerivedInputs(Inputs):
 
     @property
     def service_level(self) -> ServiceLevel:
-        """The latency targets and the share of requests that must meet them."""
+        """What the plan is held to: the targets less the safety margin, and the share of requests to meet them."""
+        kept = 1 - self.safety_margin
+        limits = {TARGETS[target.field][1]: target.limit_s * kept for target in self.targets}
         return ServiceLevel(
-            **{latency: getattr(self, field) for field, (_, latency, _) in TARGETS.items()},
+            **dict.fromkeys(("ttft_s", "tpot_s"), None) | limits,
             quantile=self.target_quantile,
             window=self.measured_requests,
         )

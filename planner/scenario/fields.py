@@ -17,6 +17,7 @@ CUSTOM = "custom"  # model or GPU entered by hand
 CONFIG = "config"  # model from a pasted or uploaded config.json
 GPU_VENDORS = ("any", "NVIDIA", "AMD", "Google", "Intel", "Apple", "Huawei")
 PRICE_KINDS = ("ondemand", "reserved", "spot", "owned")
+QUESTIONS = ("need", "take", "will")
 DEMAND_KINDS = ("users", "rate", "daily")
 LENGTH_KINDS = ("lognormal", "constant", "normal", "uniform", "exponential", "trace", "quantiles")
 OPEN_LOOP_KINDS = ("poisson", "bursty")  # arrivals at a given rate, whatever the service does
@@ -34,6 +35,15 @@ MAX_LORAS = {"sglang": 8}  # engine defaults; vLLM and the others: 1
 class Inputs(SeparatePools):
     """The inputs as the user gives them, each valid on its own; `Scenario` checks them together."""
 
+    question: str = setting(
+        "need",
+        "ask",
+        "Question",
+        group="question",
+        choices=QUESTIONS,
+        help="need = the fewest GPUs for this traffic; take = the most traffic for these GPUs; will = whether these "
+        "GPUs hold this traffic. A number of replicas turns need into will; take and will without one have 1 replica.",
+    )
     title: str = setting("", "n", "Name of this plan", group="model", help="Shown above every page; part of the link.")
     # -- model
     model: str = setting(
@@ -271,7 +281,7 @@ class Inputs(SeparatePools):
         group="hardware",
         minimum=1,
         maximum=100_000,
-        help="Copies of the model. Empty: as many as the targets need (1 for a closed loop or a burst).",
+        help="Copies of the model. Empty: as many as the targets need.",
     )
     # -- engine
     engine: str = setting(
@@ -396,11 +406,12 @@ class Inputs(SeparatePools):
     concurrent_users: int = setting(
         32,
         "cu",
-        "Users in the closed loop",
+        "People at once",
         group="traffic",
         minimum=1,
         maximum=100_000,
-        help="Users of the whole service; each sends the next request only after the last answer.",
+        help="Concurrent users of the whole service: each sends the next request only after the last answer, as a "
+        "closed loop.",
     )
     think_time_s: float = setting(
         0.0,
@@ -584,6 +595,16 @@ class Inputs(SeparatePools):
         help="Share of requests that must meet every target; 0.95 is the p95. Rejected requests and clients that leave "
         "meet none.",
     )
+    safety_margin: float = setting(
+        0.0,
+        "mar",
+        "Safety margin",
+        group="targets",
+        minimum=0,
+        maximum=0.9,
+        help="Share of every latency target that the plan keeps free: with 0.2 a TTFT target of 2 s is planned for "
+        "1.6 s. 0 means none.",
+    )
     spare_replicas: int = setting(
         0,
         "sr",
@@ -702,6 +723,12 @@ def fields_by_name() -> dict[str, dataclasses.Field[Any]]:
 
 
 PLAN_FREE_GROUPS = ("prices", "time", "alternatives")
+
+
+def sought(inputs: Inputs) -> tuple[str, ...]:
+    """Fields that the question "take" asks for and so does not read: how much traffic there is."""
+    amounts = ("users", "rate_rps", "requests_per_day", "concurrent_users")
+    return (*amounts, "num_requests") if inputs.arrivals == "once" else amounts
 
 
 @lru_cache(maxsize=1)

@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from planner.errors import InvalidInput
-from planner.scenario.fields import fields_by_name
+from planner.scenario.fields import OPEN_LOOP_KINDS, fields_by_name
 from planner.scenario.messages import message
 from planner.scenario.scenario import Scenario
 from planner.scenario.targets import TARGETS, unnamed_targets_off
@@ -30,7 +30,8 @@ VIEWED = "view"  # link name of what the Accuracy page shows; no part of the sce
 SEEN, NOTE = "was", "note"
 RENAMED: dict[str, str] = {COMPARED: "voc"}  # retired link name -> today's link name
 PAST_DEFAULTS: dict[int, dict[str, Any]] = {}  # version -> field -> default of that version, where it changed
-FIRST_WITH_OPTIONAL_TARGETS = 2  # before it a target that was not named had its default
+#: before version 2 a target that was not named had its default, and clients who wait had one replica
+OLD_RULES = 1
 MAX_LINK_CHARACTERS = 40_000
 MAX_SHOWN = 60
 #: the shortest context, without the settings that a context limits
@@ -229,7 +230,7 @@ def from_json(text: str, base: Scenario | None = None) -> Decoded:
     if not isinstance(body, dict):
         raise InvalidInput("scenario", text[:MAX_SHOWN], "a JSON object, as `plan --json` writes it")
     if isinstance(body.get("scenario"), dict):
-        body = body["scenario"]  # a whole plan: the scenario that it answers
+        body = _of_plan(body)
     notes = _Notes()
     values = notes.read_version(str(body["version"]) if "version" in body else None)
     fields = fields_by_name()
@@ -241,6 +242,13 @@ def from_json(text: str, base: Scenario | None = None) -> Decoded:
     return _build(base or Scenario(), values, notes)
 
 
+def _of_plan(body: dict[str, Any]) -> dict[str, Any]:
+    """The scenario that a whole plan answers, at the version of the plan's link."""
+    link = dict(parse_qsl(str(body.get("link", ""))[:MAX_LINK_CHARACTERS]))
+    version = {"version": link["v"]} if "v" in link else {}
+    return {**version, **body["scenario"]}
+
+
 def _as_number(value: Any) -> Any:
     """JSON integers as floats, for number fields; anything else stays for the field's own check."""
     whole = isinstance(value, int) and not isinstance(value, bool)
@@ -250,8 +258,10 @@ def _as_number(value: Any) -> Any:
 def _build(base: Scenario, values: dict[str, Any], notes: _Notes) -> Decoded:
     # Fields can be wrong alone or together: drop the field that the error names until the rest is valid.
     remaining = dict(values)
-    if notes.version >= FIRST_WITH_OPTIONAL_TARGETS:
+    if notes.version > OLD_RULES:
         remaining |= unnamed_targets_off(values)
+    elif remaining.get("arrivals", base.arrivals) not in OPEN_LOOP_KINDS and remaining.get("num_replicas") is None:
+        remaining["num_replicas"] = base.num_replicas or 1
     while remaining:
         try:
             return notes.decoded(base.replace(**remaining))

@@ -21,22 +21,26 @@ from planner.service.outage import Outage, serve_outage
 from planner.service.policies import LAB_POLICIES, POLICY_TITLES, PolicyOutcome, compare_policies, under_policy
 from planner.service.pools import PooledFleet, Pools, deploy_pools
 from planner.service.replica import Replica
+from planner.service.taking import LOST, THROUGHPUT, Most, deploy_most, longest_prompt_tokens, most_load
 
 __all__ = [
     "AUTOSCALED",
     "CURVE_REQUESTS",
     "FIXED",
     "LAB_POLICIES",
+    "LOST",
     "MOST_REQUESTS",
     "POLICY_TITLES",
     "SCHEDULED",
     "STEADY_SHARE",
+    "THROUGHPUT",
     "Day",
     "DayPolicy",
     "Distribution",
     "Fleet",
     "LoadCurve",
     "LoadPoint",
+    "Most",
     "Outage",
     "PolicyOutcome",
     "PooledFleet",
@@ -47,6 +51,7 @@ __all__ = [
     "capacity_rps",
     "compare_policies",
     "deploy",
+    "deploy_most",
     "deploy_pools",
     "fewest_sharing",
     "first_requests",
@@ -54,8 +59,10 @@ __all__ = [
     "highest_rate",
     "latencies",
     "load_curve",
+    "longest_prompt_tokens",
     "measure",
     "meets",
+    "most_load",
     "operate",
     "replicas_for_targets",
     "replicas_needed",

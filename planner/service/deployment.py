@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from planner.scenario import Scenario
 from planner.service.clients import share_of_one
-from planner.service.fleet import MOST_REQUESTS, fewest_sharing, find_fleet, fleet_size, run_fleet
+from planner.service.fleet import MOST_REQUESTS, fewest_sharing, find_fleet, find_sharing, fleet_size, run_fleet
 from planner.service.load import STEADY_SHARE, LoadCurve, load_curve, meets, rates_alone, replicas_needed
 from planner.service.metrics import ServingMetrics
 from planner.service.replica import Replica
@@ -50,6 +50,7 @@ def deploy(
     most_requests: int = MOST_REQUESTS,
     *,
     sweep: bool = True,
+    curve: LoadCurve | None = None,
 ) -> Fleet:
     """Find how many replicas the peak needs, and serve the requests with them.
 
@@ -67,29 +68,34 @@ def deploy(
         Simulated for each number of replicas that is tried.
     sweep : bool
         Whether the load curve has points: a chart needs them, the number of replicas does not.
+    curve : LoadCurve, optional
+        One replica's sweep on these requests, where the caller has it.
 
     Returns
     -------
     Fleet
     """
-    open_loop, level = scenario.is_open_loop, scenario.service_level
-    offered = as_open_loop(steady_requests(scenario, requests, trace, most_requests))
-    curve = load_curve(replica, offered, level) if sweep else rates_alone(replica, offered, level)
+    open_loop, level, fixed = scenario.is_open_loop, scenario.service_level, scenario.fixed_replicas
+    curve = curve or curve_of(scenario, replica, requests, trace, most_requests, sweep=sweep)
     needed = replicas_needed(scenario.peak_rate_rps, curve.slo_rate_rps) if open_loop else 1
-    least = replicas_needed(scenario.peak_rate_rps, STEADY_SHARE * curve.capacity_rps) or 1
-    spare = 0 if scenario.num_replicas is not None else scenario.spare_replicas
-    serving = guess = scenario.num_replicas or needed or least
-    searched, found = open_loop and scenario.num_replicas is None, None
-    if searched:
+    least = (replicas_needed(scenario.peak_rate_rps, STEADY_SHARE * curve.capacity_rps) or 1) if open_loop else 1
+    spare = 0 if fixed is not None else scenario.spare_replicas
+    serving = guess = fixed or needed or least
+    found = None
+    if fixed is None and open_loop:
         needed, found = find_fleet(scenario, replica, requests, guess, trace, least, most_requests)
+    elif fixed is None:
+        needed, found = find_sharing(scenario, replica, requests, _guessed(scenario, curve), trace, most_requests)
+    if fixed is None:
         serving = needed or guess
+    most = 2 * serving + 8 if open_loop else min(2 * serving + 8, requests.closed_loop_users or len(requests))
     run = run_fleet(scenario, replica, requests, serving, trace, most_requests, begun=found)
-    if searched and needed is not None:
-        while not meets(run.metrics, level) and serving < 2 * guess + 8:  # the longer run has the last word
+    if fixed is None and needed is not None:
+        while not meets(run.metrics, level) and serving < most:  # the longer run has the last word
             serving += max(1, serving // 20)
             run = run_fleet(scenario, replica, requests, serving, trace, most_requests)
         needed = serving if meets(run.metrics, level) else None
-    if searched and needed is not None:
+    if fixed is None and open_loop and needed is not None:
         curve = _as_in_the_fleet(curve, scenario.peak_rate_rps, needed)
     return Fleet(
         curve=curve,
@@ -99,6 +105,26 @@ def deploy(
         result=run.result,
         metrics=run.metrics,
     )
+
+
+def curve_of(
+    scenario: Scenario,
+    replica: Replica,
+    requests: Requests,
+    trace: Requests | None,
+    most_requests: int,
+    *,
+    sweep: bool = True,
+) -> LoadCurve:
+    """One replica's load curve on a scenario's requests, as an open loop; without points where no sweep is wanted."""
+    many = as_open_loop(steady_requests(scenario, requests, trace, most_requests))
+    return (load_curve if sweep else rates_alone)(replica, many, scenario.service_level)
+
+
+def _guessed(scenario: Scenario, curve: LoadCurve) -> int:
+    """Replicas that a closed loop may need, by its load curve; 1 for a burst. Only where the search begins."""
+    users = curve.users(scenario.think_time_s)
+    return max(1, math.ceil(scenario.concurrent_users / users)) if scenario.arrivals == "closed" and users else 1
 
 
 def steady_requests(scenario: Scenario, requests: Requests, trace: Requests | None, most_requests: int) -> Requests:
@@ -141,12 +167,16 @@ def replicas_for_targets(
     enough whatever the curve says, and where the user's own number misses them, more are tried.
     """
     needed, serving = fleet.replicas_for_slo, fleet.num_serving
+    if scenario.asks == "take":
+        return serving if met else None
     if not scenario.is_open_loop:
+        if scenario.fixed_replicas is None:
+            return needed
         if met and serving == 1:
             return 1
         return fewest_sharing(scenario, replica, requests, (serving, met), most_requests)
     if met:
         return min(needed or serving, serving)
-    if scenario.num_replicas is not None and (needed is None or needed <= serving):
+    if scenario.fixed_replicas is not None and (needed is None or needed <= serving):
         return fleet_size(scenario, replica, requests, serving + 1, trace, serving + 1, most_requests)
     return needed

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from planner.inputs import ServiceLevel
 from planner.scenario import Scenario
 from planner.service.clients import (
     RATES,
@@ -204,6 +205,59 @@ def fewest_sharing(
     return fewest_that_hold(holds, most)
 
 
+def _misses_alone(replica: Replica, requests: Requests, level: ServiceLevel) -> bool:
+    """Whether requests that have a replica to themselves miss the targets: then no number of replicas helps."""
+    return slo_attainment(serve_apart(replica, requests), level) < level.quantile
+
+
+def find_sharing(
+    scenario: Scenario,
+    replica: Replica,
+    requests: Requests,
+    guess: int,
+    trace: Requests | None,
+    most_requests: int,
+) -> tuple[int | None, Run | None]:
+    """Fewest replicas with which a closed loop or a burst meets the targets, and the run that found it.
+
+    Parameters
+    ----------
+    guess : int
+        Where to begin.
+
+    Returns
+    -------
+    tuple of int and Run
+        None when a request with a replica to itself misses the targets, or no number up to one for each user or
+        request meets them.
+    """
+    level, most = scenario.service_level, requests.closed_loop_users or len(requests)
+    if _misses_alone(replica, requests, level):
+        return None, None
+    runs: dict[int, Run] = {}
+
+    def holds(count: int) -> bool:
+        run = run_fleet(scenario, replica, requests, count, trace, most_requests, _plain)
+        if not meets(run.metrics, level):
+            return False
+        runs[count] = run
+        return True
+
+    low, high = 0, max(1, min(guess, most))
+    if holds(high):
+        while high > 1 and holds(lower := max(1, high * 3 // 4)):
+            high = lower
+        low = 0 if high == 1 else lower
+    else:
+        while not holds(grown := min(most, max(high + 1, math.ceil(high * 1.5)))):
+            if grown >= most:
+                return None, None
+            high = grown
+        low, high = high, grown
+    fewest = smallest_that_holds(holds, low, high)
+    return fewest, runs[fewest]
+
+
 def _scaled(metrics: ServingMetrics, factor: float) -> ServingMetrics:
     # Sixteen replicas stand for more: rates add up, latencies do not.
     return dataclasses.replace(metrics, **{name: getattr(metrics, name) * factor for name in RATES})
@@ -294,7 +348,7 @@ def find_fleet(
 ) -> tuple[int | None, Run | None]:
     """`fleet_size`, and the run that it found to hold."""
     level = scenario.service_level
-    if slo_attainment(serve_apart(replica, requests), level) < level.quantile:
+    if _misses_alone(replica, requests, level):
         return None, None
     held: Run | None = None
 

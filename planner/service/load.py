@@ -6,6 +6,8 @@ import math
 import os
 from dataclasses import dataclass
 
+import numpy as np
+
 from planner.inputs import ServiceLevel
 from planner.service.capacity import capacity_rps
 from planner.service.metrics import ServingMetrics, measure, slo_attainment
@@ -44,6 +46,25 @@ class LoadCurve:
     capacity_rps: float
     slo_rate_rps: float
     binding: str
+
+    def users(self, think_time_s: float) -> float:
+        """Users of a closed loop that the replica may serve within the targets, by Little's law; 0 where none.
+
+        Parameters
+        ----------
+        think_time_s : float
+            Pause of a user between an answer and the next request. [s]
+
+        Returns
+        -------
+        float
+            A closed loop queues less than the open one of the sweep, so this is where to begin a search.
+        """
+        if self.slo_rate_rps <= 0 or not self.points:
+            return 0.0
+        rates = [point.rate_rps for point in self.points]
+        times = [point.metrics.e2e_s.mean for point in self.points]
+        return self.slo_rate_rps * (float(np.interp(self.slo_rate_rps, rates, times)) + think_time_s)
 
 
 def meets(metrics: ServingMetrics, level: ServiceLevel) -> bool:

@@ -8,6 +8,7 @@ import pytest
 from planner.answer import advice
 from planner.answer.planning import plan, size
 from planner.answer.report import memory_rows
+from planner.catalog.gpus import get_gpu, gpu_names, recalled_figures
 from planner.scenario.fields import fields_by_name
 from planner.scenario.scenario import Scenario
 from planner.units import GIB
@@ -164,3 +165,34 @@ def test_warnings_stand_before_notes_and_speak_of_inputs_that_there_are(changes)
     assert order == sorted(order, key=lambda severity: severity != "warning")
     assert set(order) <= {"warning", "note"}
     assert {finding.field for finding in found} <= {"", *fields_by_name()}
+
+
+def test_adapters_that_share_the_default_slot_are_named_with_what_to_set():
+    # vLLM's default is one slot (--max-loras 1), which costs many times the GPUs of four.
+    one = planned(num_lora_adapters=4)
+    found = next(finding for finding in one.findings if finding.kind == "lora_slots")
+    assert "4 LoRA adapters share 1 slot" in found.text
+    assert "the default of vllm" in found.text
+    assert found.change == {"max_loras": 4}
+    mended = planned(num_lora_adapters=4, **found.change)
+    assert "lora_slots" not in {finding.kind for finding in mended.findings}
+    assert mended.num_gpus < one.num_gpus
+
+
+def test_a_few_requests_are_told_without_a_price_to_compare_with():
+    bill = {"usd_per_month": 3285.0, "usd_per_thousand_requests": 36.0}
+    few = SimpleNamespace(api_usd_per_month=None, requests_per_month=3000 * advice.DAYS_PER_MONTH, **bill)
+    assert advice.few_requests(few).text.startswith("Self-hosting for a few thousand requests a day: 3,000 requests")
+    assert advice.few_requests(SimpleNamespace(**{**vars(few), "requests_per_month": 1e9})) is None
+    assert advice.few_requests(SimpleNamespace(**{**vars(few), "api_usd_per_month": 10.0})) is None
+
+
+def test_what_the_catalog_has_without_a_source_is_named():
+    said = advice.unsourced_model(Scenario(model="mistralai/Codestral-22B-v0.1"))
+    assert "config.json and the published number of parameters" in said.text
+    assert advice.unsourced_model(Scenario()) is None
+    recalled = next(name for name in gpu_names() if recalled_figures(name))
+    assert "recalled, not read from a source" in advice.unsourced_gpu(Scenario(gpu=recalled)).text
+    estimated = next(name for name in gpu_names() if get_gpu(name).estimated_fields)
+    assert "estimated (" in advice.unsourced_gpu(Scenario(gpu=estimated)).text
+    assert advice.unsourced_gpu(Scenario(gpu="custom")) is None

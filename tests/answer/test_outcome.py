@@ -112,7 +112,9 @@ def test_without_targets_throughput_alone_sizes_the_plan():
     assert done.slo_met
     assert done.num_replicas == math.ceil(done.scenario.peak_rate_rps / (0.97 * done.curve.capacity_rps))
     assert "no latency target is set" in done.headline
-    assert math.isnan(done.slo_probability)
+    # the chance that a replica is not so slow that what arrives exceeds what it finishes
+    slower = done.scenario.peak_rate_rps / (done.curve.capacity_rps * done.num_replicas)
+    assert done.slo_probability == 1 - done.bands["throughput"].probability_below(1.0, slower)
 
 
 @pytest.mark.parametrize("field", ["itl_target_s", "e2e_target_s"])

@@ -57,3 +57,12 @@ def test_the_unpriced_scenario_keeps_what_is_simulated():
     assert asked.without("prices") == SMALL.replace(users=77, growth_per_month=0.2)
     assert asked.without("prices", "time") == SMALL.replace(users=77)
     assert {item.name for item in dataclasses.fields(SMALL)} > unsimulated_names() > {"title", "usd_per_gpu_hour"}
+
+
+def test_what_gpus_take_can_be_repriced_though_the_form_still_states_another_load():
+    asked = SMALL.replace(question="take", users=9)
+    done = plan(asked)
+    dearer = pricing.reprice(done, asked.replace(usd_per_gpu_hour=9.0))
+    assert dearer.scenario.users == done.scenario.users > 9
+    assert dearer.taken == done.taken
+    assert dearer.cost.usd_per_gpu_hour == 9.0

@@ -2,10 +2,12 @@
 
 import pytest
 
-from planner.answer.report import figures, memory_rows, plan_text, policy_rows
+from planner import plan
+from planner.answer.report import figures, memory_rows, plan_text, policy_rows, sure_line
 from planner.scenario.link import from_query
 from planner.units import GIB, format_number
-from tests.answer.cases import planned
+from planner.workload.offered import draw
+from tests.answer.cases import SMALL, planned
 
 REFUSED = {"model": "meta-llama/Llama-3.3-70B-Instruct"}
 
@@ -62,3 +64,22 @@ def test_the_rate_that_holds_is_that_of_all_replicas_or_a_dash():
     two = planned(num_replicas=2)
     assert told(two) == f"{format_number(2 * two.curve.slo_rate_rps)} req/s"
     assert told(planned(tpot_target_s=0.0005)) == "—"
+
+
+def test_the_link_of_a_replayed_trace_says_that_it_does_not_carry_it():
+    trace = draw(SMALL.replace(arrivals="bursty", prompt_spread=0.5, lengths="lognormal"))
+    done = plan(SMALL.replace(max_model_len=16_384), requests=trace)
+    text = plan_text(done)
+    assert "No link carries the trace" in text
+    assert from_query(text.rsplit("Link: ", 1)[1]).scenario == done.scenario
+    assert "No link carries the trace" not in plan_text(planned())
+
+
+def test_the_verdict_stands_under_the_answer_with_the_command_that_measures_it():
+    done = planned()
+    lines = plan_text(done).split("\n")
+    assert done.verdict.text[1:] in lines[2]
+    assert lines[3].startswith("Chance that the targets hold: 50 % with 1 GPU")
+    assert lines[4].endswith(done.verdict.measurement)
+    never = planned(tpot_target_s=0.0005).verdict
+    assert sure_line(never) == "Chance that the targets hold: no number of replicas reaches 50 %"

@@ -6,8 +6,16 @@ import math
 import pytest
 
 from planner import plan
+from planner.answer.outcome import Taken
 from planner.answer.planning import size
-from planner.answer.wording import clients_in_words, headline, reasons, refusal_in_short
+from planner.answer.wording import (
+    clients_in_words,
+    gives_first,
+    headline,
+    load_in_words,
+    reasons,
+    refusal_in_short,
+)
 from planner.memory import verdict
 from tests.answer.cases import SMALL, planned
 
@@ -109,3 +117,29 @@ def test_no_sentence_holds_a_number_that_is_none(changes):
     for text in (done.headline, *done.reasons):
         assert "nan" not in text
         assert "inf" not in text
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, "1 × H100 SXM takes at most"),
+        ({"arrivals": "closed", "num_replicas": 2}, "2 × H100 SXM take at most"),
+        ({"tpot_target_s": 0.0005}, "1 × H100 SXM cannot hold the targets at any load: without load TPOT"),
+    ],
+)
+def test_what_gpus_take_is_told_as_the_traffic_is_given(changes, said):
+    done = planned(question="take", **changes)
+    assert done.headline.startswith(said)
+    if done.taken.load:
+        assert load_in_words(done.scenario, done.taken.load).split(" (")[0] in done.headline
+        assert gives_first(done.taken) in f"{done.reasons[0][0].lower()}{done.reasons[0][1:]}"
+
+
+def test_what_gives_first_is_named_with_what_requests_wait_for():
+    def said(gives, wait):
+        return gives_first(Taken(load=9.0, gives_first=gives, held_up_by=wait, longest_prompt_tokens=100))
+
+    assert said("TTFT", "kv cache") == "more load misses the TTFT target first (requests then wait for KV cache)"
+    assert said("throughput", "compute") == "more load exceeds the throughput (the GPU is then busy all the time)"
+    assert said("TPOT", "none") == "more load misses the TPOT target first"
+    assert said("", "") == ""

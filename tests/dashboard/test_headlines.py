@@ -6,6 +6,7 @@ import math
 import pytest
 
 from planner.answer.confidence import Band
+from planner.answer.outcome import Sure
 from planner.answer.planning import size
 from planner.dashboard import headlines
 from planner.step_time.step_table import StepWork
@@ -135,43 +136,35 @@ def test_bytes_as_gib():
     assert headlines.memory_gib(1.5 * 2**30) == "1.50 GiB"
 
 
-def with_latencies(done, ttft_s, tpot_s, met, attainment):
-    """The same plan with the same latencies for every request."""
-    count = len(done.metrics.ttft_s.quantiles)
-    metrics = dataclasses.replace(
-        done.metrics,
-        ttft_s=dataclasses.replace(done.metrics.ttft_s, quantiles=(ttft_s,) * count),
-        tpot_s=dataclasses.replace(done.metrics.tpot_s, quantiles=(tpot_s,) * count),
-        slo_attainment=attainment,
-    )
-    return dataclasses.replace(done, metrics=metrics, slo_met=met)
-
-
 def test_the_targets_of_the_default_are_one_second_and_fifty_milliseconds():
     assert (SMALL.ttft_target_s, SMALL.tpot_target_s, SMALL.target_quantile) == (1.0, 0.05, 0.95)
 
 
 @pytest.mark.parametrize(
-    ("ttft_s", "tpot_s", "attainment", "said"),
-    [
-        # margins by hand: 1 − 0.6 ÷ 1 = 40 %, 1 − 0.04 ÷ 0.05 = 20 %: the smaller one counts
-        (0.6, 0.04, 1.0, "meets the targets with 20 % to spare: TTFT 600 ms of 1 s, TPOT 40 ms of 50 ms"),
-        (2.0, 0.04, 0.9, "misses the TTFT target: 2 s, target 1 s (90 % of requests meet both)"),
-        (0.6, 0.097, 0.0, "misses the TPOT target: 97 ms, target 50 ms (no request meets both)"),
-        (2.0, 0.1, 0.0, "misses 2 targets: TTFT 2 s, target 1 s; TPOT 100 ms, target 50 ms (no request meets both)"),
-        (0.6, 0.04, 0.8, "misses the targets: 80 % of requests meet both, target 95 %"),
-    ],
+    ("state", "shown"), [("sure", ":green-badge["), ("unsure", ":orange-badge["), ("miss", ":red-")]
 )
-def test_the_badge_of_the_targets(ttft_s, tpot_s, attainment, said):
-    met = said.startswith("meets")
-    badge = headlines.badges(with_latencies(planned(), ttft_s, tpot_s, met, attainment))[1]
-    assert (badge.good, badge.text) == (met, said)
+def test_the_verdict_is_one_line_that_no_green_check_oversells(state, shown):
+    found = dataclasses.replace(planned().verdict, state=state, text="meets *TTFT*; 62 % sure")
+    line = headlines.verdict_line(found)
+    assert line.startswith(shown)
+    assert line.endswith("] Meets \\*TTFT\\*; 62\u00a0% sure.")
+
+
+def test_the_gpus_that_make_it_sure_are_offered_where_there_is_doubt():
+    plan = planned()
+    doubtful = dataclasses.replace(
+        plan.verdict, state="unsure", sure=(Sure(share=0.5, num_gpus=1), Sure(share=0.9, num_gpus=3))
+    )
+    assert headlines.surer_gpus(plan) is None  # sure already
+    assert headlines.surer_gpus(dataclasses.replace(plan, verdict=doubtful)) == 3
+    never = dataclasses.replace(doubtful, sure=(Sure(share=0.9, num_gpus=None),))
+    assert headlines.surer_gpus(dataclasses.replace(plan, verdict=never)) is None
 
 
 def test_the_badge_of_the_price_names_both():
     done = planned()
     own, api = 4.5 * 730, done.cost.api_usd_per_month  # one H100 SXM on demand
-    badge = headlines.badges(done)[2]
+    badge = headlines.badges(done)[1]
     assert badge.good == (own < api)
     assert f"{own:,.0f} USD" in badge.text
     assert f"{api:,.0f} USD" in badge.text

@@ -83,3 +83,22 @@ def test_fields_without_effect_are_not_shown():
     assert not relevant("mamba_full_memory_ratio", values())
     assert relevant("mamba_full_memory_ratio", values(engine="sglang"))
     assert relevant("max_state_slots", values(max_state_slots=7))  # so that it can be taken back
+
+
+def test_the_form_follows_the_question(open_app):
+    app = clean(open_app({"v": "2", "nr": "300"}))
+    assert app.segmented_control(key="s_question").value == "need"
+    app.segmented_control(key="s_question").set_value("take").run()
+    clean(app)
+    assert dict(app.query_params) == {"v": "2", "ask": "take", "r": "1", "nr": "300"}
+    assert "takes at most" in app.subheader[0].value
+    assert "s_users" not in {item.key for item in app.number_input}  # what is asked is not entered
+    app.segmented_control(key="s_question").set_value("need").run()
+    assert dict(clean(app).query_params) == {"v": "2", "nr": "300"}
+
+
+def test_a_use_fills_lengths_and_targets_and_keeps_the_rest(open_app):
+    app = open_app({"v": "2", "nr": "300", "u": "77"})
+    app.selectbox(key="fill_for").set_value("code").run()
+    query = dict(clean(app).query_params)
+    assert query == {"v": "2", "ctx": "16384", "u": "77", "lt": "azure23_code", "ttft": "0.5", "e2e": "2", "nr": "300"}

@@ -138,3 +138,43 @@ def test_a_part_of_a_gpu_counts_by_its_own_memory() -> None:
     assert part.memory_gib == 40
     assert part.memory_gb == pytest.approx(40, rel=0.01)
     assert part.name == "H100 SXM"
+
+
+@pytest.mark.parametrize(
+    ("changes", "load", "field", "value"),
+    [
+        # 2 req/s at the peak of twice the mean, each user 36 requests an hour: 2 ÷ 2 ÷ (36 ÷ 3,600) = 100 users
+        ({"requests_per_user_hour": 36.0}, 2.0, "users", 100),
+        ({"requests_per_user_hour": 36.0}, 2.019, "users", 100),  # whole users, rounded down
+        ({"demand": "daily"}, 2.0, "requests_per_day", 86_400.0),
+        ({"demand": "rate"}, 2.0, "rate_rps", 2.0),
+        ({"arrivals": "closed"}, 17.9, "concurrent_users", 17),
+        ({"arrivals": "once"}, 250.0, "num_requests", 250),
+    ],
+)
+def test_a_load_is_told_as_the_traffic_is(changes, load, field, value):
+    there = Scenario(**changes).at_load(load)
+    assert getattr(there, field) == value
+    assert there.replace(**{field: getattr(Scenario(**changes), field)}) == Scenario(**changes)
+
+
+@pytest.mark.parametrize(
+    ("question", "replicas", "asks", "fixed"),
+    [
+        ("need", None, "need", None),
+        ("need", 3, "will", 3),  # links that were written before there were questions
+        ("will", None, "will", 1),
+        ("take", None, "take", 1),
+        ("take", 4, "take", 4),
+    ],
+)
+def test_a_number_of_replicas_makes_it_the_question_whether_they_do(question, replicas, asks, fixed):
+    scenario = Scenario(question=question, num_replicas=replicas)
+    assert (scenario.asks, scenario.fixed_replicas) == (asks, fixed)
+
+
+def test_the_safety_margin_tightens_what_the_plan_is_held_to_and_not_the_targets():
+    scenario = Scenario(safety_margin=0.2, tpot_target_s=None, e2e_target_s=10.0)
+    level = scenario.service_level
+    assert (level.ttft_s, level.tpot_s, level.itl_s, level.e2e_s) == (0.8, None, None, 8.0)
+    assert [target.limit_s for target in scenario.targets] == [1.0, 10.0]

@@ -242,6 +242,28 @@ def test_a_link_of_the_first_format_opens_the_same_plan():
     assert traffic.output_limit_tokens is None
 
 
+@pytest.mark.parametrize(
+    ("query", "replicas"),
+    [
+        ("v=1&a=closed&cu=50", 1),  # a closed loop or a burst had one replica unless the link said otherwise
+        ("v=1&a=once", 1),
+        ("v=1&a=closed&r=3", 3),
+        ("v=1&u=9", None),
+        ("a=closed&cu=50", None),
+        ("v=2&a=closed", None),
+    ],
+)
+def test_clients_who_wait_had_one_replica_in_old_links(query, replicas):
+    assert from_query(query).scenario.num_replicas == replicas
+
+
+def test_the_json_of_an_old_plan_is_read_as_its_link_was():
+    body = json.loads(to_json(Scenario(arrivals="closed")))
+    del body["version"]
+    assert from_json(json.dumps({"scenario": body, "link": "v=1&a=closed"})).scenario.num_replicas == 1
+    assert from_json(json.dumps({"scenario": body, "link": "v=2&a=closed"})).scenario.num_replicas is None
+
+
 def test_the_draft_model_that_does_not_suit_is_dropped_and_the_rest_is_loaded():
     decoded = from_query("m=Qwen/Qwen3-8B&spec=2&dm=meta-llama/Llama-3.2-1B-Instruct&u=9")
     assert decoded.scenario == Scenario(model="Qwen/Qwen3-8B", num_speculative_tokens=2, users=9)

@@ -2,9 +2,11 @@
 
 import pytest
 
+from planner.catalog.lengths import length_quantiles
 from planner.errors import InvalidInput
-from planner.scenario.presets import capacity_fraction, preset, preset_names
+from planner.scenario.presets import capacity_fraction, for_use, preset, preset_names, uses
 from planner.scenario.scenario import Scenario
+from planner.tables import read_table
 
 
 @pytest.mark.parametrize("name", preset_names())
@@ -39,3 +41,37 @@ def test_the_reference_is_the_workload_that_the_readme_times():
     assert (drawn.prompt_tokens.mean, drawn.output_tokens.mean) == (512.0, 128.0)
     assert drawn.prompt_tokens.spread == drawn.output_tokens.spread == 1.0
     assert drawn.prompt_tokens.kind == "lognormal"
+
+
+def test_every_use_fills_what_its_rows_say_and_each_row_has_a_source():
+    for row in read_table("catalog/uses.csv"):
+        assert row["source"]
+        value = getattr(preset(row["use"]), row["field"])
+        assert row["value"] == ("none" if value is None else value if isinstance(value, str) else f"{value:g}")
+
+
+@pytest.mark.parametrize("use", uses())
+def test_a_use_keeps_model_gpus_and_amount_of_traffic(use):
+    mine = Scenario(model="Qwen/Qwen3-32B", gpu="H200 SXM", tensor_parallel_size=2, users=77, output_limit_tokens=9)
+    made = for_use(mine, use)
+    assert (made.model, made.gpu, made.tensor_parallel_size, made.users) == ("Qwen/Qwen3-32B", "H200 SXM", 2, 77)
+    assert made.output_limit_tokens is None  # of the use before
+
+
+def test_a_use_holds_the_longest_prompt_of_its_trace():
+    for use in uses():
+        made = preset(use)
+        if made.lengths == "trace":
+            assert length_quantiles(f"{made.length_trace}_in")[-1] < made.max_model_len
+
+
+def test_a_batch_has_no_target_and_an_agent_only_the_end():
+    assert preset("batch").targets == ()
+    assert [target.name for target in preset("agents").targets] == ["E2E"]
+
+
+def test_a_short_context_of_the_model_stays():
+    made = for_use(Scenario(model="openai-community/gpt2", max_model_len=1024), "chat")
+    assert (made.max_model_len, made.length_trace) == (1024, "azure23_conv")
+    with pytest.raises(InvalidInput, match="summaries"):
+        for_use(made, "enormous")

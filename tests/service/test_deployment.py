@@ -70,7 +70,8 @@ def test_where_the_targets_are_missed_the_needed_number_stands():
 
 
 def test_one_replica_that_holds_its_users_is_the_fewest():
-    assert replicas_for_targets(CLOSED, toy(), draw(CLOSED), fleet(serving=1), None, met=True) == 1
+    one = CLOSED.replace(num_replicas=1)
+    assert replicas_for_targets(one, toy(), draw(one), fleet(serving=1), None, met=True) == 1
 
 
 def test_the_fleet_carries_its_rate_and_no_fewer_would():

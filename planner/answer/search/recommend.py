@@ -77,8 +77,7 @@ class _State:
     def key(self, item: _Open, replicas: int | None = None) -> Key:
         """Least cost of a candidate: USD a month, then GPUs."""
         count = item.bound.replicas if replicas is None else replicas
-        if self.scenario.is_open_loop:
-            count += self.scenario.spare_replicas
+        count += self.scenario.spare_replicas
         gpus = count * item.deployment.gpus_per_replica
         return round(gpus * item.deployment.choice.usd_per_hour * self.scenario.hours_per_month, 6), gpus
 
@@ -102,7 +101,7 @@ class _State:
 
     @property
     def _spares(self) -> int:
-        return self.scenario.spare_replicas if self.scenario.is_open_loop else 0
+        return self.scenario.spare_replicas
 
     def wanted(self) -> list[_Open]:
         """Candidates that may still be the cheapest of a group, the most promising first."""
@@ -135,15 +134,11 @@ class _State:
 
 
 def whole_plan(base: Scenario, item: Bound, budget: Budget, evidence: str, checkpoint: str) -> Candidate:
-    """A candidate's own plan as a row; a closed loop or a burst gets the replicas that its targets need."""
+    """A candidate's own plan as a row."""
     built = scenario_of(base, item.changes)
     assert built is not None
     scenario, most_requests = within(built, budget)
     done = plan(scenario, most_requests=most_requests, with_policies=False)
-    needed = done.replicas_for_slo
-    if done.fits and not done.slo_met and not scenario.is_open_loop and needed is not None:
-        built = built.replace(num_replicas=needed)
-        done = plan(within(built, budget)[0], most_requests=most_requests, with_policies=False)
     row = candidate_of(done, evidence=evidence, checkpoint=checkpoint)
     return dataclasses.replace(row, scenario=built)  # with all requests, of which a page simulates as many as it can
 

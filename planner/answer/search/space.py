@@ -33,7 +33,7 @@ DRAFTED_TOKENS = (1, 3)
 FOUR_BIT_FLOAT = ("nvfp4", "nvfp4_linear", "mxfp4")
 WIDENED_BY = ("awq_int4", "gptq_int4", "int4_g128", "int4_g32", "gptq_int8")
 #: settings of one GPU or engine that mean nothing on another
-SIZED_ANEW: Changes = {"num_replicas": None, "prefill_replicas": None, "decode_replicas": None}
+SIZED_ANEW: Changes = {"question": "need", "num_replicas": None, "prefill_replicas": None, "decode_replicas": None}
 OWN_SETTINGS = ("usd_per_gpu_hour", "gpu_memory_utilization", "max_num_seqs", "max_num_batched_tokens", "gpu_total_gib")
 
 

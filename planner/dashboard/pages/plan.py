@@ -3,14 +3,29 @@
 import streamlit as st
 
 from planner import charts
-from planner.answer import serving_replicas
-from planner.dashboard import alternatives, commands, headlines, inputs, results, sharing, widgets
+from planner.answer import serving_replicas, sure_line
+from planner.dashboard import alternatives, commands, headlines, inputs, results, sharing, urlstate, widgets
 
 plan = results.current_plan()
 memory, metrics, curve, cost = plan.memory, plan.metrics, plan.curve, plan.cost
 spec = plan.gpu
 
+inputs.question(st.session_state["_scenario"], plan.num_replicas)
 sharing.answer(plan.headline)
+verdict, surer = plan.verdict, headlines.surer_gpus(plan)
+if verdict is not None:
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        st.markdown(headlines.verdict_line(verdict))
+        if surer is not None:
+            st.button(
+                f"Make it 90 % sure: {headlines.gpus(surer)}",
+                on_click=urlstate.put,
+                kwargs={
+                    "question": "will",
+                    "num_replicas": surer // plan.scenario.parallelism.gpus_per_replica,
+                },
+                key="make_sure",
+            )
 with st.container(horizontal=True, gap="small"):
     for badge in headlines.badges(plan):
         widgets.verdict(badge.good, badge.text)
@@ -32,6 +47,18 @@ with st.grid(5, min_column_width=150, gap="small"):
         )
 if metrics is not None:
     st.caption(widgets.prose(headlines.percentiles(plan)))
+
+if verdict is not None:
+    with st.expander("How sure, and the measurement that would tell most"):
+        if verdict.sure:
+            st.markdown(widgets.prose(f"{sure_line(verdict)}."))
+        st.markdown(
+            widgets.prose(
+                f"Most in doubt is {verdict.narrows}. This command loads one replica as the plan does; "
+                "compare what it reports with the figures above:"
+            )
+        )
+        st.code(verdict.measurement, language="bash", wrap_lines=True)
 
 if not plan.fits and memory.remedies:
     st.markdown("**What would make it start**, in the order to try:")

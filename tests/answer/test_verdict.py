@@ -1,0 +1,161 @@
+"""The verdict: margins and chances by hand, the sentence, and the command that measures it."""
+
+import dataclasses
+import itertools
+import math
+
+import pytest
+
+from planner.answer.confidence import Band
+from planner.answer.outcome import serving_replicas
+from planner.answer.verdict import SHARES, chance, measurement, probability, verdict
+from tests.answer.cases import planned
+
+#: half of all errors below 10 %: one standard deviation of the logarithm is ln 1.1 ÷ 0.6745
+TEN = Band(quantity="x", median_fraction=0.1, p90_fraction=0.3, rows=100, basis="dense")
+UNKNOWN = Band(quantity="x", median_fraction=math.nan, p90_fraction=math.nan, rows=0, basis="not measured")
+KNOWN = {"ttft": TEN, "tpot": TEN, "throughput": TEN}
+
+
+def with_latencies(done, ttft_s, tpot_s, met, attainment):
+    """The same plan with the same latencies for every request, and an error of 10 % on every figure."""
+    count = len(done.metrics.ttft_s.quantiles)
+    metrics = dataclasses.replace(
+        done.metrics,
+        ttft_s=dataclasses.replace(done.metrics.ttft_s, quantiles=(ttft_s,) * count),
+        tpot_s=dataclasses.replace(done.metrics.tpot_s, quantiles=(tpot_s,) * count),
+        slo_attainment=attainment,
+    )
+    return dataclasses.replace(done, metrics=metrics, slo_met=met, bands=KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("ttft_s", "tpot_s", "attainment", "state", "said"),
+    [
+        # margins by hand: 1 − 0.6 ÷ 1 = 40 %, 1 − 0.03 ÷ 0.05 = 40 %; 1 − 0.049 ÷ 0.05 = 2 %
+        (
+            *(0.6, 0.03, 1.0, "sure"),
+            "meets TTFT p95 600 ms (target 1 s) and TPOT p95 30 ms (target 50 ms) with 40 % to spare; over 99 % sure, "
+            "kernels measured on H100 SXM",
+        ),
+        # ln(50 ÷ 49) ÷ (ln 1.1 ÷ 0.6745) = 0.143 standard deviations: 56 %
+        (0.6, 0.049, 1.0, "unsure", "with 2.0 % to spare; 56 % sure"),
+        # ln(50 ÷ 46) ÷ 0.1413 = 0.590: 72 %
+        (0.6, 0.046, 1.0, "likely", "with 8.0 % to spare; 72 % sure"),
+        (2.0, 0.04, 0.9, "miss", "misses TTFT p95 2 s, target 1 s, 2 times the target (90 % of requests meet both)"),
+        (0.6, 0.06, 0.0, "miss", "misses TPOT p95 60 ms, target 50 ms, 20 % over (no request meets both)"),
+        (0.6, 0.04, 0.8, "miss", "misses the targets: 80 % of requests meet both, 95 % are asked for"),
+    ],
+)
+def test_target_figure_margin_and_how_sure(ttft_s, tpot_s, attainment, state, said):
+    found = verdict(with_latencies(planned(), ttft_s, tpot_s, state != "miss", attainment))
+    assert found.state == state
+    assert said in found.text
+
+
+def test_nothing_measured_is_never_sure():
+    done = dataclasses.replace(planned(), bands=dict.fromkeys(KNOWN, UNKNOWN))
+    found = verdict(done)
+    assert (found.state, found.sure) == ("unsure", ())
+    assert math.isnan(found.probability)
+    assert "no published measurement tells how sure" in found.text
+
+
+@pytest.mark.parametrize("changes", [{"users": 2400}, {"arrivals": "closed", "concurrent_users": 600}])
+def test_the_chance_at_the_plans_own_number_is_the_plans(changes):
+    done = dataclasses.replace(planned(**changes), bands=KNOWN)
+    assert chance(done, serving_replicas(done)) == pytest.approx(probability(done), abs=1e-6)
+
+
+@pytest.mark.parametrize("changes", [{"users": 3000}, {"arrivals": "closed", "concurrent_users": 600}])
+def test_more_replicas_are_never_less_sure(changes):
+    done = dataclasses.replace(planned(**changes), bands=KNOWN)
+    found = verdict(done)
+    likelihood = [chance(done, replicas) for replicas in range(1, 20)]
+    assert all(after >= before - 1e-9 for before, after in itertools.pairwise(likelihood))
+    assert found.next_probability >= found.probability
+    numbers = [item.num_gpus for item in found.sure]
+    assert [item.share for item in found.sure] == list(SHARES)
+    assert numbers == sorted(numbers)
+    for item in found.sure:
+        assert likelihood[item.num_gpus - 1] >= item.share
+        assert item.num_gpus == 1 or likelihood[item.num_gpus - 2] < item.share
+
+
+def test_one_more_replica_is_named_where_there_is_doubt():
+    done = with_latencies(planned(), 0.6, 0.049, True, 1.0)
+    found = verdict(done)
+    assert found.next_gpus == done.num_gpus + 1
+    assert found.text.endswith(f"one more GPU: {100 * found.next_probability:.0f} %")
+
+
+def test_a_plan_that_misses_says_where_it_would_hold():
+    done = planned(users=3000, num_replicas=1)
+    found = verdict(done)
+    assert found.state == "miss"
+    assert "cannot keep up: 50 req/s arrive" in found.text
+    assert f"these GPUs hold the targets up to {found.holds_to}" in found.text
+    assert f"{done.replicas_for_slo} GPUs hold this traffic" in found.text
+    never = planned(tpot_target_s=0.0005).verdict
+    assert "no number of replicas of this kind holds them" in never.text
+    assert all(item.num_gpus is None for item in never.sure)
+
+
+def test_without_targets_clients_who_wait_have_nothing_to_miss():
+    found = planned(ttft_target_s=None, tpot_target_s=None, arrivals="closed").verdict
+    assert (found.state, found.targets) == ("sure", ())
+    assert "serves every request; no latency target is set" in found.text
+    paced = planned(ttft_target_s=None, tpot_target_s=None).verdict
+    assert paced.text.startswith("keeps up with 500 users (8.33 req/s)")
+
+
+@pytest.mark.parametrize(
+    ("gpu", "said"),
+    [
+        ("H100 SXM", "kernels measured on H100 SXM"),
+        ("H100 PCIe", "kernels measured on the architecture of H100 PCIe, not on it"),
+        ("Gaudi 3", "no kernels measured on the architecture of Gaudi 3"),
+    ],
+)
+def test_the_evidence_is_that_of_the_gpu(gpu, said):
+    assert planned(gpu=gpu).verdict.evidence.startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("changes", "parts"),
+    [
+        ({"users": 600}, ["--request-rate 10 ", "--num-prompts 1000", "--goodput ttft:1000 tpot:50"]),
+        ({"users": 3000, "num_replicas": 5}, ["--request-rate 10 "]),  # one replica's share of 50 req/s
+        ({"arrivals": "bursty", "burst_cv": 2.0}, ["--burstiness 0.25"]),  # the shape of the Gamma gaps: 1 ÷ CV²
+        ({"arrivals": "closed", "concurrent_users": 9, "num_replicas": 2}, ["--max-concurrency 5"]),
+        ({"arrivals": "once", "num_replicas": 4}, ["--num-prompts 100 "]),
+        (
+            {
+                "lengths": "constant",
+                "prompt_mean_tokens": 900.0,
+                "output_mean_tokens": 80.0,
+                "shared_prefix_tokens": 300,
+            },
+            [
+                "--random-input-len 600",
+                "--random-output-len 80",
+                "--random-prefix-len 300",
+                "--random-range-ratio 0.00",
+            ],
+        ),
+        ({"e2e_target_s": 20.0, "ttft_target_s": None, "tpot_target_s": None}, ["--goodput e2el:20000"]),
+        ({"target_quantile": 0.99}, ["--metric-percentiles 99"]),
+    ],
+)
+def test_the_measurement_sends_one_replicas_share_of_this_traffic(changes, parts):
+    command = measurement(planned(**changes))
+    assert command.startswith("vllm bench serve --model meta-llama/Llama-3.1-8B-Instruct ")
+    for part in parts:
+        assert part in f"{command} "
+
+
+def test_a_safety_margin_asks_for_more_and_is_surer():
+    plain, careful = planned(users=1150), planned(users=1150, safety_margin=0.5)
+    assert careful.num_gpus > plain.num_gpus
+    assert careful.slo_probability > plain.slo_probability
+    assert [row.limit_s for row in careful.verdict.targets] == [1.0, 0.05]  # told against the targets themselves
