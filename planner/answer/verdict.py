@@ -172,6 +172,8 @@ def _sure_to(done: Plan) -> str:
     scenario, serving = done.scenario, serving_replicas(done)
     if not done.slo_met or scenario.arrivals == "once":
         return ""
+    if chance(done, serving) >= SURE:
+        return load_in_words(scenario, scenario.peak_rate_rps if scenario.is_open_loop else scenario.concurrent_users)
     low, high = LEAST_LOAD, 1.0  # of this load: what each replica gets where they were so many more
     if not chance(done, serving / low) >= SURE:
         return ""
@@ -286,7 +288,8 @@ def _met(done: Plan, found: Verdict) -> str:
     better = found.next_probability - found.probability
     if done.taken is None and found.state != "sure" and better >= 0.01:
         more = "one more GPU" if found.next_gpus - done.num_gpus == 1 else "one more replica"
-        parts.append(f"{more}: {format_percent(found.next_probability)}")
+        then = sure_in_words(found.next_probability).removesuffix(" sure")
+        parts.append(f"{more}: {then}")
     return "; ".join(parts)
 
 

@@ -12,7 +12,7 @@ from planner.answer.verdict import SHARES, chance, measurement, probability, ver
 from tests.answer.cases import planned
 
 #: half of all errors below 10 %: one standard deviation of the logarithm is ln 1.1 ÷ 0.6745
-TEN = Band(quantity="x", median_fraction=0.1, p90_fraction=0.3, rows=100, basis="dense")
+TEN = Band(quantity="x", median_fraction=0.1, p90_fraction=0.3, rows=100, basis="dense", evidence="measured")
 UNKNOWN = Band(quantity="x", median_fraction=math.nan, p90_fraction=math.nan, rows=0, basis="not measured")
 KNOWN = {"ttft": TEN, "tpot": TEN, "throughput": TEN}
 
@@ -86,7 +86,7 @@ def test_one_more_replica_is_named_where_there_is_doubt():
     done = with_latencies(planned(), 0.6, 0.049, True, 1.0)
     found = verdict(done)
     assert found.next_gpus == done.num_gpus + 1
-    assert found.text.endswith(f"one more GPU: {100 * found.next_probability:.0f} %")
+    assert found.text.endswith("one more GPU: over 99 %")
 
 
 def test_a_plan_that_misses_says_where_it_would_hold():
