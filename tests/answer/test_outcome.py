@@ -126,6 +126,7 @@ def test_gaps_and_end_to_end_times_can_be_targets(field):
 
 def test_a_typical_step_by_hand():
     made = SimpleNamespace(
+        pools=None,
         result=SimpleNamespace(replica=np.array([0, 1, 1, 0]), mean_running=21.0),
         engine=SimpleNamespace(max_num_batched_tokens=512),
         mean_prompt_tokens=1000.4,
