@@ -54,7 +54,8 @@ def share(scenario: Scenario, other: str = "") -> None:
     with st.popover("Share", icon=":material/link:", width="stretch"):
         st.markdown("This link opens the same plan, seed included:")
         page = {SEEN: _seen(scenario), NOTE: st.session_state.get("share_note", "")}
-        st.code(link(scenario, st.context.url, other, **page), language=None, wrap_lines=True)
+        with st.container(key="share_link"):  # whose copy button is always shown
+            st.code(link(scenario, st.context.url, other, **page), language=None, wrap_lines=True)
         st.caption(
             "It shows the inputs in clear text: keep secrets out of name and notes. Whoever opens it later learns what "
             "has changed since today."
