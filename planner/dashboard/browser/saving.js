@@ -28,7 +28,9 @@ function written(parts, words) {
   for (const { node, x, y } of parts) {
     node.setAttribute("x", x);
     node.setAttribute("y", y + top);
-    if (!node.getAttribute("width")?.match(/^[\d.]+$/)) node.setAttribute("width", words.width);
+    for (const side of ["width", "height"]) {
+      if (!node.getAttribute(side)?.match(/^[\d.]+$/)) node.setAttribute(side, words[side]);
+    }
     root.append(node);
   }
   return { text: new XMLSerializer().serializeToString(root), height };
