@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
-from planner.answer.kernels import kernel_note
+from planner.answer.kernels import KernelNote
 from planner.catalog import recalled_facts, recalled_figures
 from planner.cost import CostPlan
 from planner.inputs import Batching, KvReservation
@@ -49,6 +49,7 @@ def findings(
     mean_prompt_tokens: float,
     mean_output_tokens: float,
     notes: tuple[str, ...] = (),
+    kernels: KernelNote | None = None,
 ) -> tuple[Finding, ...]:
     """Every finding that applies to a plan, warnings first; `notes` are estimates to mention as well."""
     found = [
@@ -56,7 +57,7 @@ def findings(
         only_short_prompts(scenario, mean_prompt_tokens, mean_output_tokens),
         cache_ignored(memory),
         runs_short(memory),
-        weights_kernels(scenario),
+        weights_kernels(kernels),
         lora_slots(scenario, memory),
     ]
     if metrics is not None:
@@ -84,9 +85,8 @@ def findings(
     return tuple(sorted(kept, key=lambda finding: finding.severity != "warning"))
 
 
-def weights_kernels(scenario: Scenario) -> Finding | None:
+def weights_kernels(note: KernelNote | None) -> Finding | None:
     """The engine has no native kernels for the planned weights on this GPU, or nobody says that it has."""
-    note = kernel_note(scenario)
     if note is None:
         return None
     return Finding(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from planner.answer.advice import Finding
 from planner.answer.confidence import Band, chance_with
+from planner.answer.kernels import KernelNote
 from planner.cost import CostPlan
 from planner.inputs import Batching, EngineSettings, Gpu, KvReservation
 from planner.memory import (
@@ -112,7 +113,8 @@ class Plan:
     pool; `slo_probability` is the chance, given that error, that every target holds (NaN when unknown).
     `verdict` is None where the engine does not start.
     `taken` answers "what can my GPUs take"; the scenario then has that load. `is_traced` says that a recorded trace was
-    replayed, which no link carries: the scenario's lengths are then a fit of it.
+    replayed, which no link carries: the scenario's lengths are then a fit of it. `kernels` says how the engine runs the
+    weights where that is not natively.
     """
 
     scenario: Scenario
@@ -142,6 +144,7 @@ class Plan:
     verdict: Verdict | None = None
     taken: Taken | None = None
     is_traced: bool = False
+    kernels: KernelNote | None = None
     pools: Pools | None = None  # prefill and decode on separate replicas
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from planner.answer.advice import findings
 from planner.answer.confidence import bands_of
+from planner.answer.kernels import kernel_note
 from planner.answer.outcome import Plan, Taken
 from planner.answer.pricing import priced
 from planner.answer.wording import headline
@@ -131,6 +132,7 @@ def size(scenario: Scenario, requests: Requests | None = None, *, explain: bool 
     requests = draw(scenario) if requests is None else requests
     prompt, output = mean_lengths(requests, scenario.max_model_len)
     memory = memory_of(scenario, requests, explain=explain)
+    kernels = kernel_note(scenario)
     ranks = scenario.attention_data_parallel_size  # scheduler limits are per replica, memory is per rank
     engine = dataclasses.replace(
         scenario.engine_settings,
@@ -168,7 +170,7 @@ def size(scenario: Scenario, requests: Requests | None = None, *, explain: bool 
         policies=(),
         cost=None,
         chain=(),
-        findings=findings(scenario, memory, None, None, prompt, output),
+        findings=findings(scenario, memory, None, None, prompt, output, kernels=kernels),
         headline="",
         reasons=memory.remedies,
         fits=memory.starts,
@@ -177,6 +179,7 @@ def size(scenario: Scenario, requests: Requests | None = None, *, explain: bool 
         mean_output_tokens=output,
         bands=bands_of(model, gpu, engine, scenario.weight_dtype, scenario.target_quantile),
         slo_probability=math.nan,
+        kernels=kernels,
     )
     return sized if memory.starts else dataclasses.replace(sized, headline=headline(sized))
 

@@ -79,7 +79,7 @@ def priced(done: Plan) -> Plan:
         done,
         policies=price_policies(done.policies, per_replica),
         cost=cost,
-        findings=findings(scenario, done.memory, metrics, cost, prompt, output, notes),
+        findings=findings(scenario, done.memory, metrics, cost, prompt, output, notes, done.kernels),
     )
     done = dataclasses.replace(done, chain=chain(done), slo_probability=probability(done))
     return dataclasses.replace(done, headline=headline(done), reasons=reasons(done), verdict=verdict(done))

@@ -145,9 +145,8 @@ def check_names(scenario: DerivedInputs) -> None:
     require_choice("kv_cache_dtype", scenario.kv_cache_dtype, kv_dtype_names())
     if scenario.lengths == "trace":
         require_choice("length_trace", scenario.length_trace, length_set_names())
-    if scenario.lengths == "quantiles":
-        for side in ("prompt_quantiles", "output_quantiles"):
-            quantiles_of(side, getattr(scenario, side))
+    for side in ("prompt_quantiles", "output_quantiles"):
+        quantiles_of(side, getattr(scenario, side))
     if scenario.gpu != CUSTOM:
         get_gpu(scenario.gpu)
     own_gpus(scenario.my_gpus)

@@ -81,7 +81,7 @@ def test_figures_and_names_stay_as_they_are(value):
     assert cell_of_text(value) == value
 
 
-@pytest.mark.parametrize("page", ["accuracy", "seed"])
+@pytest.mark.parametrize("page", ["accuracy", "method", "fits"])
 def test_tables_to_download_hold_no_formula(open_app, page):
     tables = open_app(page=page).dataframe
     assert tables

@@ -1,8 +1,9 @@
 """Vocabulary, formulas, sources, and what Headroom does not know."""
 
+import pandas as pd
 import streamlit as st
 
-from planner.dashboard import method_text, results, sharing, widgets
+from planner.dashboard import frames, method_text, results, sharing, widgets
 from planner.scenario import field_rows
 from planner.step_time import fitted_numbers
 
@@ -36,7 +37,7 @@ with fields:
         "A link is `?` and names with values, `&` between them; a JSON file has the longer names. What is left out has "
         "its default, except that naming one target turns off those that are not named."
     )
-    st.dataframe(
+    table = pd.DataFrame(
         [
             {
                 "Link": row["link"],
@@ -48,7 +49,10 @@ with fields:
                 "Meaning": row["help"],
             }
             for row in field_rows()
-        ],
+        ]
+    )
+    st.dataframe(
+        frames.sheet(table),
         hide_index=True,
         height=560,
         alt="Every field of a scenario with its name in links and in JSON",
