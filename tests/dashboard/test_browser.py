@@ -118,7 +118,7 @@ def test_change_the_model_copy_the_link_open_it_elsewhere(server, browser):
     assert page.locator(".js-plotly-plot").count() >= 3
 
     page.get_by_test_id("stMainBlockContainer").get_by_role("button", name="Share").click()
-    link = page.locator('[data-testid="stCode"] code').first.inner_text().strip()
+    link = page.locator('[data-testid="stPopoverBody"] [data-testid="stCode"] code').first.inner_text().strip()
     assert link.startswith(server)
     assert "Qwen3-32B" in link
 
