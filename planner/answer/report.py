@@ -159,8 +159,8 @@ def _verdict_lines(found: Verdict) -> list[str]:
 
 def sure_line(found: Verdict) -> str:
     """The GPUs at each chance that the targets hold, in a sentence without its full stop."""
-    known = [item for item in found.sure if item.num_gpus is not None]
-    told = ", ".join(f"{format_percent(item.share)} with {counted(item.num_gpus or 0, 'GPU')}" for item in known)
+    most = {item.num_gpus: item.share for item in found.sure if item.num_gpus is not None}  # shares rise
+    told = ", ".join(f"at least {format_percent(share)} with {counted(gpus, 'GPU')}" for gpus, share in most.items())
     never = [item for item in found.sure if item.num_gpus is None]
     rest = f"no number of replicas reaches {format_percent(never[0].share)}" if never else ""
     return f"Chance that the targets hold: {'; '.join(part for part in (told, rest) if part)}"
