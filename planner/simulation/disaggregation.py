@@ -103,7 +103,8 @@ def simulate_disaggregated(
 
 
 def _run(requests: Requests, pool: Pool, router: str, seed: int) -> SimulationResult:
-    # The pool's clients are the other pool, so its front end adds nothing a second time.
+    # A request passes the server of both engines: the proxy sends it to one with max_tokens 1, then to the other
+    # (vLLM docs, Disaggregated Prefilling).
     return simulate_fleet(
         requests,
         pool.engine,
