@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -87,9 +88,28 @@ def error_table(rows: pd.DataFrame, column: str) -> pd.DataFrame:
     table = table.sort_values(
         ["quantity", "rows"], ascending=[True, False], key=lambda c: c.map(order) if c.name == "quantity" else c
     )
-    return table.assign(quantity=table["quantity"].map(lambda name: TITLES.get(name, name)))
+    table = table.assign(quantity=table["quantity"].map(lambda name: TITLES.get(name, name)))
+    return table.assign(**{column: table[column].map(class_in_words)}) if column == "class" else table
 
 
+def class_in_words(name: str) -> str:
+    """A class of models or kernel steps as an engineer says it: "moe mha" is "mixture of experts, multi-head"."""
+    words = [CLASS_WORDS.get(word, word) for word in re.split(r"[ -]", name)]
+    return name if "(" in name else ", ".join(dict.fromkeys(words))
+
+
+#: short words of classes, as the measured rows have them
+CLASS_WORDS = {
+    "moe": "mixture of experts",
+    "gqa": "grouped-query attention",
+    "mha": "multi-head attention",
+    "mla": "latent attention",
+    "gdn": "gated delta net",
+    "vlm": "vision",
+    "all": "every class",
+    "sliding": "sliding window",
+    "window": "sliding window",
+}
 TITLES = {
     "tpot_ms_mean": "Time per output token, mean",
     "ttft_ms_mean": "Time to first token, mean",

@@ -7,6 +7,7 @@ from planner.answer.planning import size
 from planner.dashboard.published import (
     accuracy_rows,
     against_peer,
+    class_in_words,
     error_table,
     left_out,
     left_out_rows,
@@ -41,6 +42,12 @@ def test_errors_by_class(rows):
     assert dense["shared rows"] == 1
     assert dense["ours, shared"] == pytest.approx(0.1)
     assert dense["AIConfigurator"] == pytest.approx(0.4)
+
+
+def test_classes_are_words(rows):
+    assert list(error_table(rows, "class")["class"]) == ["dense", "mixture of experts"]
+    assert class_in_words("sliding-window hybrid moe") == "sliding window, hybrid, mixture of experts"
+    assert class_in_words("dense gqa") == "dense, grouped-query attention"
 
 
 def test_peer_is_compared_on_the_rows_that_it_predicts(rows):

@@ -61,6 +61,7 @@ for tab, column in zip(tabs, ("class", "gpu", "engine", "model"), strict=False):
         st.dataframe(
             frames.sheet(published.error_table(by_class if column == "class" else of_quantity, column)),
             hide_index=True,
+            placeholder="—",
             width="stretch",
             column_config=frames.ERROR_COLUMNS,
             alt=f"Errors by {column}",
@@ -69,6 +70,7 @@ with tabs[4]:
     st.dataframe(
         frames.sheet(kept.head(500)),
         hide_index=True,
+        placeholder="—",
         width="stretch",
         column_config={"source": st.column_config.LinkColumn("source")},
         alt="Measured rows and their sources",
@@ -135,6 +137,7 @@ st.markdown(
 st.dataframe(
     frames.shares(curves.coverage_table(rows)),
     hide_index=True,
+    placeholder="—",
     width="stretch",
     alt="Coverage of the bands by evidence",
 )
