@@ -84,8 +84,10 @@ def main() -> None:
             )
             print(f"cold start, server process to first full render: {time.perf_counter() - began:.2f} s")
             settle(page)
-            page.locator("summary", has_text=re.compile("Traffic")).click()
-            page.locator("[data-testid=stNumberInput]", has_text="Users").first.wait_for()
+            users = page.locator("[data-testid=stNumberInput]", has_text="Users").first
+            if not users.is_visible():
+                page.locator("summary", has_text=re.compile("Traffic")).click()
+            users.wait_for()
             page.wait_for_timeout(500)
             page.evaluate(
                 "window.__press = () => [...document.querySelectorAll('[data-testid=stNumberInput]')]"
