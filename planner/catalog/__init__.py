@@ -30,7 +30,7 @@ from planner.catalog.kernel_support import (
     kernel_architecture,
     kernel_support,
 )
-from planner.catalog.lengths import LENGTH_SET_TITLES, length_quantiles, length_set_names
+from planner.catalog.lengths import LENGTH_SET_TITLES, at_equal_steps, length_quantiles, length_set_names
 from planner.catalog.models import base_model_id, checkpoint, find_model_id, get_model, model_names, recalled_facts
 from planner.catalog.prices import PRICE_KINDS, PriceOffer, median_offer, price_offers
 
@@ -48,6 +48,7 @@ __all__ = [
     "PriceOffer",
     "PublishedFormat",
     "as_of",
+    "at_equal_steps",
     "base_model_id",
     "cache_support",
     "checkpoint",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from planner.errors import InvalidInput
@@ -21,10 +22,17 @@ def _columns() -> dict[str, tuple[float, ...]]:
     rows = read_table("catalog/length_quantiles.csv")
     levels = [float(row["pct"]) for row in rows]
     names = [name for name in rows[0] if name != "pct"]
-    return {name: _at_equal_steps(levels, [float(row[name]) for row in rows]) for name in names}
+    return {name: at_equal_steps(levels, [float(row[name]) for row in rows]) for name in names}
 
 
-def _at_equal_steps(levels: list[float], values: list[float]) -> tuple[float, ...]:
+def at_equal_steps(levels: Sequence[float], values: Sequence[float]) -> tuple[float, ...]:
+    """Quantiles at 1,001 equal steps from 0 to 100 %, linear between those that are known. [tokens]
+
+    Parameters
+    ----------
+    levels, values : sequences of float
+        Known quantiles, rising levels from 0 to 100. [%], [tokens]
+    """
     # Published levels are finer near 100 %; steps of 0.1 % keep that detail in one table.
     resampled, left = [], 0
     for step in range(1001):

@@ -24,12 +24,12 @@ UNITS = {"_ms": "ms", "_s_mean": "s", "tok_s": "tokens/s", "req_s": "req/s", "to
 _ROW = re.compile(r"^(?P<name>[A-Za-z][^:|=]*?):\s+(?P<value>\S.*?)\s*$")
 _PERCENTILES = {"avg": "mean", "mean": "mean", "p50": "p50", "median": "p50", "p95": "p95", "p99": "p99"}
 _LATENCIES = {
-    "time_to_first_token": ("ttft_ms", 1.0),
-    "time_to_first_token_ms": ("ttft_ms", 1.0),
-    "inter_token_latency": ("itl_ms", 1.0),
-    "inter_token_latency_ms": ("itl_ms", 1.0),
-    "time_per_output_token_ms": ("tpot_ms", 1.0),
-    "request_latency": ("e2e_s", 1.0),
+    "time_to_first_token": "ttft_ms",
+    "time_to_first_token_ms": "ttft_ms",
+    "inter_token_latency": "itl_ms",
+    "inter_token_latency_ms": "itl_ms",
+    "time_per_output_token_ms": "tpot_ms",
+    "request_latency": "e2e_s",
 }
 _UNIT_IN_MS = {"ms": 1.0, "s": 1e3, "sec": 1e3, "us": 1e-3, "ns": 1e-6}
 _BENCH_ROW = re.compile(r"^\|.*\|\s*(?P<test>(?:pp|tg)\d+(?:\+tg\d+)?)(?: @ d\d+)?\s*\|\s*(?P<rate>[\d.]+)\s*±")
@@ -217,7 +217,7 @@ def _genai_perf(body: Mapping[str, Any], line: int) -> Run:
         value = body.get(name)
         if isinstance(value, dict) and isinstance(value.get("avg"), (int, float)):
             columns[row["column"]] = float(value["avg"])
-    for name, (column, _) in _LATENCIES.items():
+    for name, column in _LATENCIES.items():
         spread = body.get(name)
         if isinstance(spread, dict):
             columns |= _spread(column, spread, _UNIT_IN_MS.get(str(spread.get("unit", "ms")), 1.0))
@@ -251,7 +251,7 @@ def _guidellm(body: Mapping[str, Any], line: int) -> Run:
         done = _successful(metrics.get(name))
         if isinstance(done.get("mean"), (int, float)):
             columns[row["column"]] = float(done["mean"])
-    for name, (column, _) in _LATENCIES.items():
+    for name, column in _LATENCIES.items():
         done = _successful(metrics.get(name))
         flat = {**done, **_dict(done.get("percentiles"))}
         columns |= _spread(column, flat, 1e3 if name == "request_latency" else 1.0)

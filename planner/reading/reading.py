@@ -162,7 +162,7 @@ def _recorded(text: str, first: str, base: Scenario) -> Reading:
             Understood(name=name, value=value, unit=unit, line=0) for name, (value, unit) in figures.items()
         ),
         not_understood=tuple(NotUnderstood(text="note", line=0, reason=note) for note in requests.notes),
-        scenario=fitted(base, requests),
+        scenario=fitted(base, told),
         traffic=told,
     )
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from planner.reading.figures import Understood, engine_of, figures_in
 from planner.reading.settings import Setting, settings_in
 from planner.reading.text import Line
+from planner.units import GIB, MIB
 
 #: an engine begins here: after the last one with another model or release, the log is of that start
 _START = re.compile(
     r"(?:LLM engine \(v(?P<version>[\w.+]+)\).*?model='(?P<model>[^']*)'"
     r"|server_args=ServerArgs\(model_path='(?P<path>[^']*)')"
 )
-MIB_PER_GIB = 1024.0
 DEFAULT_BLOCK_TOKENS = 16  # vLLM's block where the log does not say
 OTHERS_HOLD_GIB = 2.0  # memory that is gone before the start: above this, other programs hold it, not the driver
 #: input columns that a figure of the log may fill where no setting does
@@ -194,21 +194,20 @@ def _derived(engine: str, figures: Iterable[Understood], row: Mapping[str, str])
         if name not in told and name not in found:
             found[name] = (value, told[source].line)
 
-    devices = 1
     if "weights_mib" in told:
-        say("weights_gib_per_gpu", "weights_mib", float(told["weights_mib"].value) / MIB_PER_GIB / devices)
+        say("weights_gib_per_gpu", "weights_mib", float(told["weights_mib"].value) * MIB / GIB)
     if "weights_mib_per_gpu" in told:
-        say("weights_gib_per_gpu", "weights_mib_per_gpu", float(told["weights_mib_per_gpu"].value) / MIB_PER_GIB)
+        say("weights_gib_per_gpu", "weights_mib_per_gpu", float(told["weights_mib_per_gpu"].value) * MIB / GIB)
     if "weights_gib" in told:
         say("weights_gib_per_gpu", "weights_gib", float(told["weights_gib"].value))
     if "kv_k_gib" in told and "kv_v_gib" in told:
         say("available_kv_gib", "kv_k_gib", float(told["kv_k_gib"].value) + float(told["kv_v_gib"].value))
     if "kv_mib" in told:
-        say("available_kv_gib", "kv_mib", float(told["kv_mib"].value) / MIB_PER_GIB)
+        say("available_kv_gib", "kv_mib", float(told["kv_mib"].value) * MIB / GIB)
     if "kv_gib" in told:
         say("available_kv_gib", "kv_gib", float(told["kv_gib"].value))
     if "kv_bytes" in told:
-        say("available_kv_gib", "kv_bytes", float(told["kv_bytes"].value) / MIB_PER_GIB**3)
+        say("available_kv_gib", "kv_bytes", float(told["kv_bytes"].value) / GIB)
     if engine == "vllm" and "gpu_blocks" in told:
         block = float(row["block_size"]) if row.get("block_size", "").isdigit() else DEFAULT_BLOCK_TOKENS
         say("kv_tokens", "gpu_blocks", float(told["gpu_blocks"].value) * block)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
+from planner.catalog import at_equal_steps
 from planner.errors import InvalidInput
 
 #: shares at which the lengths of a recording are kept; the ends, where requests are long, more finely
 LEVELS = (0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999, 1.0)
-STEPS = 1000  # of the law that is drawn from, equal steps from 0 to 100 %
 MOST_TOKENS = 9_999_999  # so that sixteen of them fit in a field of a link
 
 
@@ -17,6 +18,7 @@ def quantiles_text(values: Iterable[float]) -> str:
     return ".".join(str(min(MOST_TOKENS, max(1, round(value)))) for value in values)
 
 
+@lru_cache(maxsize=64)  # every Scenario checks its own, most of them the same
 def quantiles_of(field: str, text: str) -> tuple[float, ...]:
     """Quantiles at 1,001 equal steps from 0 to 100 %, linear between those that a link carries. [tokens]
 
@@ -32,11 +34,4 @@ def quantiles_of(field: str, text: str) -> tuple[float, ...]:
     values = [int(part) for part in parts]
     if values[0] < 1 or values != sorted(values):
         raise InvalidInput(field, text, valid)
-    found, left = [], 0
-    for step in range(STEPS + 1):
-        level = step / STEPS
-        while left < len(LEVELS) - 2 and LEVELS[left + 1] <= level:
-            left += 1
-        share = (level - LEVELS[left]) / (LEVELS[left + 1] - LEVELS[left])
-        found.append(values[left] + share * (values[left + 1] - values[left]))
-    return tuple(found)
+    return at_equal_steps([100 * level for level in LEVELS], values)

@@ -100,15 +100,15 @@ def _by_hour(arrival: Floats, span: float) -> Floats:
     return np.bincount(hour, minlength=HOURS_PER_DAY)[:HOURS_PER_DAY] / (times * SECONDS_PER_HOUR)
 
 
-def fitted(scenario: Scenario, requests: Requests) -> Scenario:
+def fitted(scenario: Scenario, recording: Requests | TraceSummary) -> Scenario:
     """The scenario whose drawn traffic stands for a recording: its rate, bursts, lengths and reuse.
 
     Parameters
     ----------
     scenario : Scenario
         Everything but the traffic stays.
-    requests : Requests
-        The recording.
+    recording : Requests or TraceSummary
+        The recording, or its summary where that is known already.
 
     Returns
     -------
@@ -116,7 +116,7 @@ def fitted(scenario: Scenario, requests: Requests) -> Scenario:
         Lengths as sixteen quantiles a side; arrivals Poisson or bursty by the spread of the gaps; prefixes that are
         reused as one shared prefix of their mean length. A recording of one instant becomes a burst.
     """
-    told = summary_of(requests)
+    told = recording if isinstance(recording, TraceSummary) else summary_of(recording)
     shared = round(told.reused_fraction * told.mean_prompt_tokens)
     lengths = {
         "lengths": "quantiles",

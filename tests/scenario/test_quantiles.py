@@ -4,14 +4,14 @@ import pytest
 
 from planner.errors import InvalidInput
 from planner.scenario import Scenario, from_query, to_query
-from planner.scenario.quantiles import LEVELS, STEPS, quantiles_of, quantiles_text
+from planner.scenario.quantiles import LEVELS, quantiles_of, quantiles_text
 
 TEXT = ".".join(str(round(100 * level) + 1) for level in LEVELS)
 
 
 def test_between_levels_the_law_is_linear():
     law = quantiles_of("prompt_quantiles", quantiles_text(1 + 1000 * level for level in LEVELS))
-    assert len(law) == STEPS + 1
+    assert len(law) == 1001
     assert law[250] == pytest.approx(251.0)
     assert law[-1] == 1001
 
