@@ -264,7 +264,7 @@ def scales(plan: Plan, launch: Launch) -> bool:
 
 
 def _autoscaler(plan: Plan, image: EngineImage, name: str) -> dict[str, Any]:
-    """Between the replicas of the mean rate and those of the peak, by the running requests of each."""
+    """Scales from the replicas of the mean rate to those of the peak, on the running requests of each replica."""
     running = running_on_replica(plan)
     return {
         "apiVersion": "autoscaling/v2",

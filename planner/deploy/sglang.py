@@ -8,7 +8,7 @@ from planner.answer import Plan
 from planner.catalog import get_engine
 from planner.deploy.launch import HEAD, Launch, Options
 from planner.deploy.settings import counted_on, release, unmet_settings
-from planner.deploy.weights import Weights, missing_checkpoint, planned_weights
+from planner.deploy.weights import Weights, missing_checkpoint, started_options
 from planner.units import GIB
 
 COMMAND = "sglang.launch_server"
@@ -46,9 +46,7 @@ def sglang_launch(plan: Plan) -> Launch:
         Flags that this release has. Source: server_args.py of each release (catalog/engine_flags.csv).
     """
     version = release(plan)
-    options = Options(COMMAND, "SGLang", version)
-    weights = planned_weights(plan)
-    options.notes += [weights.note] if weights.note else []
+    options, weights = started_options(plan, COMMAND, "SGLang")
     options.add("--model-path", weights.id)
     _weights(plan, options, weights)
     options.add("--context-length", plan.scenario.max_model_len)

@@ -11,7 +11,7 @@ from planner.answer import Plan
 from planner.catalog import get_engine
 from planner.deploy.launch import Launch, Options
 from planner.deploy.settings import counted_on, release, unmet_settings
-from planner.deploy.weights import missing_checkpoint, planned_weights
+from planner.deploy.weights import missing_checkpoint, started_options
 from planner.inputs import KvReservation
 from planner.units import GIB
 
@@ -48,9 +48,7 @@ def trtllm_launch(plan: Plan) -> Launch:
         The command, and trtllm.yaml where it needs one. Source: tensorrt_llm/commands/serve.py and llm_args.py.
     """
     scenario, version = plan.scenario, release(plan)
-    options = Options(COMMAND, "TensorRT-LLM", version)
-    weights = planned_weights(plan)
-    options.notes += [weights.note] if weights.note else []
+    options, weights = started_options(plan, COMMAND, "TensorRT-LLM")
     if weights.convert:
         options.unmet.append(missing_checkpoint(weights))
     options.add("--max_seq_len", scenario.max_model_len)

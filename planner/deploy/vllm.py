@@ -9,7 +9,7 @@ from planner.answer import Plan
 from planner.catalog import get_engine
 from planner.deploy.launch import HEAD, Launch, Options
 from planner.deploy.settings import counted_on, release, unmet_settings
-from planner.deploy.weights import Weights, missing_checkpoint, planned_weights
+from planner.deploy.weights import Weights, missing_checkpoint, started_options
 from planner.inputs import first_of, release_of
 from planner.memory import running_scheme
 from planner.model import resolve_scheme
@@ -53,9 +53,7 @@ def vllm_launch(plan: Plan) -> Launch:
         Flags that this release has. Source: `vllm serve` of each release (catalog/engine_flags.csv).
     """
     version = release(plan)
-    options = Options(COMMAND, "vLLM", version)
-    weights = planned_weights(plan)
-    options.notes += [weights.note] if weights.note else []
+    options, weights = started_options(plan, COMMAND, "vLLM")
     _weights(plan, options, weights)
     options.add("--max-model-len", plan.scenario.max_model_len)
     _parallelism(plan, options)

@@ -13,6 +13,8 @@ from planner.catalog import (
     plain_model_id,
     published_formats,
 )
+from planner.deploy.launch import Options
+from planner.deploy.settings import release
 from planner.model import resolve_scheme, scheme
 from planner.scenario import CONFIG, CUSTOM
 
@@ -33,6 +35,21 @@ class Weights:
     dtype: str = ""  # bfloat16, float16, float32
     convert: str = ""  # a name of quantization.csv
     note: str = ""
+
+
+def started_options(plan: Plan, command: str, title: str) -> tuple[Options, Weights]:
+    """The options of a command to add to, with what the reader must know of the weights, and the weights.
+
+    Parameters
+    ----------
+    plan : Plan
+        Whose engine's release decides which flags there are.
+    command, title : str
+        The command as engine_flags.csv has it, and the engine as the sentences call it.
+    """
+    options, weights = Options(command, title, release(plan)), planned_weights(plan)
+    options.notes += [weights.note] if weights.note else []
+    return options, weights
 
 
 def planned_weights(plan: Plan) -> Weights:

@@ -286,7 +286,7 @@ def _build(base: Scenario, values: dict[str, Any], notes: _Notes) -> Decoded:
 
 
 def _gives_way(asked: Any, longest: int, base: Scenario) -> bool:
-    """Whether the context becomes the model's longest: it is a possible one, or what would replace it is too long."""
+    """Whether to use the model's longest context: the link asks for more, or the context kept instead is too long."""
     if asked is None or base.max_model_len > longest:
         return True
     return isinstance(asked, int) and longest < asked <= fields_by_name()["max_model_len"].metadata["maximum"]

@@ -161,7 +161,7 @@ def decode_run(jobs, slots, calendar, tallies, tables, rules, times, st, feed, u
 
 @compiled
 def may_stride(rules, times, st):
-    """Whether steps that only decode differ in nothing but their time until an event comes: `stride` passes them."""
+    """Whether decode-only steps change nothing but the clock until the next event, so that `stride` may pass them."""
     plain = rules.gain == 1.0 and times.stages == 1 and times.window == 0 and rules.static == 0
     patient = rules.patience_s == np.inf and rules.timeout_s == np.inf
     return plain and patient and st.newcomers == 0 and st.chunks == 0 and (st.waiting == 0 or st.blocked)
