@@ -1,4 +1,4 @@
-"""Command line: `python -m planner plan|simulate|recommend|fits|deploy|validate|read|seed|calibrate`.
+"""Command line: `headroom COMMAND`, or `python -m planner COMMAND` in a checkout.
 
 Exit code 0 on success, 1 where `check` finds another verdict; 2 and one line on stderr on bad input.
 """
@@ -55,6 +55,7 @@ from planner.scenario import (
     preset_names,
     to_query,
 )
+from planner.serve import serve_dashboard
 from planner.service import Replica, ServingMetrics, capacity_rps, first_requests, measure
 from planner.simulation import format_seed_table
 from planner.tables import cell_of_text
@@ -109,7 +110,9 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="python -m planner", description="Capacity planning for LLM serving.")
+    called = Path(sys.argv[0]).stem  # the command of the installed package, or `python -m planner`
+    prog = called if called == "headroom" else "python -m planner"
+    parser = _Parser(prog=prog, description="Capacity planning for LLM serving.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     shared = _Parser(add_help=False)
     shared.add_argument(
@@ -188,6 +191,10 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--source", default="", help="where the measurements come from; stored in the profile")
     command.add_argument("--date", default="", help="date of the fit; stored in the profile")
     command.set_defaults(run=_calibrate)
+    command = commands.add_parser("serve", help="the dashboard")
+    command.add_argument("--address", metavar="ADDRESS", help="address to listen on; every address without it")
+    command.add_argument("--port", type=int, metavar="PORT", help="port to listen on; 8501 without it")
+    command.set_defaults(run=lambda options: serve_dashboard(options.address, options.port))
     return parser
 
 
