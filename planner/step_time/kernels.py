@@ -18,6 +18,9 @@ from planner.arrays import Floats
 GEMM_TOKENS = np.array([64.0, 256.0, 1024.0, 8192.0])
 #: rows and columns of the output tile that one SM computes at a time
 TILE = 128.0
+#: share of the peak at which a product of fewer tokens than one instruction takes multiplies a whole tile: DeepGEMM on
+#: H20 takes 93 µs for 24576 × 7168 at 16 tokens, 64 rows at the peak 76 µs (github.com/vllm-project/vllm/issues/49932)
+LEAST_TILE_FRACTION = 0.82
 #: norms, activations and residuals: three small kernels per layer at this share of bandwidth
 #: (AIConfigurator systems/*.yaml: mem_bw_empirical_scaling_factor, mem_empirical_constant_latency)
 ELEMENTWISE_FIXED_S = 3e-6
@@ -32,11 +35,12 @@ BUSIEST_RANK_DEVIATIONS = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """Rates of a GPU: bytes/s, FLOP/s of the type that multiplies, number of SMs."""
+    """Rates of a GPU: bytes/s, FLOP/s of the type that multiplies, number of SMs, fewest rows that multiply at once."""
 
     bandwidth: float
     peak: float
     num_sms: int
+    least_rows: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -168,7 +172,8 @@ def gemm_parts(
 ) -> Parts:
     """Time of an (m × k) by (k × n) product with weights of `bits`.
 
-    Weights are read once. Output tiles are distributed over the SMs in waves, each tile working through k in turn.
+    Weights are read once. Output tiles are distributed over the SMs in waves, each tile working through k in turn. Fewer
+    tokens than one instruction multiplies take the time of its rows.
     Activations are read and written, and once more where they are quantised.
 
     Parameters
@@ -197,6 +202,7 @@ def gemm_parts(
     knots = np.log([p.compute_64, p.compute_256, p.compute_1024, p.compute_8192])
     reached = np.exp(np.interp(np.log(m), np.log(GEMM_TOKENS), knots))
     compute = 2 * m * n * k * np.minimum(waves, 64.0) ** p.wave / (reached * device.peak)
+    compute = np.maximum(compute, 2 * device.least_rows * n * k / (LEAST_TILE_FRACTION * device.peak))
     read_bytes = 2 if bits >= 16 else 1 if fused_quantisation else 4
     activation = (2 * m * n + read_bytes * m * k) / (p.activation * device.bandwidth)
     return _bounded(p.fixed_us, memory, compute, activation, 4)

@@ -25,6 +25,9 @@ from planner.step_time import kernels
 from planner.step_time.kernels import Device
 from planner.tables import read_table
 
+#: rows that a tensor instruction multiplies at least (PTX ISA, wgmma.mma_async: every shape is m64); unpacked 4-bit
+#: weights go through the older instructions of 16 rows
+LEAST_ROWS = {"Hopper": 64}
 NVLINK_GB_S = 400  # slower links are PCIe
 LEAST_HBM_GB_S = 1200  # the fastest Ampere card with GDDR has 1,008 GB/s, the slowest with HBM2e 933 and 1,555
 H200_LIKE_GB_S = 4000  # Hopper with more bandwidth has the HBM3e of H200
@@ -46,7 +49,7 @@ MIXED_KERNELS_RESIDUAL = 0.25
 INHERITED_ERROR = 0.06
 FOREIGN_ERROR = 0.15
 #: error that each kind of evidence of a class adds
-EVIDENCE_ERROR = dict.fromkeys(("measured", "family"), INHERITED_ERROR) | dict.fromkeys(
+EVIDENCE_ERROR = dict.fromkeys(("measured", "kernel", "family"), INHERITED_ERROR) | dict.fromkeys(
     ("related", "none"), FOREIGN_ERROR
 )
 
@@ -98,7 +101,9 @@ def device_of(gpu: Gpu, dtype: str = "bf16") -> Device:
     """
     known = class_of(gpu)["num_sms"]
     sms = int(known) if known else max(8, min(304, round(132 * gpu.bf16_tflops / 989)))
-    return Device(bandwidth=gpu.memory_bandwidth_gb_s * 1e9, peak=peak_flops(gpu, dtype)[0], num_sms=sms)
+    peak, kernel = peak_flops(gpu, dtype)
+    rows = 1 if kernel == "int4" else LEAST_ROWS.get(gpu.architecture, 1)
+    return Device(bandwidth=gpu.memory_bandwidth_gb_s * 1e9, peak=peak, num_sms=sms, least_rows=rows)
 
 
 @cache
@@ -215,6 +220,7 @@ def evidence_of(gpu: Gpu) -> str:
     row = _reference_of(gpu)
     why = {
         "measured": f"kernels of {name} with bandwidth and compute that published runs on this class of GPU reach",
+        "kernel": f"kernels of {name} with bandwidth and compute that kernels timed on this class of GPU reach",
         "family": f"efficiencies of {name}, the same architecture, applied to its data sheet",
         "related": f"efficiencies of {name} and of a related architecture applied to its data sheet",
         "none": f"efficiencies of {name}, another architecture, applied to its data sheet",
@@ -323,13 +329,18 @@ class EfficiencyProfile:
         if self.as_measured:
             return found
         out, own = dict(found), class_of(self.gpu)["class"]
+        last: dict[tuple[str, str], Mapping[str, str]] = {}
         for row in read_table("catalog/efficiency_classes.csv"):
             if (row["class"], row["kind"]) != (own, kind) or row["dtype"] not in ("", dtype):
                 continue
-            if _runs_left_out.get() and row["evidence"] == "measured":
-                continue
+            if not (_runs_left_out.get() and row["evidence"] == "measured"):
+                last[row["dtype"], row["parameter"]] = row
+        for row in last.values():
+            value = float(row["value"])
+            if row["how"] == "gb_s_per_sm":
+                value *= device_of(self.gpu).num_sms / self.gpu.memory_bandwidth_gb_s
             for name in [key for key in out if key == row["parameter"] or key.startswith(f"{row['parameter']}_")]:
-                out[name] = float(row["value"]) * (out[name] if row["how"] == "times" else 1.0)
+                out[name] = value * (out[name] if row["how"] == "times" else 1.0)
         return out
 
     def parameters(self, kind: str, dtype: str) -> tuple[Any, float]:
