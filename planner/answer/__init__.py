@@ -7,6 +7,7 @@ from planner.answer.confidence import BAND_OF, EVIDENCE_WORDS, Band
 from planner.answer.fits import Fit, fits, fits_text
 from planner.answer.kernels import KernelNote, kernel_note, nearest_native
 from planner.answer.lab import BURST_FITS, BURST_REQUESTS, OWN_ENGINE, trace_steps
+from planner.answer.load_test import BENCH, bench_flags, input_half_width, load_test_scenario
 from planner.answer.outcome import (
     ChainLink,
     Plan,
@@ -64,6 +65,7 @@ from planner.answer.wording import meeting
 
 __all__ = [
     "BAND_OF",
+    "BENCH",
     "BURST_FITS",
     "BURST_REQUESTS",
     "EVIDENCE",
@@ -85,6 +87,7 @@ __all__ = [
     "Sure",
     "Taken",
     "Verdict",
+    "bench_flags",
     "candidate_of",
     "candidate_scenarios",
     "chance_with_replicas",
@@ -99,7 +102,9 @@ __all__ = [
     "fits_text",
     "format_in_words",
     "growth_sentence",
+    "input_half_width",
     "kernel_note",
+    "load_test_scenario",
     "meeting",
     "nearest_native",
     "offered_rps",

@@ -7,20 +7,19 @@ import math
 import numpy as np
 
 from planner.answer.confidence import BAND_OF, chance_with, slo_probability
+from planner.answer.load_test import measurement
 from planner.answer.outcome import Plan, Reached, Sure, Verdict, offered_rps, reached, serving_replicas
 from planner.answer.wording import load_in_words, meeting
 from planner.arrays import Floats
-from planner.inputs import LengthKind
 from planner.service import ServingMetrics
 from planner.step_time import KERNELS_MEASURED, SAME_ARCHITECTURE
-from planner.units import MS, counted, format_duration, format_number, format_percent
+from planner.units import counted, format_duration, format_number, format_percent
 
 #: the scale of IPCC's guidance on uncertainty (Mastrandrea et al. 2010): very likely from 90 %, likely from 66 %
 SURE, LIKELY = 0.9, 0.66
 SHARES = (0.5, 0.9, 0.95)
 MOST_TIMES = 32  # the replicas tried for a share, as a multiple of the plan's
 LEAST_LOAD, LOAD_STEP = 0.05, 0.01  # of the plan's load, where it is asked at which one is sure
-BENCH_REQUESTS, BENCH_ROUNDS = 1000, 10
 
 
 def probability(done: Plan) -> float:
@@ -215,53 +214,6 @@ def _narrows(done: Plan) -> str:
     doubt = {row.name: done.bands[BAND_OF[row.name]].probability_below(row.figure_s, row.limit_s) for row in rows}
     known = {name: abs(chance - 0.5) for name, chance in doubt.items() if not math.isnan(chance)}
     return min(known, key=lambda name: known[name], default=rows[0].name if rows else "throughput")
-
-
-def measurement(done: Plan) -> str:
-    """The command that loads one replica as the plan does, with the figures of the targets.
-
-    vLLM's own load generator (`vllm bench serve`, vllm/benchmarks/serve.py and datasets of 0.33.0); it works with any
-    server that speaks the OpenAI protocol. Lengths are drawn evenly around the traffic's means.
-    """
-    s, replicas = done.scenario, serving_replicas(done)
-    prefix = min(s.shared_prefix_tokens, max(0, round(done.mean_prompt_tokens) - 1))
-    users = math.ceil(s.concurrent_users / replicas)
-    count = BENCH_REQUESTS
-    parts = ["vllm bench serve", f"--model {done.model.name}", "--dataset-name random"]
-    parts.append(f"--random-input-len {max(1, round(done.mean_prompt_tokens) - prefix)}")
-    parts.append(f"--random-output-len {max(1, round(done.mean_output_tokens))}")
-    parts.append(f"--random-range-ratio {_range_ratio(done):.2f} --ignore-eos")
-    if prefix:
-        parts.append(f"--random-prefix-len {prefix}")
-    if s.is_open_loop:
-        parts.append(f"--request-rate {s.peak_rate_rps / replicas:.4g}")
-        if s.arrivals == "bursty":
-            parts.append(f"--burstiness {1 / s.burst_cv**2:.4g}")
-    elif s.arrivals == "closed":
-        parts.append(f"--max-concurrency {users}")
-        count = max(count, BENCH_ROUNDS * users)
-    else:
-        count = math.ceil(s.num_requests / replicas)
-    parts.append(f"--num-prompts {count}")
-    parts.append(f"--percentile-metrics ttft,tpot,itl,e2el --metric-percentiles {s.target_quantile * 100:g}")
-    keys = {"TTFT": "ttft", "TPOT": "tpot", "E2E": "e2el"}
-    goals = [f"{keys[t.name]}:{t.limit_s / MS:g}" for t in s.targets if t.name in keys]
-    if goals:
-        parts.append(f"--goodput {' '.join(goals)}")
-    return " ".join(parts)
-
-
-def _range_ratio(done: Plan) -> float:
-    """Half the width ÷ mean of a uniform distribution as wide as the prompts' lengths."""
-    lengths = done.scenario.traffic.prompt_tokens
-    if lengths.kind is LengthKind.CONSTANT:
-        return 0.0
-    spread = lengths.spread
-    if lengths.kind is LengthKind.QUANTILES:
-        spread = float(np.std(lengths.quantiles)) / lengths.mean
-    elif lengths.kind is LengthKind.EXPONENTIAL:
-        spread = 1.0
-    return min(0.9, spread * (1.0 if lengths.kind is LengthKind.UNIFORM else math.sqrt(3)))
 
 
 def _said(done: Plan, found: Verdict) -> Verdict:

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from planner.answer import Plan, replica_of, serving_replicas, size
+from planner.answer import BENCH, Plan, bench_flags, input_half_width, load_test_scenario, replica_of, size
 from planner.deploy.launch import Launch, Options, comment, shell_command
-from planner.inputs import ServiceLevel
 from planner.scenario import Scenario
 from planner.service import Distribution, ServingMetrics, measure
 from planner.units import format_duration, format_number, format_percent
 from planner.workload import draw
 
-TEST_S = 180.0  # an open loop is tested for about as long
-FEWEST, MOST = 60, 2000  # requests of a test
-WAVES = 10  # requests of each closed-loop user
 Predict = Callable[[Scenario], ServingMetrics | None]
 
 
@@ -25,8 +22,8 @@ Predict = Callable[[Scenario], ServingMetrics | None]
 class LoadTest:
     """A load test of one replica.
 
-    `scenario` is the test as a plan: one replica at its share of the load, every request counted, all prompts and
-    answers of the plan's mean length. `expected` is what it predicts; None where no request fits.
+    `scenario` is the test as a plan (`planner.answer.load_test_scenario`), `expected` what it predicts; None where no
+    request fits.
     """
 
     scenario: Scenario
@@ -47,7 +44,7 @@ def load_test(plan: Plan, predict: Predict = predicted) -> LoadTest:
     Parameters
     ----------
     plan : Plan
-        Its load, lengths and engine; a benchmark client sends equal lengths, so the test is predicted anew.
+        Its load, lengths and engine; a benchmark client draws lengths evenly, so the test is predicted anew.
     predict : callable, optional
         What predicts the test, where that is to happen elsewhere.
 
@@ -56,80 +53,32 @@ def load_test(plan: Plan, predict: Predict = predicted) -> LoadTest:
     LoadTest
         Predicted with the functions of `plan`.
     """
-    scenario, notes = plan.scenario, []
-    share = serving_replicas(plan)
-    prompt, answer = max(1, round(plan.mean_prompt_tokens)), max(1, round(plan.mean_output_tokens))
-    rate = max(1e-6, scenario.peak_rate_rps / share)
-    users = max(1, math.ceil(scenario.concurrent_users / share))
-    requests = min(MOST, max(FEWEST, round(rate * TEST_S)))
-    if scenario.arrivals == "closed":
-        requests = min(MOST, max(FEWEST, WAVES * users))
-    elif scenario.arrivals == "once":
-        requests = max(1, math.ceil(scenario.num_requests / share))
-    if scenario.lengths != "constant" or scenario.prompt_spread or scenario.output_spread:
-        notes.append("All requests have the plan's mean lengths; a mix of lengths is slower at the same rate.")
-    if scenario.think_time_s:
-        notes.append("Benchmark clients do not pause between requests, so the test is harder than the plan.")
-    if scenario.num_lora_adapters:
-        notes.append("The test asks for the base model, not for adapters.")
-    if scenario.itl_target_s is not None:
-        notes.append("The clients do not count the target of the gap between tokens (ITL).")
-    tested = scenario.replace(
-        demand="rate",
-        rate_rps=rate,
-        concurrent_users=users,
-        think_time_s=0.0,
-        question="will",
-        num_replicas=1,
-        num_requests=requests,
-        lengths="constant",
-        prompt_mean_tokens=float(max(prompt, scenario.shared_prefix_tokens + 1)),
-        output_mean_tokens=float(answer),
-        prompt_spread=0.0,
-        output_spread=0.0,
-        max_prompt_tokens=None,
-        output_limit_tokens=None,
-        exact_output_limit=True,
-        num_lora_adapters=0,
-        measured_requests="all",
-    )
+    scenario, tested = plan.scenario, load_test_scenario(plan)
+    notes = [text for applies, text in _notes(scenario, tested) if applies]
     return LoadTest(scenario=tested, expected=predict(tested), notes=tuple(notes))
+
+
+def _notes(scenario: Scenario, tested: Scenario) -> tuple[tuple[object, str], ...]:
+    """How the test differs from the plan, each with whether it does."""
+    prompts, answers = (format_percent(width) for width in (input_half_width(tested), tested.output_spread))
+    even = f"prompts within {prompts} of their mean, answers within {answers}"
+    mix = f"Lengths are drawn evenly, {even}; a mix with longer tails is slower at the same rate."
+    is_mix = scenario.lengths not in ("constant", "uniform") and tested.lengths == "uniform"
+    alike = scenario.lengths != "constant" and tested.lengths == "constant"
+    return (
+        (is_mix, mix),
+        (alike, "All requests have the plan's mean lengths; a mix of lengths is slower at the same rate."),
+        (scenario.think_time_s, "Benchmark clients do not pause between requests: the test is harder than the plan."),
+        (scenario.num_lora_adapters, "The test asks for the base model, not for adapters."),
+        (scenario.itl_target_s is not None, "The clients do not count the target of the gap between tokens (ITL)."),
+    )
 
 
 def vllm_bench(test: LoadTest, launch: Launch) -> str:
     """`vllm bench serve` with the expected figures as comments; it drives every OpenAI-compatible server."""
-    scenario = test.scenario
-    options = Options("vllm bench serve", "vllm bench serve", "")
-    options.add("--backend", "openai")
-    options.add("--base-url", f"http://localhost:{launch.port}")
-    options.add("--model", launch.model)
-    prompt, answer = round(scenario.prompt_mean_tokens), round(scenario.output_mean_tokens)
-    shared = scenario.shared_prefix_tokens
-    if shared and scenario.num_prefix_groups > 1:
-        options.add("--dataset-name", "prefix_repetition")
-        options.add("--prefix-repetition-prefix-len", shared)
-        options.add("--prefix-repetition-suffix-len", prompt - shared)
-        options.add("--prefix-repetition-num-prefixes", scenario.num_prefix_groups)
-        options.add("--prefix-repetition-output-len", answer)
-    else:
-        options.add("--dataset-name", "random")
-        options.add("--random-input-len", prompt - shared)
-        options.add("--random-output-len", answer)
-        if shared:
-            options.add("--random-prefix-len", shared)
-    options.add("--num-prompts", scenario.num_requests)
-    if scenario.arrivals == "closed":
-        options.add("--max-concurrency", scenario.concurrent_users)
-    elif scenario.is_open_loop:
-        options.add("--request-rate", round(scenario.rate_rps, 4))
-    if scenario.arrivals == "bursty":
-        options.add("--burstiness", round(1 / scenario.burst_cv**2, 4))  # a gamma distribution's shape
-    options.add("--ignore-eos")
-    options.add("--seed", scenario.seed)
-    options.add("--percentile-metrics", "ttft,tpot,e2el")
-    options.add("--metric-percentiles", _percentiles(scenario.service_level))
-    text = shell_command(("vllm", "bench", "serve"), options.chosen) + _goodput(scenario.service_level)
-    return "\n".join([*_expected(test), text]) + "\n"
+    flags = bench_flags(test.scenario, launch.model, f"http://localhost:{launch.port}")
+    lines = [" ".join(BENCH), *(shlex.join([name, *words]) for name, words in flags)]
+    return "\n".join([*_expected(test), " \\\n  ".join(lines)]) + "\n"
 
 
 def guidellm(test: LoadTest, launch: Launch) -> str:
@@ -144,13 +93,12 @@ def guidellm(test: LoadTest, launch: Launch) -> str:
         profile = {"kind": "throughput"}
     elif scenario.arrivals == "bursty":
         notes.append("GuideLLM has no bursty arrivals: this is a Poisson test, and waits less.")
-    data: dict[str, object] = {"kind": "synthetic_text", "prompt_tokens": round(scenario.prompt_mean_tokens)}
-    if scenario.shared_prefix_tokens:
-        data["prompt_tokens"] = round(scenario.prompt_mean_tokens) - scenario.shared_prefix_tokens
-        data["prefix_buckets"] = [
-            {"prefix_count": scenario.num_prefix_groups, "prefix_tokens": scenario.shared_prefix_tokens}
-        ]
-    data["output_tokens"] = round(scenario.output_mean_tokens)
+    shared = scenario.shared_prefix_tokens
+    data: dict[str, object] = {"kind": "synthetic_text"}
+    data |= _drawn("prompt", round(scenario.prompt_mean_tokens) - shared, input_half_width(scenario))
+    if shared:
+        data["prefix_buckets"] = [{"prefix_count": scenario.num_prefix_groups, "prefix_tokens": shared}]
+    data |= _drawn("output", round(scenario.output_mean_tokens), scenario.output_spread)
     server = {"kind": "openai_http", "target": f"http://localhost:{launch.port}", "model": launch.model}
     for flag, value in (
         ("--backend", {**server, "request_format": "/v1/completions"}),
@@ -163,16 +111,13 @@ def guidellm(test: LoadTest, launch: Launch) -> str:
     return "\n".join([*lines, shell_command(("guidellm", "run"), options.chosen)]) + "\n"
 
 
-def _percentiles(level: ServiceLevel) -> str:
-    own = f"{100 * level.quantile:g}"
-    return ",".join(sorted({"50", "95", "99", own}, key=float))
-
-
-def _goodput(level: ServiceLevel) -> str:
-    """The plan's targets, in ms, as one flag with several words."""
-    pairs = [("ttft", level.ttft_s), ("tpot", level.tpot_s), ("e2el", level.e2e_s)]
-    words = [f"{name}:{1000 * target:g}" for name, target in pairs if target is not None]
-    return f" \\\n  --goodput {' '.join(words)}" if words else ""
+def _drawn(what: str, mean: int, width: float) -> dict[str, int]:
+    """Lengths as GuideLLM draws them: evenly between a least and a most where no deviation is given."""
+    found = {f"{what}_tokens": mean}
+    if width:
+        found[f"{what}_tokens_min"] = max(1, round(mean * (1 - width)))
+        found[f"{what}_tokens_max"] = round(mean * (1 + width))
+    return found
 
 
 def _expected(test: LoadTest) -> list[str]:

@@ -1,4 +1,4 @@
-"""The verdict: margins and chances by hand, the sentence, and the command that measures it."""
+"""The verdict: margins and chances by hand, and the sentence."""
 
 import dataclasses
 import itertools
@@ -8,7 +8,7 @@ import pytest
 
 from planner.answer.confidence import Band
 from planner.answer.outcome import serving_replicas
-from planner.answer.verdict import SHARES, chance, measurement, probability, verdict
+from planner.answer.verdict import SHARES, chance, probability, verdict
 from tests.answer.cases import planned
 
 #: half of all errors below 10 %: one standard deviation of the logarithm is ln 1.1 ÷ 0.6745
@@ -120,39 +120,6 @@ def test_without_targets_clients_who_wait_have_nothing_to_miss():
 )
 def test_the_evidence_is_that_of_the_gpu(gpu, said):
     assert planned(gpu=gpu).verdict.evidence.startswith(said)
-
-
-@pytest.mark.parametrize(
-    ("changes", "parts"),
-    [
-        ({"users": 600}, ["--request-rate 10 ", "--num-prompts 1000", "--goodput ttft:1000 tpot:50"]),
-        ({"users": 3000, "num_replicas": 5}, ["--request-rate 10 "]),  # one replica's share of 50 req/s
-        ({"arrivals": "bursty", "burst_cv": 2.0}, ["--burstiness 0.25"]),  # the shape of the Gamma gaps: 1 ÷ CV²
-        ({"arrivals": "closed", "concurrent_users": 9, "num_replicas": 2}, ["--max-concurrency 5"]),
-        ({"arrivals": "once", "num_replicas": 4}, ["--num-prompts 100 "]),
-        (
-            {
-                "lengths": "constant",
-                "prompt_mean_tokens": 900.0,
-                "output_mean_tokens": 80.0,
-                "shared_prefix_tokens": 300,
-            },
-            [
-                "--random-input-len 600",
-                "--random-output-len 80",
-                "--random-prefix-len 300",
-                "--random-range-ratio 0.00",
-            ],
-        ),
-        ({"e2e_target_s": 20.0, "ttft_target_s": None, "tpot_target_s": None}, ["--goodput e2el:20000"]),
-        ({"target_quantile": 0.99}, ["--metric-percentiles 99"]),
-    ],
-)
-def test_the_measurement_sends_one_replicas_share_of_this_traffic(changes, parts):
-    command = measurement(planned(**changes))
-    assert command.startswith("vllm bench serve --model meta-llama/Llama-3.1-8B-Instruct ")
-    for part in parts:
-        assert part in f"{command} "
 
 
 def test_a_safety_margin_asks_for_more_and_is_surer():

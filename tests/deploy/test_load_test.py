@@ -6,6 +6,7 @@ import shlex
 
 import pytest
 
+from planner.answer.load_test import measurement
 from planner.answer.planning import plan
 from planner.deploy.engines import launch
 from planner.deploy.load_test import guidellm, load_test, vllm_bench
@@ -79,7 +80,24 @@ def test_shared_prompts_are_part_of_the_prompt():
 
 
 def test_a_mix_of_lengths_is_named():
-    assert any("mean lengths" in text for text in load_test(planned()).notes)
+    assert any("drawn evenly" in text for text in load_test(planned()).notes)
+    several = load_test(planned(shared_prefix_tokens=100, num_prefix_groups=4))
+    assert any("mean lengths" in text for text in several.notes)
+
+
+def test_guidellm_draws_the_same_lengths():
+    done = planned(lengths="uniform", prompt_mean_tokens=500.0, output_mean_tokens=100.0, prompt_spread=0.2)
+    data = json.loads(pairs(guidellm(load_test(done), launch(done)))["--data"])
+    mean = data["prompt_tokens"]
+    assert (data["prompt_tokens_min"], data["prompt_tokens_max"]) == (round(0.8 * mean), round(1.2 * mean))
+
+
+def test_the_verdict_names_the_same_test():
+    # One line instead of several, without the server's address, and the model's own name.
+    done = planned(**CONSTANT)
+    flags = words(vllm_bench(load_test(done), launch(done)))
+    at = flags.index("--base-url")
+    assert shlex.split(measurement(done)) == flags[:at] + flags[at + 2 :]
 
 
 def test_every_target_that_the_client_counts_is_said():
