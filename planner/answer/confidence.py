@@ -14,6 +14,7 @@ from statistics import NormalDist
 
 import numpy as np
 
+from planner.arrays import Floats
 from planner.inputs import EngineSettings, Gpu
 from planner.model import ModelShape
 from planner.scenario import Scenario
@@ -297,7 +298,7 @@ def chance_with(
         return 0.0
     q, rate, planned = scenario.target_quantile, scenario.peak_rate_rps / replicas, scenario.peak_rate_rps / serving
     times = {
-        target.latency: _along(curve, rate, q, target.latency) / _along(curve, planned, q, target.latency)
+        target.latency: float(_along(curve, rate, q, target.latency) / _along(curve, planned, q, target.latency))
         for target in (scenario.targets if replicas != serving else ())
     }
     slowest = _slowest_that_holds(scenario, curve, rate)
@@ -305,19 +306,19 @@ def chance_with(
     return _smallest([*_latency_chances(scenario, bands, metrics, times), keeps_up])
 
 
-def _along(curve: LoadCurve, rate_rps: float, quantile: float, latency: str) -> float:
-    """A latency of one replica at any rate of its load curve. [s]"""
+def _along(curve: LoadCurve, rate_rps: float | Floats, quantile: float, latency: str) -> Floats:
+    """A latency of one replica at any rates of its load curve. [s]"""
     rates = [point.rate_rps for point in curve.points]
-    return float(np.interp(rate_rps, rates, [getattr(point.metrics, latency).at(quantile) for point in curve.points]))
+    found: Floats = np.interp(rate_rps, rates, [getattr(point.metrics, latency).at(quantile) for point in curve.points])
+    return found
 
 
 def _slowest_that_holds(scenario: Scenario, curve: LoadCurve, rate_rps: float) -> float:
     """Factor by which a replica may be slower than predicted and still meet the targets at a rate; 0: none tried."""
-    best, q = 0.0, scenario.target_quantile
-    for factor in np.geomspace(_FASTEST, _SLOWEST, _SPEEDS):
-        load = rate_rps * factor
-        late = any(factor * _along(curve, load, q, target.latency) > target.limit_s for target in scenario.targets)
-        if load > curve.capacity_rps or late:
-            break
-        best = float(factor)
-    return best
+    factors = np.geomspace(_FASTEST, _SLOWEST, _SPEEDS)
+    loads, q = rate_rps * factors, scenario.target_quantile
+    fails = loads > curve.capacity_rps
+    for target in scenario.targets:
+        fails |= factors * _along(curve, loads, q, target.latency) > target.limit_s
+    held = int(np.argmax(fails)) if fails.any() else len(factors)
+    return float(factors[held - 1]) if held else 0.0

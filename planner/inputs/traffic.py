@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from operator import lt
 
 from planner.errors import InvalidInput, require_choice, require_int, require_number
 
@@ -52,7 +53,7 @@ class Lengths:
         require_number("spread", self.spread, at_least=0, at_most=10)
         require_int("minimum", self.minimum)
         require_int("maximum", self.maximum, at_least=self.minimum)
-        falls = any(b < a for a, b in zip(self.quantiles, self.quantiles[1:], strict=False))
+        falls = any(map(lt, self.quantiles[1:], self.quantiles))
         if self.kind is LengthKind.QUANTILES and (len(self.quantiles) < 2 or falls):
             raise InvalidInput("quantiles", self.quantiles, "at least two values that never fall")
 

@@ -30,7 +30,9 @@ class Scenario(DerivedInputs):
 
     def __post_init__(self) -> None:
         for item in dataclasses.fields(self):
-            check_setting(item, getattr(self, item.name))
+            value = getattr(self, item.name)
+            if value is not item.default:  # a search makes thousands of scenarios, nearly all fields at their default
+                check_setting(item, value)
         check_names(self)
         check_together(self)
 

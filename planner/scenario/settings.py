@@ -65,7 +65,7 @@ def check_setting(item: dataclasses.Field[Any], value: Any) -> None:
         raise InvalidInput(item.name, value, "one of " + ", ".join(meta["choices"]))
     if meta["kind"] == "text":
         limit = MAX_CONFIG_TEXT if item.name == "model_config" else MAX_TEXT
-        if not isinstance(value, str) or len(value) > limit or any(ord(c) < 32 and c not in "\n\t" for c in value):
+        if not isinstance(value, str) or len(value) > limit or not _is_printable(value):
             raise InvalidInput(item.name, value, f"text of at most {limit:,} printable characters")
         if meta["choices"]:
             require_choice(item.name, value, meta["choices"])
@@ -76,3 +76,7 @@ def check_setting(item: dataclasses.Field[Any], value: Any) -> None:
         require_int(item.name, value, at_least=int(meta["minimum"]), at_most=int(meta["maximum"]))
     else:
         require_number(item.name, value, at_least=meta["minimum"], at_most=meta["maximum"])
+
+
+def _is_printable(text: str) -> bool:
+    return text.isprintable() or not any(ord(c) < 32 and c not in "\n\t" for c in text)

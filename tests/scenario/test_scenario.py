@@ -1,5 +1,6 @@
 """The Scenario: defaults, what it refuses, and that it is a value."""
 
+import dataclasses
 import math
 import pickle
 
@@ -7,6 +8,7 @@ import pytest
 
 from planner.errors import InvalidInput
 from planner.scenario.scenario import Scenario
+from planner.scenario.settings import check_setting
 
 
 def test_defaults_are_a_scenario():
@@ -14,6 +16,12 @@ def test_defaults_are_a_scenario():
     # 500 users × 30 requests an hour × peak factor 2 = 8.33 requests a second.
     assert scenario.peak_rate_rps == pytest.approx(500 * 30 * 2 / 3600)
     assert scenario.mean_rate_rps == pytest.approx(scenario.peak_rate_rps / 2)
+
+
+def test_every_default_is_valid():
+    # A Scenario does not check again what was never changed.
+    for item in dataclasses.fields(Scenario):
+        check_setting(item, item.default)
 
 
 @pytest.mark.parametrize(

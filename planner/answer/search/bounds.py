@@ -75,9 +75,14 @@ def _drawn(traffic: Traffic, num_requests: int, seed: int, max_model_len: int) -
     return draw_requests(traffic, num_requests, seed, max_model_len=max_model_len)
 
 
-def _requests(scenario: Scenario) -> Requests:
-    """The scenario's requests, drawn once for all candidates."""
-    return _drawn(scenario.traffic, scenario.num_requests, scenario.seed, scenario.max_model_len)
+@lru_cache(maxsize=8)
+def _traffic(base: Scenario) -> Traffic:
+    return base.traffic
+
+
+def _requests(base: Scenario, scenario: Scenario) -> Requests:
+    """A candidate's requests, drawn once for all candidates: none of them changes the traffic."""
+    return _drawn(_traffic(base), scenario.num_requests, scenario.seed, scenario.max_model_len)
 
 
 def within(scenario: Scenario, budget: Budget) -> tuple[Scenario, int]:
@@ -98,7 +103,7 @@ def _by_memory(base: Scenario, changes: Changes, budget: Budget) -> Bound:
         return Bound(changes=changes, out=CONTRADICTS)
     scenario = within(built, budget)[0]
     try:
-        requests = _requests(scenario)
+        requests = _requests(base, scenario)
         memory = memory_of(scenario, requests, explain=False)
         if memory.outcome == REFUSED_STATES and scenario.max_num_seqs is None:
             for fewer in FEWER_SEQUENCES:
@@ -223,7 +228,7 @@ def _by_capacity(base: Scenario, item: Bound, most: float, budget: Budget) -> Bo
     built = scenario_of(base, item.changes)
     assert built is not None
     scenario, most_requests = within(built, budget)
-    requests = _requests(scenario)
+    requests = _requests(base, scenario)
     try:
         sized = size(scenario, requests, explain=False)
         replica = replica_of(sized)
@@ -256,7 +261,7 @@ def holds_with(base: Scenario, item: Bound, num_replicas: int, budget: Budget) -
     built = scenario_of(base, item.changes)
     assert built is not None
     scenario, most_requests = within(built, budget)
-    requests = _requests(scenario)
+    requests = _requests(base, scenario)
     replica = replica_of(size(scenario, requests, explain=False))
     level = scenario.service_level
     metrics = try_fleet(scenario, replica, requests, num_replicas, most_requests)
