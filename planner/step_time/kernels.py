@@ -172,9 +172,9 @@ def gemm_parts(
 ) -> Parts:
     """Time of an (m × k) by (k × n) product with weights of `bits`.
 
-    Weights are read once. Output tiles are distributed over the SMs in waves, each tile working through k in turn. Fewer
-    tokens than one instruction multiplies take the time of its rows.
-    Activations are read and written, and once more where they are quantised.
+    Weights are read once. Output tiles are distributed over the SMs in waves, each tile working through k in turn;
+    fewer tokens than one instruction multiplies take the time of its rows. Activations are read and written, and once
+    more where they are quantised.
 
     Parameters
     ----------
