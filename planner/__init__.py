@@ -1,7 +1,7 @@
 """Headroom: what hardware and settings serve this LLM to these users, and what it costs.
 
     inputs, model, catalog ─► scenario ─► workload ─► memory ─► step_time ─► simulation ─► service ─► cost ─► answer
-                                                           deploy, accuracy, reading, charts ─► dashboard, serve
+                                                     deploy, accuracy, reading, charts, jobs ─► dashboard, serve
 
 The library in ten lines::
 
@@ -36,7 +36,8 @@ deploy     what carries a plan out: commands, manifests, a client, the load test
 accuracy   published measurements against predictions; calibration
 reading    start-up logs and benchmarks that a user brings, read into a plan
 charts     the only stage with plotly
-serve      the dashboard as a process
+jobs       work for many at once, in processes that can be ended
+serve      the tools that programs call, over MCP and HTTP; the dashboard as a process
 dashboard  the only stage with streamlit
 ========== =====================================================================================================
 

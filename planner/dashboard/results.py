@@ -17,7 +17,6 @@ from planner.answer import Fit, OverTime, Plan, over_time, reprice, running, ser
 from planner.arrays import Floats
 from planner.charts import StepPicture, in_sentence
 from planner.dashboard.inputs import adopt
-from planner.dashboard.jobs import OFFICE, Job, Task
 from planner.dashboard.tasks import (
     PAPERS_TASK,
     SEED_TASK,
@@ -29,6 +28,7 @@ from planner.dashboard.tasks import (
     steps_task,
     time_task,
 )
+from planner.jobs import OFFICE, Job, Task
 from planner.reading import Overlay, Reading
 from planner.scenario import Scenario
 from planner.service import PolicyOutcome, ServingMetrics, latencies

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from planner.answer import Change, Search, change_steps, search_steps
-from planner.dashboard.jobs import NUM_WORKERS, OFFICE, Office, Task
 from planner.dashboard.tasks import most_simulated
 from planner.errors import PlannerError
+from planner.jobs import NUM_WORKERS, OFFICE, Office, Task
 from planner.scenario import Scenario
 
 LOG = logging.getLogger("planner.dashboard")

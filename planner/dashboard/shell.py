@@ -11,10 +11,10 @@ from streamlit.delta_generator import DeltaGenerator
 
 from planner.dashboard import own, sharing, urlstate
 from planner.dashboard.inputs import sidebar
-from planner.dashboard.jobs import OFFICE
 from planner.dashboard.results import begun, plan_for
 from planner.dashboard.widgets import plain, prose
 from planner.errors import PlannerError
+from planner.jobs import OFFICE
 from planner.scenario import Scenario, message, to_query
 
 OFFICE.start()

@@ -12,8 +12,8 @@ import math
 from planner.accuracy import paper_rows
 from planner.answer import Fit, Plan, fits, plan, simulate_time, trace_steps
 from planner.charts import StepPicture, step_timeline, without_prompts
-from planner.dashboard.jobs import Task
 from planner.deploy import predicted
+from planner.jobs import Task
 from planner.reading import Overlay, Reading, overlay, read
 from planner.scenario import Scenario
 from planner.service import CURVE_REQUESTS, MOST_REQUESTS, Running

@@ -16,8 +16,8 @@ from planner.answer.search import what_would_change
 from planner.dashboard import config_text
 from planner.dashboard.config_text import MAX_HUB_BYTES, fetch_from_hub, pruned
 from planner.dashboard.frames import sheet
-from planner.dashboard.jobs import OFFICE
 from planner.errors import InvalidInput
+from planner.jobs.office import OFFICE
 from planner.model.config.build import model_from_config
 from planner.scenario.fields import fields_by_name
 from planner.scenario.scenario import Scenario

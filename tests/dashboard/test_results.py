@@ -7,8 +7,8 @@ import pytest
 
 from planner import Scenario, plan
 from planner.dashboard import results
-from planner.dashboard.jobs import OFFICE
 from planner.dashboard.results import MISTAKES, latency_samples, timeline_finding, use_of_fleet
+from planner.jobs.office import OFFICE
 from planner.simulation.records import ABANDONED, FINISHED
 from tests.answer.cases import planned
 

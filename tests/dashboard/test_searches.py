@@ -7,8 +7,8 @@ import pytest
 
 from planner.answer import recommend
 from planner.dashboard import searches
-from planner.dashboard.jobs import Office
 from planner.dashboard.searches import OfficeExecutor, Searches
+from planner.jobs.office import Office
 from planner.scenario.scenario import Scenario
 
 SMALL = Scenario(num_requests=200, my_gpus="L40S")

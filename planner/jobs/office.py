@@ -1,7 +1,7 @@
-"""Work for all browser sessions: computed once in a process of its own, kept, and ended when nobody waits for it.
+"""Work for many who ask at once: computed in a process of its own, kept, and ended when nobody waits for it.
 
 Two sessions that ask for the same thing share one computation. Finished ones are kept up to a number of bytes
-and while they are still asked for. No streamlit here: what a page shows meanwhile is in `results`.
+and while they are still asked for.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from planner.dashboard.worker import DONE, GIVE_UP, OVER_TIME, READY, REFUSED, receive, send
 from planner.errors import PlannerError
+from planner.jobs.worker import DONE, GIVE_UP, OVER_TIME, READY, REFUSED, receive, send
 
 ROOT = Path(__file__).parents[2]
 MOST_KEPT_BYTES = 128 * 2**20  # of results, as sent
@@ -276,7 +276,7 @@ class _Worker(threading.Thread):
         if self._process is None:
             path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
             self._process = process = subprocess.Popen(
-                [sys.executable, "-m", "planner.dashboard.worker"],
+                [sys.executable, "-m", "planner.jobs.worker"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env={**os.environ, "PYTHONPATH": path},

@@ -1,7 +1,7 @@
-"""The process that computes for the dashboard: a task in, its outcome out, until the server closes the pipe.
+"""The process that computes for a server: a task in, its outcome out, until the server closes the pipe.
 
 A process can be ended at any moment, which the compiled simulator in a thread of the server cannot; and it
-leaves the server's own time to drawing. `jobs` starts it. In and out are pickles, each after its length.
+leaves the server's own time to drawing. `office` starts it. In and out are pickles, each after its length.
 """
 
 from __future__ import annotations

@@ -6,10 +6,10 @@ import time
 
 import pytest
 
-from planner.dashboard.jobs import Office, Task, TooLong
 from planner.dashboard.tasks import AIM_CPU_S, FLEET_RUNS, MOST_REQUESTS, answered, most_simulated, plan_task
-from planner.dashboard.worker import GIVE_UP
 from planner.errors import InvalidInput, require_int
+from planner.jobs.office import Office, Task, TooLong
+from planner.jobs.worker import GIVE_UP
 from planner.scenario.scenario import Scenario
 
 FOR_EVER_S = 3600.0

@@ -4,8 +4,8 @@ import io
 
 import pytest
 
-from planner.dashboard.worker import DONE, FAILED, GIVEN_UP, REFUSED, give_up, outcome, receive, send
 from planner.errors import InvalidInput
+from planner.jobs.worker import DONE, FAILED, GIVEN_UP, REFUSED, give_up, outcome, receive, send
 
 
 def test_a_message_crosses_the_pipe_whole():
