@@ -14,7 +14,7 @@ from planner.catalog import recalled_facts, recalled_figures
 from planner.cost import CostPlan
 from planner.inputs import Batching, KvReservation
 from planner.memory import MemoryPlan
-from planner.scenario import CONFIG, CUSTOM, Scenario
+from planner.scenario import CONFIG, CUSTOM, SCALES, Scenario
 from planner.service import ServingMetrics
 from planner.units import GIB, HOURS_PER_MONTH, counted, format_duration, format_number, format_percent, format_usd
 
@@ -53,6 +53,7 @@ def findings(
 ) -> tuple[Finding, ...]:
     """Every finding that applies to a plan, warnings first; `notes` are estimates to mention as well."""
     found = [
+        calibration(scenario),
         one_request_at_a_time(scenario),
         only_short_prompts(scenario, mean_prompt_tokens, mean_output_tokens),
         cache_ignored(memory),
@@ -83,6 +84,29 @@ def findings(
     ]
     kept = [finding for finding in found if finding is not None]
     return tuple(sorted(kept, key=lambda finding: finding.severity != "warning"))
+
+
+def calibration(scenario: Scenario) -> Finding | None:
+    """Whether the speeds rest on the user's own runs, or why their calibration does not apply."""
+    if not scenario.calibration_runs:
+        return None
+    runs, other = counted(scenario.calibration_runs, "measurement"), scenario.not_calibrated_for
+    if other:
+        return Finding(
+            kind="calibration",
+            severity="warning",
+            field="calibration_of",
+            text=f"Not calibrated: your {runs} were taken with another {' and another '.join(other)}. The speeds are "
+            "those of the published kernels.",
+        )
+    factors = ", ".join(f"{part} × {getattr(scenario, name):.3g}" for part, name in SCALES.items())
+    return Finding(
+        kind="calibration",
+        severity="note",
+        field="calibration_weights",
+        text=f"Every latency, throughput and cost is calibrated to your {runs}: times of {factors} of what the "
+        "published kernels predict.",
+    )
 
 
 def weights_kernels(note: KernelNote | None) -> Finding | None:

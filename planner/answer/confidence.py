@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 
 import numpy as np
@@ -21,11 +21,13 @@ from planner.scenario import Scenario
 from planner.service import LoadCurve, ServingMetrics
 from planner.step_time import KERNELS_MEASURED, NOTHING_MEASURED, SAME_ARCHITECTURE, kernel_evidence
 from planner.tables import read_table
+from planner.units import counted
 
 BANDS = "catalog/error_bands.csv"
 MEMORY = "catalog/accuracy_summary.csv"
 MAIN_ENGINES = ("vllm", "sglang", "trtllm")  # of the classes dense and moe; models on other engines are one class
 MIN_ROWS = 20
+LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)  # of a band where no published one has levels
 BAND_OF = {"TTFT": "ttft", "TPOT": "tpot", "ITL": "tpot", "E2E": "ttft"}  # target -> the measured error that it takes
 MEASURED_TAIL = 0.99  # percentile of latencies that is published and has a band of its own beside the mean's
 #: what the evidence of a plan's speed means, for the page
@@ -46,7 +48,7 @@ class Band:
     `median_fraction` and `p90_fraction` are absolute relative errors (0.1 = 10 %), `rows` the published results behind
     them from `sources` sources, `basis` their class, `evidence` one of `EVIDENCE` ("" for memory). NaN where nothing
     was measured. `ratios` are true ÷ predicted at the shares `levels` of the rows, both ascending; without them the
-    logarithm of the ratio is taken as normal.
+    logarithm of the ratio is taken as normal. `is_own`: the rows are the user's own runs of this deployment.
     """
 
     quantity: str
@@ -58,6 +60,12 @@ class Band:
     sources: int = 0
     levels: tuple[float, ...] = ()
     ratios: tuple[float, ...] = ()
+    is_own: bool = False
+
+    @property
+    def behind(self) -> str:
+        """The results behind the band: "412 published results", or "your 3 measurements"."""
+        return self.basis if self.is_own else f"{self.rows:,} published results ({self.basis})"
 
     @property
     def known(self) -> bool:
@@ -167,8 +175,57 @@ def memory_band(quantity: str) -> Band:
     return _unknown(quantity)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What a user's own runs say about our error on their deployment.
+
+    `errors` are the standard deviations of ln(measured ÷ predicted) that the calibration leaves, by figure (ttft, tpot,
+    throughput); `runs` is their number, 0 without a calibration.
+    """
+
+    runs: int = 0
+    errors: Mapping[str, float] = field(default_factory=dict)
+
+
+def measured_of(scenario: Scenario) -> Measured:
+    """What the scenario's calibration says of the error; nothing where it has none for this deployment."""
+    return Measured(runs=scenario.calibration_runs, errors=scenario.calibrated_errors)
+
+
+def _narrower(published: Band, measured: Measured) -> Band:
+    """The band of the user's own runs where it is narrower than that of published ones."""
+    sigma = measured.errors.get(published.quantity)
+    if sigma is None:
+        return published
+    levels = published.levels or LEVELS
+    own = Band(
+        quantity=published.quantity,
+        median_fraction=math.expm1(sigma * _MEDIAN_OF_NORMAL),
+        p90_fraction=math.expm1(sigma * _NORMAL.inv_cdf(0.95)),
+        rows=measured.runs,
+        basis=f"your {counted(measured.runs, 'measurement')}",
+        is_own=True,
+        evidence=published.evidence,
+        sources=1,
+        levels=levels,
+        ratios=tuple(math.exp(sigma * _NORMAL.inv_cdf(level)) for level in levels),
+    )
+    if not published.known or _width(own) < _width(published):
+        return own
+    return published
+
+
+def _width(band: Band) -> float:
+    return math.log(band.factor(0.95) / band.factor(0.05))
+
+
 def bands_of(
-    model: ModelShape, gpu: Gpu, engine: EngineSettings, weight_dtype: str = "auto", quantile: float = 0.5
+    model: ModelShape,
+    gpu: Gpu,
+    engine: EngineSettings,
+    weight_dtype: str = "auto",
+    quantile: float = 0.5,
+    measured: Measured | None = None,
 ) -> dict[str, Band]:
     """Bands of a plan's headline figures.
 
@@ -179,6 +236,8 @@ def bands_of(
     quantile : float
         Of the latencies shown. The median has the band of the mean, the 99th percentile its own; between the two the
         band moves with the normal score.
+    measured : Measured, optional
+        The user's own runs, which narrow the bands of this deployment.
 
     Returns
     -------
@@ -188,7 +247,8 @@ def bands_of(
     evidence = kernel_evidence(model, gpu, engine, weight_dtype)
 
     def of(quantity: str) -> Band:
-        return speed_band(quantity, is_moe=model.is_moe, engine_family=engine.family, evidence=evidence)
+        found = speed_band(quantity, is_moe=model.is_moe, engine_family=engine.family, evidence=evidence)
+        return _narrower(found, measured or Measured())
 
     return {
         "ttft": _towards_tail(of("ttft"), of("ttft_tail"), quantile),
@@ -217,6 +277,7 @@ def _towards_tail(mean: Band, tail: Band, quantile: float) -> Band:
         rows=tail.rows,
         sources=tail.sources,
         basis=f"99th percentiles of all models, and means of {mean.basis}",
+        is_own=False,
         ratios=tuple(mixed(a, b) for a, b in zip(mean.ratios, tail.ratios, strict=True)),
     )
 

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from planner.answer.advice import findings
-from planner.answer.confidence import bands_of
+from planner.answer.confidence import bands_of, measured_of
 from planner.answer.kernels import kernel_note
 from planner.answer.outcome import Plan, Taken
 from planner.answer.pricing import priced
@@ -151,6 +151,7 @@ def size(scenario: Scenario, requests: Requests | None = None, *, explain: bool 
             weight_dtype=scenario.weight_dtype,
             kv_cache_dtype=kv_cache_type(model, engine, scenario.weight_dtype, scenario.kv_cache_dtype),
             draft_model=scenario.draft_shape,
+            scales=scenario.step_scales,
         )
         decoded = memory.max_num_seqs * (1 + engine.num_speculative_tokens)
         step_time = step_time_table(replica, ranks * max(memory.max_num_batched_tokens, decoded))
@@ -177,7 +178,7 @@ def size(scenario: Scenario, requests: Requests | None = None, *, explain: bool 
         slo_met=False,
         mean_prompt_tokens=prompt,
         mean_output_tokens=output,
-        bands=bands_of(model, gpu, engine, scenario.weight_dtype, scenario.target_quantile),
+        bands=bands_of(model, gpu, engine, scenario.weight_dtype, scenario.target_quantile, measured_of(scenario)),
         slo_probability=math.nan,
         kernels=kernels,
     )

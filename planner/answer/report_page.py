@@ -114,8 +114,7 @@ def confidence(done: Plan) -> str:
         band = done.bands[key]
         if math.isfinite(band.median_fraction):
             parts.append(
-                f"{name}: half of {band.rows:,} published results ({band.basis}) are within "
-                f"{format_percent(band.median_fraction)} of the prediction."
+                f"{name}: half of {band.behind} are within {format_percent(band.median_fraction)} of the prediction."
             )
     if done.step_time is not None:
         parts += [f"{note[:1].upper()}{note[1:]}." for note in done.step_time.notes[:2]]

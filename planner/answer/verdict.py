@@ -185,6 +185,8 @@ def _sure_to(done: Plan) -> str:
 
 def evidence(done: Plan) -> str:
     """What the kernel times of this GPU rest on, in a few words."""
+    if done.scenario.is_calibrated:
+        return f"calibrated to your {counted(done.scenario.calibration_runs, 'measurement')}"
     return {
         KERNELS_MEASURED: f"kernels measured on {done.gpu.name}",
         SAME_ARCHITECTURE: f"kernels measured on the architecture of {done.gpu.name}, not on it with these weights",

@@ -209,6 +209,9 @@ def band_meaning(band: Band) -> str:
     """The measurements behind the band, in a sentence."""
     if not math.isfinite(band.median_fraction):
         return "No measurement of this class was published, so the error is unknown."
+    if band.is_own:
+        low, high = band.range_of(1.0, 0.9)
+        return f"Calibrated to {band.basis}: 90 % of the true figures are {low:.2f} to {high:.2f} times the prediction."
     rows = f"{band.rows:,} published results" + (f" from {counted(band.sources, 'source')}" if band.sources else "")
     if not band.ratios:
         return (

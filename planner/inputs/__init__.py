@@ -15,9 +15,11 @@ from planner.inputs.engine import (
 from planner.inputs.engine_version import NEWEST, Release, check_version, first_of, release_of
 from planner.inputs.hardware import Gpu, Parallelism
 from planner.inputs.limits import Limits
+from planner.inputs.scales import AS_PREDICTED, StepScales
 from planner.inputs.traffic import ArrivalKind, Arrivals, LengthKind, Lengths, ServiceLevel, Traffic
 
 __all__ = [
+    "AS_PREDICTED",
     "MAMBA_FULL_MEMORY_RATIO",
     "NEWEST",
     "V1_DEFAULT",
@@ -35,6 +37,7 @@ __all__ = [
     "Release",
     "ServiceLevel",
     "StepOrder",
+    "StepScales",
     "Traffic",
     "check_version",
     "first_of",

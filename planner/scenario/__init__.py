@@ -5,6 +5,7 @@ In: values from a form, a link or a notebook. Out: a valid `Scenario` that knows
 
 from planner.scenario.documented import field_rows
 from planner.scenario.fields import CONFIG, CUSTOM, OPEN_LOOP_KINDS, fields_by_name, sought, unsimulated_names
+from planner.scenario.fingerprint import MEMORY_PARTS, differing, fingerprint
 from planner.scenario.link import (
     COMPARED,
     NOTE,
@@ -24,6 +25,7 @@ from planner.scenario.link import (
     to_params,
     to_query,
 )
+from planner.scenario.measured import ERRORS, SCALES
 from planner.scenario.messages import message
 from planner.scenario.own_gpus import own_gpus
 from planner.scenario.presets import capacity_fraction, for_use, preset, preset_names, uses
@@ -37,10 +39,13 @@ __all__ = [
     "COMPARED",
     "CONFIG",
     "CUSTOM",
+    "ERRORS",
     "LENGTH_LEVELS",
     "MAX_CONFIG_TEXT",
+    "MEMORY_PARTS",
     "NOTE",
     "OPEN_LOOP_KINDS",
+    "SCALES",
     "SEEN",
     "TARGETS",
     "VIEWED",
@@ -49,8 +54,10 @@ __all__ = [
     "Target",
     "capacity_fraction",
     "compared",
+    "differing",
     "field_rows",
     "fields_by_name",
+    "fingerprint",
     "for_use",
     "from_json",
     "from_params",

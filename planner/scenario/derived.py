@@ -18,6 +18,7 @@ from planner.catalog import (
 )
 from planner.errors import InvalidInput
 from planner.inputs import (
+    AS_PREDICTED,
     ArrivalKind,
     Arrivals,
     EngineSettings,
@@ -28,6 +29,7 @@ from planner.inputs import (
     OnMemoryShortage,
     Parallelism,
     ServiceLevel,
+    StepScales,
     Traffic,
 )
 from planner.model import (
@@ -39,6 +41,8 @@ from planner.model import (
 )
 from planner.scenario.advanced import ROUTERS as ROUTERS
 from planner.scenario.fields import CONFIG, CUSTOM, MAX_LORAS, OPEN_LOOP_KINDS, TAKEN_OVER, Inputs
+from planner.scenario.fingerprint import differing
+from planner.scenario.measured import ERRORS, SCALES
 from planner.scenario.quantiles import quantiles_of
 from planner.scenario.settings import MAX_CONFIG_TEXT as MAX_CONFIG_TEXT
 from planner.scenario.targets import TARGETS, Target, targets_of
@@ -178,6 +182,30 @@ class DerivedInputs(Inputs):
             attention_data_parallel_size=self.attention_data_parallel_size,
             decode_context_parallel_size=self.decode_context_parallel_size,
         )
+
+    @property
+    def not_calibrated_for(self) -> tuple[str, ...]:
+        """The parts in which this deployment differs from the one that the calibration was measured on."""
+        return differing(self, self.calibration_of) if self.calibration_runs else ()
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether the plan has a calibration that was measured on this deployment."""
+        return self.calibration_runs > 0 and not self.not_calibrated_for
+
+    @property
+    def step_scales(self) -> StepScales:
+        """The calibration's factors on predicted times; all 1 without one, or where it is of another deployment."""
+        if not self.is_calibrated:
+            return AS_PREDICTED
+        return StepScales(**{scale: getattr(self, field) for scale, field in SCALES.items()})
+
+    @property
+    def calibrated_errors(self) -> dict[str, float]:
+        """Standard deviation of ln(measured ÷ predicted) that the calibration leaves, by figure; empty without one."""
+        if not self.is_calibrated:
+            return {}
+        return {figure: getattr(self, field) for figure, field in ERRORS.items() if getattr(self, field)}
 
     @property
     def asks(self) -> str:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from planner.scenario.advanced import ROUTERS as ROUTERS
-from planner.scenario.pools import SeparatePools
+from planner.scenario.measured import Measurements
 from planner.scenario.runtime import EngineRuntime
 from planner.scenario.settings import MAX_CONFIG_TEXT as MAX_CONFIG_TEXT
 from planner.scenario.settings import optional_setting, setting
@@ -32,7 +32,7 @@ MAX_LORAS = {"sglang": 8}  # engine defaults; vLLM and the others: 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inputs(SeparatePools):
+class Inputs(Measurements):
     """The inputs as the user gives them, each valid on its own; `Scenario` checks them together."""
 
     question: str = setting(
@@ -745,7 +745,9 @@ def _fields_in_order() -> tuple[tuple[str, dataclasses.Field[Any]], ...]:
     advanced = {item.name for item in dataclasses.fields(EngineRuntime)}
     ordered = [(item.name, item) for item in dataclasses.fields(Inputs) if item.name not in inherited]
     pools = {name for name, item in inherited.items() if item.metadata["group"] == "hardware"} - advanced
-    for group, names in (("engine", advanced), ("hardware", pools), ("prices", inherited.keys() - advanced - pools)):
+    measured = {name for name, item in inherited.items() if item.metadata["group"] == "measured"}
+    others = inherited.keys() - advanced - pools - measured
+    for group, names in (("engine", advanced), ("hardware", pools), ("prices", others), ("simulation", measured)):
         place = 1 + max(index for index, (_, item) in enumerate(ordered) if item.metadata["group"] == group)
         ordered[place:place] = [(name, item) for name, item in inherited.items() if name in names]
     return tuple(ordered)

@@ -7,6 +7,7 @@ profile     the parameters on a GPU with an engine
 rank_share  what one rank computes
 layers      matrices, experts, collectives, states; attention; drafting
 overheads   what an engine adds around the kernels
+scaling     what measurements of a deployment make of its times
 build       adds all of it up into the table
 model       `step_time_table`, `explain_step`
 """

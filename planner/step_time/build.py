@@ -15,6 +15,7 @@ from planner.step_time.layers import head_s, token_terms_s
 from planner.step_time.overheads import overhead
 from planner.step_time.profile import evidence_of, peak_flops
 from planner.step_time.rank_share import RankShare, weight_kernel
+from planner.step_time.scaling import scaled_table
 from planner.step_time.step_table import StepTimeTable
 
 MAX_DECODES = 4096
@@ -121,7 +122,7 @@ def build_table(d: RankShare, max_tokens: int) -> StepTimeTable:
             }
             host["host_per_sequence_s"] += overhead(name, version, "stream_us_per_sequence") * 1e-6
     tokens = np.arange(max_tokens + 1, dtype=np.float64)
-    return StepTimeTable(
+    table = StepTimeTable(
         decode_s=decode,
         mixed_s=np.where(tokens > 0, np.interp(tokens, grid, mixed), 0.0),
         head_s=np.interp(decodes, np.concatenate([[0.0], sizes]), np.concatenate([[0.0], heads])),
@@ -131,6 +132,7 @@ def build_table(d: RankShare, max_tokens: int) -> StepTimeTable:
         **host,  # type: ignore[arg-type]
         **attention,  # type: ignore[arg-type]
     )
+    return scaled_table(table, d.scales)
 
 
 def relative_error(d: RankShare) -> float:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 
-from planner.inputs import EngineSettings, Gpu
+from planner.inputs import AS_PREDICTED, EngineSettings, Gpu
 from planner.memory import captured_sizes
 from planner.model import ModelShape, TensorGroup, weight_bits
 from planner.step_time.build import build_table, graph_size
@@ -111,8 +112,27 @@ def explain_step(replica: RankShare, work: StepWork, max_tokens: int = 16384) ->
         state_update, pipeline_hops, prompt_launches, lm_head_and_sampling, decode_attention, prefill_attention,
         drafting and host (the part that is not hidden). Their sum is the table's step time.
     """
-    table = step_time_table(replica, max_tokens)
-    whole = table.terms_s(work)
+    predicted = replace(replica, scales=AS_PREDICTED)
+    explained = _explained(predicted, work, max_tokens)
+    if predicted == replica:
+        return explained
+    before = step_time_table(predicted, max_tokens).terms_s(work)
+    after = step_time_table(replica, max_tokens).terms_s(work)
+    # What depends on tokens alone is scaled as a whole; the reading of weights hides behind what tokens add.
+    factors = {
+        "decode_attention": replica.scales.sequences,
+        "drafting": replica.scales.sequences,
+        "prefill_attention": replica.scales.prefill,
+    }
+    tokens_alone = (after["linear"] + after["head"]) / ((before["linear"] + before["head"]) or 1.0)
+    return {name: ms * factors.get(name, tokens_alone) for name, ms in explained.items()} | {
+        "host": 1e3 * after["host"]
+    }
+
+
+def _explained(replica: RankShare, work: StepWork, max_tokens: int) -> dict[str, float]:
+    """The causes of a step as predicted, without factors. [ms]"""
+    whole = step_time_table(replica, max_tokens).terms_s(work)
     mixed = bool(work.chunks)
     terms = {name: 0.0 for name in TOKEN_TERMS}
     head = whole["head"]

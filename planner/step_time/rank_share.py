@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from planner.inputs import EngineSettings, Gpu, Parallelism
+from planner.inputs import AS_PREDICTED, EngineSettings, Gpu, Parallelism, StepScales
 from planner.model import Layer, MixerKind, ModelShape, kv_bits, resolve_scheme
 from planner.step_time.profile import EfficiencyProfile, efficiency_profile
 
@@ -27,6 +27,8 @@ class RankShare:
         Separate model that drafts tokens when the engine speculates; without one a layer of the model's own drafts.
     draft_weight_dtype : str
         Scheme of its weights.
+    scales : StepScales
+        What measurements of this deployment say about the predicted times.
     """
 
     model: ModelShape
@@ -38,6 +40,7 @@ class RankShare:
     kernels_only: bool = False
     draft_model: ModelShape | None = None
     draft_weight_dtype: str = "auto"
+    scales: StepScales = AS_PREDICTED
     profile: EfficiencyProfile = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:

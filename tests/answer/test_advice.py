@@ -9,6 +9,7 @@ from planner.answer import advice
 from planner.answer.planning import plan, size
 from planner.answer.report import memory_rows
 from planner.catalog.gpus import get_gpu, gpu_names, recalled_figures
+from planner.scenario import fingerprint
 from planner.scenario.fields import fields_by_name
 from planner.scenario.scenario import Scenario
 from planner.units import GIB
@@ -196,3 +197,15 @@ def test_what_the_catalog_has_without_a_source_is_named():
     estimated = next(name for name in gpu_names() if get_gpu(name).estimated_fields)
     assert "estimated (" in advice.unsourced_gpu(Scenario(gpu=estimated)).text
     assert advice.unsourced_gpu(Scenario(gpu="custom")) is None
+
+
+def test_every_plan_that_rests_on_own_runs_says_so():
+    base = Scenario(num_requests=200)
+    own = base.replace(calibration_runs=3, calibration_prefill=0.8, calibration_of=fingerprint(base))
+    found = advice.calibration(own)
+    assert (found.kind, found.severity) == ("calibration", "note")
+    assert "calibrated to your 3 measurements" in found.text and "prefill × 0.8" in found.text
+    elsewhere = advice.calibration(own.replace(gpu="L4", tensor_parallel_size=2))
+    assert elsewhere.severity == "warning"
+    assert "another GPU and another split" in elsewhere.text
+    assert advice.calibration(base) is None

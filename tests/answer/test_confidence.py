@@ -4,7 +4,16 @@ from types import SimpleNamespace
 import pytest
 
 from planner import Scenario
-from planner.answer.confidence import Band, bands_of, chance_with, memory_band, slo_probability, speed_band
+from planner.answer.confidence import (
+    Band,
+    bands_of,
+    chance_with,
+    measured_of,
+    memory_band,
+    slo_probability,
+    speed_band,
+)
+from planner.scenario import fingerprint
 from planner.step_time import KERNELS_MEASURED, NOTHING_MEASURED, SAME_ARCHITECTURE
 from planner.tables import read_table
 
@@ -177,3 +186,42 @@ def test_quantiles_of_the_table_ascend():
         assert ratios == sorted(ratios)
         assert len(ratios) == 11
         assert line["evidence"] in (KERNELS_MEASURED, SAME_ARCHITECTURE, NOTHING_MEASURED)
+
+
+def calibrated(**errors):
+    base = Scenario(num_requests=200)
+    return base.replace(calibration_runs=3, calibration_of=fingerprint(base), **errors)
+
+
+def speed_bands(scenario):
+    return bands_of(
+        scenario.model_shape,
+        scenario.gpu_spec,
+        scenario.engine_settings,
+        scenario.weight_dtype,
+        0.5,
+        measured_of(scenario),
+    )
+
+
+def test_own_runs_narrow_the_band_to_what_they_leave():
+    band = speed_bands(calibrated(calibration_tpot_error=0.05))["tpot"]
+    # a standard deviation of 5 %: 90 % of a normal distribution lie within 1.645 of them
+    assert band.range_of(1.0, 0.9) == pytest.approx((math.exp(-1.6449 * 0.05), math.exp(1.6449 * 0.05)), rel=1e-4)
+    assert band.is_own
+    assert band.behind == "your 3 measurements"
+
+
+def test_a_calibration_worse_than_published_runs_widens_nothing():
+    bands, published = speed_bands(calibrated(calibration_tpot_error=3.0)), speed_bands(Scenario(num_requests=200))
+    assert bands == published
+
+
+def test_a_tail_stays_wider_than_the_mean_that_was_measured():
+    scenario = calibrated(calibration_tpot_error=0.05)
+    tail = bands_of(
+        scenario.model_shape, scenario.gpu_spec, scenario.engine_settings, "auto", 0.99, measured_of(scenario)
+    )
+    published = bands_of(scenario.model_shape, scenario.gpu_spec, scenario.engine_settings, "auto", 0.99)
+    assert tail["tpot"].ratios == published["tpot"].ratios  # the runs measured no tail
+    assert not tail["tpot"].is_own

@@ -10,6 +10,7 @@ from planner.answer.planning import replica_of, size
 from planner.catalog.engines import get_engine
 from planner.catalog.models import get_model
 from planner.memory.sizing import plan_memory
+from planner.scenario import SCALES, fingerprint
 from planner.scenario.fields import ROUTERS
 from planner.service.capacity import capacity_rps
 from planner.service.fleet import operate
@@ -347,3 +348,17 @@ def test_every_remedy_with_its_changes_starts(changes):
     for remedy in sized.memory.remedies:
         cured = size(scenario.replace(**remedy.changes), explain=False)
         assert cured.fits, remedy
+
+
+def test_a_calibrated_plan_takes_as_long_as_was_measured():
+    base = Scenario(num_requests=200, arrivals="closed", concurrent_users=1, question="will")
+    twice = base.replace(
+        calibration_runs=3,
+        calibration_of=fingerprint(base),
+        **dict.fromkeys(SCALES.values(), 2.0),
+    )
+    before, after = plan(base, with_policies=False), plan(twice, with_policies=False)
+    # everything takes twice as long, so the service does
+    assert after.metrics.tpot_s.p50 == pytest.approx(2 * before.metrics.tpot_s.p50, rel=1e-6)
+    assert after.metrics.ttft_s.p50 == pytest.approx(2 * before.metrics.ttft_s.p50, rel=1e-6)
+    assert "calibrated to your 3 measurements" in after.verdict.evidence

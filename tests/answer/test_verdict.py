@@ -3,12 +3,14 @@
 import dataclasses
 import itertools
 import math
+from types import SimpleNamespace
 
 import pytest
 
 from planner.answer.confidence import Band
 from planner.answer.outcome import serving_replicas
-from planner.answer.verdict import SHARES, chance, probability, verdict
+from planner.answer.verdict import SHARES, chance, evidence, probability, verdict
+from planner.scenario import Scenario, fingerprint
 from tests.answer.cases import planned
 
 #: half of all errors below 10 %: one standard deviation of the logarithm is ln 1.1 ÷ 0.6745
@@ -127,3 +129,9 @@ def test_a_safety_margin_asks_for_more_and_is_surer():
     assert careful.num_gpus > plain.num_gpus
     assert careful.slo_probability > plain.slo_probability
     assert [row.limit_s for row in careful.verdict.targets] == [1.0, 0.05]  # told against the targets themselves
+
+
+def test_the_evidence_of_a_calibrated_plan_is_the_users_own():
+    base = Scenario(num_requests=200)
+    own = base.replace(calibration_runs=3, calibration_weights=1.3, calibration_of=fingerprint(base))
+    assert evidence(SimpleNamespace(scenario=own)) == "calibrated to your 3 measurements"

@@ -1,0 +1,74 @@
+"""A short fingerprint of a deployment, part by part, so that what was measured on it applies to nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+
+from planner.scenario.fields import CONFIG, CUSTOM, Inputs, fields_by_name
+
+DIGITS = 4  # of each part: one in 65,000 other values looks the same
+Parts = Mapping[str, tuple[str, ...]]
+#: what a step's time depends on besides the batch, by what a user calls it
+PARTS: Parts = {
+    "model": ("model", "weight_dtype", "kv_cache_dtype", "state_dtype"),
+    "GPU": ("gpu", "gpu_total_gib"),
+    "split": (
+        *("tensor_parallel_size", "pipeline_parallel_size", "expert_parallel", "attention_data_parallel_size"),
+        *("decode_context_parallel_size", "deployment"),
+    ),
+    "engine": (
+        *("engine", "engine_version", "engine_core", "enforce_eager", "moe_runner_backend", "latent_cache", "offline"),
+        *("chunked_prefill", "async_scheduling", "draft_model", "num_speculative_tokens"),
+    ),
+}
+#: what the memory of a start depends on besides
+MEMORY_PARTS: Parts = {
+    **PARTS,
+    "share of memory": ("gpu_memory_utilization", "occupied_gib"),
+    "limits": (
+        *("max_model_len", "max_num_seqs", "max_num_batched_tokens", "block_size", "max_cudagraph_capture_size"),
+        *("max_total_tokens", "media", "images_per_prompt", "num_lora_adapters", "max_loras", "max_lora_rank"),
+        *("enable_prefix_caching", "state_prefixes", "kv_unified", "max_state_slots", "mamba_full_memory_ratio"),
+        "ngram_tables",
+    ),
+}
+
+
+def fingerprint(inputs: Inputs, parts: Parts = PARTS) -> str:
+    """The fingerprint of a deployment: four hexadecimal digits for each part.
+
+    Only what differs from the defaults counts, so that a field that a later version adds changes no fingerprint.
+
+    Parameters
+    ----------
+    inputs : Inputs
+        The deployment.
+    parts : mapping
+        Fields by part: `PARTS`, or `MEMORY_PARTS` for the memory of a start.
+    """
+    return "-".join(_digest(inputs, names) for names in parts.values())
+
+
+def differing(inputs: Inputs, stored: str, parts: Parts = PARTS) -> tuple[str, ...]:
+    """The parts in which a deployment differs from the one that a fingerprint was taken of; all for no fingerprint."""
+    own, other = fingerprint(inputs, parts).split("-"), stored.split("-")
+    if len(own) != len(other):
+        return tuple(parts)
+    return tuple(name for name, one, two in zip(parts, own, other, strict=True) if one != two)
+
+
+def _digest(inputs: Inputs, names: tuple[str, ...]) -> str:
+    declared = fields_by_name()
+    if "model" in names:
+        names += {CONFIG: ("model_config",), CUSTOM: _of_group("shape")}.get(inputs.model, ())
+    elif "gpu" in names and inputs.gpu == CUSTOM:
+        names += _of_group("gpu")
+    values = {name: getattr(inputs, name) for name in names}
+    changed = {name: value for name, value in values.items() if value != declared[name].default}
+    return hashlib.sha256(json.dumps(changed, sort_keys=True).encode()).hexdigest()[:DIGITS]
+
+
+def _of_group(group: str) -> tuple[str, ...]:
+    return tuple(name for name, item in fields_by_name().items() if item.metadata["group"] == group)

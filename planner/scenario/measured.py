@@ -1,0 +1,84 @@
+"""Inputs that a user's own machine gave: a calibration of the step times.
+
+It belongs to one deployment, of which it carries a fingerprint: for another one it does not apply.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from planner.scenario.pools import SeparatePools
+from planner.scenario.settings import setting
+
+LEAST_FACTOR, MOST_FACTOR = 0.05, 20.0
+SCALES = {
+    "weights": "calibration_weights",
+    "sequences": "calibration_sequences",
+    "prefill": "calibration_prefill",
+    "host": "calibration_host",
+    "request": "calibration_request",
+}
+#: figure of the plan → field with the error that measurements leave it
+ERRORS = {
+    "ttft": "calibration_ttft_error",
+    "tpot": "calibration_tpot_error",
+    "throughput": "calibration_throughput_error",
+}
+
+
+def _factor(key: str, label: str, help: str) -> Any:
+    return setting(1.0, key, label, group="measured", minimum=LEAST_FACTOR, maximum=MOST_FACTOR, help=help)
+
+
+def _error(key: str, label: str) -> Any:
+    return setting(
+        0.0,
+        key,
+        label,
+        group="measured",
+        minimum=0,
+        maximum=5,
+        help="Standard deviation of ln(measured ÷ predicted) that the measurements leave; 0 = not known, so that the "
+        "band is that of published runs.",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurements(SeparatePools):
+    """Factors on the predicted step times, and the error that they leave."""
+
+    calibration_weights: float = _factor(
+        "kw", "Time of a step alone, measured ÷ predicted", "Reading the weights and launching the kernels."
+    )
+    calibration_sequences: float = _factor(
+        "ks", "Time per sequence, measured ÷ predicted", "What further sequences add to a step, and their KV cache."
+    )
+    calibration_prefill: float = _factor(
+        "kp", "Prefill time, measured ÷ predicted", "What a step takes longer for each token of a prompt."
+    )
+    calibration_host: float = _factor(
+        "kc", "CPU time per step, measured ÷ predicted", "Scheduling, preparing and streaming on the CPU."
+    )
+    calibration_request: float = _factor(
+        "kq", "CPU time per request, measured ÷ predicted", "HTTP, tokenisation and whatever stands before the engine."
+    )
+    calibration_ttft_error: float = _error("kfe", "Error of calibrated TTFT")
+    calibration_tpot_error: float = _error("kte", "Error of calibrated TPOT")
+    calibration_throughput_error: float = _error("kxe", "Error of calibrated throughput")
+    calibration_runs: int = setting(
+        0,
+        "kn",
+        "Measurements of the calibration",
+        group="measured",
+        minimum=0,
+        maximum=1_000_000,
+        help="Runs that the factors are fitted to; 0 = none, and no factor applies.",
+    )
+    calibration_of: str = setting(
+        "",
+        "ko",
+        "Deployment of the calibration",
+        group="measured",
+        help="Fingerprint of model, GPU, split and engine that were measured; for others the factors do not apply.",
+    )

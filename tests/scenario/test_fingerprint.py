@@ -1,0 +1,65 @@
+"""What was measured on one deployment applies to no other."""
+
+import hashlib
+import json
+
+import pytest
+
+from planner.scenario import Scenario
+from planner.scenario.fingerprint import MEMORY_PARTS, PARTS, differing, fingerprint
+
+BASE = Scenario()
+
+
+@pytest.mark.parametrize(
+    ("change", "part"),
+    [
+        ({"model": "Qwen/Qwen3-32B"}, "model"),
+        ({"weight_dtype": "fp8"}, "model"),
+        ({"gpu": "A100 SXM 80GB"}, "GPU"),
+        ({"tensor_parallel_size": 2}, "split"),
+        ({"engine": "sglang"}, "engine"),
+        ({"engine_version": "0.9.0"}, "engine"),
+        ({"num_speculative_tokens": 2}, "engine"),
+    ],
+)
+def test_another_deployment_is_named_by_what_differs(change, part):
+    assert differing(BASE.replace(**change), fingerprint(BASE)) == (part,)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"users": 7}, {"num_replicas": 3}, {"ttft_target_s": 9.0}, {"max_num_seqs": 8}, {"title": "x"}, {"seed": 1}],
+)
+def test_traffic_targets_and_replicas_are_not_the_deployment(change):
+    assert differing(BASE.replace(**change), fingerprint(BASE)) == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "part"),
+    [({"gpu_memory_utilization": 0.8}, "share of memory"), ({"max_model_len": 4096}, "limits"), ({"seed": 9}, None)],
+)
+def test_the_memory_of_a_start_depends_on_its_share_and_limits(change, part):
+    stored = fingerprint(BASE, MEMORY_PARTS)
+    assert differing(BASE.replace(**change), stored, MEMORY_PARTS) == ((part,) if part else ())
+
+
+def test_hardware_entered_by_hand_counts_figure_by_figure():
+    own = BASE.replace(gpu="custom", gpu_memory_gib=48.0)
+    assert differing(own.replace(gpu_bandwidth_gb_s=999.0), fingerprint(own)) == ("GPU",)
+    shape = BASE.replace(model="custom")
+    assert differing(shape.replace(num_layers=31), fingerprint(shape)) == ("model",)
+    # without it, its fields say nothing
+    assert differing(BASE.replace(gpu_bandwidth_gb_s=999.0, num_layers=31), fingerprint(BASE)) == ()
+
+
+@pytest.mark.parametrize("stored", ["", "zz", "1-2-3", "-" * 500])
+def test_no_fingerprint_is_of_no_deployment(stored):
+    assert differing(BASE, stored) == tuple(PARTS)
+
+
+def test_a_fingerprint_stays_what_links_hold():
+    # links carry it: another way to compute it would drop every calibration that was shared
+    parts = ({}, {"gpu": "L4"}, {"tensor_parallel_size": 2}, {})
+    digits = [hashlib.sha256(json.dumps(part).encode()).hexdigest()[:4] for part in parts]
+    assert fingerprint(Scenario(gpu="L4", tensor_parallel_size=2)) == "-".join(digits) == "4413-f9f5-4284-4413"

@@ -1,0 +1,58 @@
+"""A calibration is a handful of numbers in the scenario, for the deployment that it was measured on."""
+
+import pytest
+
+from planner.errors import InvalidInput
+from planner.inputs.scales import AS_PREDICTED, StepScales
+from planner.scenario import Scenario, fingerprint, from_query, to_query
+from planner.scenario.measured import ERRORS, SCALES, Measurements
+
+BASE = Scenario(gpu="L4")
+CALIBRATED = BASE.replace(
+    calibration_weights=1.1,
+    calibration_prefill=0.8,
+    calibration_runs=3,
+    calibration_tpot_error=0.06,
+    calibration_of=fingerprint(BASE),
+)
+
+
+def test_its_factors_and_errors_apply_to_its_deployment():
+    assert CALIBRATED.is_calibrated
+    assert CALIBRATED.step_scales == StepScales(weights=1.1, prefill=0.8)
+    assert CALIBRATED.calibrated_errors == {"tpot": 0.06}
+    assert CALIBRATED.replace(users=9, max_num_seqs=16).step_scales == CALIBRATED.step_scales
+
+
+@pytest.mark.parametrize(
+    ("change", "part"),
+    [({"gpu": "A10G"}, "GPU"), ({"tensor_parallel_size": 2}, "split"), ({"engine": "sglang"}, "engine")],
+)
+def test_on_another_deployment_nothing_of_it_applies(change, part):
+    other = CALIBRATED.replace(**change)
+    assert other.not_calibrated_for == (part,)
+    assert other.step_scales == AS_PREDICTED
+    assert other.calibrated_errors == {}
+
+
+def test_without_runs_no_factor_applies():
+    assert CALIBRATED.replace(calibration_runs=0).step_scales == AS_PREDICTED
+    assert BASE.not_calibrated_for == ()
+
+
+def test_a_link_carries_it():
+    assert from_query(to_query(CALIBRATED)).scenario == CALIBRATED
+    assert "kw=1.1" in to_query(CALIBRATED)
+    assert "&k" not in to_query(BASE)
+
+
+@pytest.mark.parametrize("field", SCALES.values())
+@pytest.mark.parametrize("value", [0.0, -1.0, 21.0])
+def test_a_factor_has_bounds(field, value):
+    with pytest.raises(InvalidInput) as caught:
+        BASE.replace(**{field: value})
+    assert caught.value.field == field
+
+
+def test_every_factor_and_error_is_a_field():
+    assert set(SCALES.values()) | set(ERRORS.values()) < set(Measurements.__dataclass_fields__)
