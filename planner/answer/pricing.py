@@ -47,6 +47,8 @@ def reprice(done: Plan, scenario: Scenario) -> Plan:
     """
     if done.taken is not None and scenario.asks == "take":
         scenario = scenario.replace(**{name: getattr(done.scenario, name) for name in sought(scenario)})
+    if scenario == done.scenario:
+        return done
     for item in dataclasses.fields(scenario):
         if item.name not in unsimulated_names() and getattr(scenario, item.name) != getattr(done.scenario, item.name):
             raise InvalidInput(

@@ -31,6 +31,9 @@ from planner.charts.steps import step_timeline as step_timeline
 from planner.charts.steps import without_prompts as without_prompts
 from planner.charts.style import COLOUR as COLOUR
 from planner.charts.style import Chart as Chart
+from planner.charts.tiles import Line as Line
+from planner.charts.tiles import bar_svg as bar_svg
+from planner.charts.tiles import line_svg as line_svg
 from planner.charts.times import day_misses as day_misses
 from planner.charts.times import day_replicas as day_replicas
 from planner.charts.times import months as months
@@ -38,8 +41,10 @@ from planner.charts.times import months as months
 __all__ = [
     "COLOUR",
     "Chart",
+    "Line",
     "StepPicture",
     "api_comparison",
+    "bar_svg",
     "break_even_map",
     "concurrency",
     "cost_against_latency",
@@ -51,6 +56,7 @@ __all__ = [
     "gpu_chain",
     "latency_against_load",
     "latency_finding",
+    "line_svg",
     "memory_bar",
     "memory_parts",
     "months",

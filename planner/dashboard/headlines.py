@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,25 +20,27 @@ from planner.answer import (
     serving_replicas,
 )
 from planner.catalog import price_offers
+from planner.charts import Line, bar_svg, line_svg
 from planner.cost import CostPlan, offer_of
 from planner.dashboard.markdown import escaped
 from planner.scenario import TARGETS
 from planner.service import Distribution, LoadPoint, ServingMetrics
 from planner.step_time import StepWork
-from planner.units import GIB, counted, format_duration, format_number, format_percent, format_usd
+from planner.units import GIB, SECONDS_PER_HOUR, counted, format_duration, format_number, format_percent, format_usd
 
 PAGES = Path(__file__).parent / "pages"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tile:
-    """One headline figure: value, what to compare it with, what it means, its curve over load."""
+    """One headline figure: value, what to compare it with, what it means, its curve over load or its share."""
 
     label: str
     value: str
     beside: str
     help: str
-    line: tuple[float, ...] = ()
+    line: Line | None = None
+    share: float | None = None
 
 
 def gpus(number: float) -> str:
@@ -52,9 +54,35 @@ def _percentile(plan: Plan) -> str:
     return f"p{plan.scenario.target_quantile * 100:g}"
 
 
-def _line(plan: Plan, read: object, points: tuple[LoadPoint, ...]) -> tuple[float, ...]:
-    values = tuple(float(read(point)) for point in points)  # type: ignore[operator]
-    return values if values and all(math.isfinite(value) for value in values) else ()
+def _line(
+    plan: Plan,
+    name: str,
+    read: Callable[[LoadPoint], float],
+    points: tuple[LoadPoint, ...],
+    words: Callable[[float], str],
+    now: float,
+) -> Line | None:
+    """A figure of the service against its rate, marked at the plan's; None where the curve is too short."""
+    x = tuple(point.rate_rps * serving_replicas(plan) for point in points)
+    y = tuple(float(read(point)) for point in points)
+    if len(x) < 2 or not all(math.isfinite(value) for value in y):
+        return None
+    rate = plan.scenario.peak_rate_rps if plan.scenario.is_open_loop else math.nan
+    last = f"{words(y[-1])} at {format_number(x[-1])} req/s"
+    about = f"{name} against load: {words(y[0])} at {format_number(x[0])} req/s, {last}"
+    here = (rate, now) if math.isfinite(rate) and x[0] <= rate <= x[-1] and math.isfinite(now) else None
+    return Line(x=x, y=y, ends=(words(y[0]), words(y[-1])), about=about, here=here)
+
+
+def _need(plan: Plan) -> Line | None:
+    """GPUs against the peak, from a quarter of it to twice."""
+    s, curve = plan.scenario, plan.curve
+    if curve is None or curve.slo_rate_rps <= 0 or not s.is_open_loop:
+        return None
+    each, x = s.parallelism.gpus_per_replica, tuple(k / 4 for k in range(1, 9))
+    y = tuple(float(max(1, math.ceil(s.peak_rate_rps * times / curve.slo_rate_rps)) * each) for times in x)
+    about = f"GPUs needed: {y[0]:,.0f} at a quarter of the peak, {y[-1]:,.0f} at twice the peak"
+    return Line(x=x, y=y, ends=(f"{y[0]:,.0f}", f"{y[-1]:,.0f}"), about=about, here=(1.0, y[3]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +165,14 @@ def _latency_tile(plan: Plan, field: str) -> Tile:
         help=f"{_MEANING[name]}: {q} over the requests at the peak"
         f"{'' if limit is None else ', with its target (≤)'}. {interval_text(metrics, seen)}{band_meaning(error)} "
         f"The line: {name} against load.",
-        line=_line(plan, lambda p: getattr(p.metrics, latency).at(s.target_quantile), curve.points[:-2]),
+        line=_line(
+            plan,
+            f"{q} {name}",
+            lambda p: float(getattr(p.metrics, latency).at(s.target_quantile)),
+            curve.points[:-2],
+            format_duration,
+            seen.at(s.target_quantile),
+        ),
     )
 
 
@@ -150,13 +185,7 @@ def tiles(plan: Plan) -> tuple[Tile, ...]:
             Tile(label=name, value="—", beside="does not start", help="Known once the engine starts.") for name in names
         )
     s, points = plan.scenario, curve.points
-    slo = curve.slo_rate_rps
     per_replica = s.parallelism.gpus_per_replica
-    need = (
-        tuple(float(max(1, math.ceil(s.peak_rate_rps * k / 4 / slo)) * per_replica) for k in range(1, 9))
-        if slo > 0 and s.is_open_loop
-        else ()
-    )
     low, high = price_band(plan)
     replicas = counted(plan.num_replicas, "replica") + (f" × {per_replica}" if per_replica > 1 else "")
     if plan.pools is not None:
@@ -168,15 +197,15 @@ def tiles(plan: Plan) -> tuple[Tile, ...]:
             beside=replicas,
             help="GPUs that the plan buys: replicas (prefill + decode where they are apart) × GPUs of one replica. The "
             "line: GPUs needed from a quarter of the peak to twice the peak.",
-            line=need,
+            line=_need(plan),
         ),
         *(_latency_tile(plan, field) for field in TARGETS if field in _USUAL or getattr(s, field) is not None),
         Tile(
             label="Busy at peak",
             value=format_percent(busy_share(plan)),
             beside=f"of {format_number(curve.capacity_rps * serving_replicas(plan))} req/s",
-            help="The peak as a share of the rate at which the fleet saturates. The line: goodput against load.",
-            line=_line(plan, lambda p: p.metrics.goodput_rps, points),
+            help="The peak as a share of the rate at which the fleet saturates: more of it leaves less for bursts.",
+            share=busy_share(plan),
         ),
         Tile(
             label="USD / M tokens",
@@ -184,9 +213,33 @@ def tiles(plan: Plan) -> tuple[Tile, ...]:
             beside=f"{low} to {high}" if low else f"{format_usd(cost.usd_per_month)} a month",
             help="The month's bill ÷ the month's tokens, prompt and output alike. The range covers the lowest and "
             "highest published GPU price of this kind. The line: price against load.",
-            line=_line(plan, lambda p: cost.usd_per_hour / serving_replicas(plan) / max(p.rate_rps, 1e-9), points[1:]),
+            line=_line(
+                plan,
+                "USD per million tokens",
+                lambda p: _usd_per_million_tokens(plan, cost, p.rate_rps),
+                points[1:],
+                lambda usd: format_usd(usd).removesuffix(" USD"),
+                _usd_per_million_tokens(plan, cost, s.peak_rate_rps / serving_replicas(plan))
+                if s.is_open_loop
+                else math.nan,
+            ),
         ),
     )
+
+
+def _usd_per_million_tokens(plan: Plan, cost: CostPlan, rate_rps: float) -> float:
+    """What the tokens of a replica at one rate cost, were it the rate of every hour."""
+    tokens_per_hour = rate_rps * serving_replicas(plan) * SECONDS_PER_HOUR * cost.tokens_per_request
+    return cost.usd_per_hour / tokens_per_hour * 1e6 if tokens_per_hour > 0 else math.nan
+
+
+def drawing(tile: Tile) -> str:
+    """The tile's line or bar as HTML; empty where it has none."""
+    if tile.line is not None:
+        return line_svg(tile.line)
+    if tile.share is not None and math.isfinite(tile.share):
+        return bar_svg(tile.share, f"{tile.label}: {tile.value} of the rate at which the fleet saturates")
+    return ""
 
 
 def interval_text(metrics: ServingMetrics, latency: Distribution) -> str:

@@ -1,7 +1,7 @@
 """Searches in the background: one thread each, whose work the office's processes do. No streamlit here.
 
-A search lives as long as some page looks at it. Plans go first: a task of a search waits for them, and the long ones
-leave a process free.
+A search lives as long as some page looks at it. It runs in the background: what a page waits for never waits for it,
+and the newest search goes first.
 """
 
 from __future__ import annotations
@@ -18,15 +18,13 @@ from typing import Any
 from planner.answer import Change, Search, change_steps, search_steps
 from planner.dashboard.tasks import most_simulated
 from planner.errors import PlannerError
-from planner.jobs import NUM_WORKERS, OFFICE, Office, Task
+from planner.jobs import NUM_BACKGROUND, OFFICE, Office, Task
 from planner.scenario import Scenario
 
 LOG = logging.getLogger("planner.dashboard")
 TASK_CPU_S = 60.0
-RANK = 3  # behind plans, changes and everything else that a page waits for
 UNSEEN_S = 15.0  # a search that no page has asked for so long ends
 MOST_KEPT = 32
-LONG = ("whole_plan", "holds_with", "_tried")  # functions whose calls take a second
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,11 +40,19 @@ def _made(call: _Call) -> Any:
 
 
 class OfficeExecutor(Executor):
-    """Runs calls in the office's processes, behind everything else that they are asked for."""
+    """Runs calls in the office's background.
 
-    def __init__(self, office: Office = OFFICE) -> None:
-        self._office = office
-        self._threads = ThreadPoolExecutor(max_workers=NUM_WORKERS, thread_name_prefix="search")
+    Parameters
+    ----------
+    office : Office
+        Whose processes do the work.
+    rank : int
+        The calls of a lower rank go first.
+    """
+
+    def __init__(self, office: Office = OFFICE, rank: int = 0) -> None:
+        self._office, self._rank = office, rank
+        self._threads = ThreadPoolExecutor(max_workers=NUM_BACKGROUND, thread_name_prefix="search")
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Hand a call to the office."""
@@ -54,8 +60,7 @@ class OfficeExecutor(Executor):
         return self._threads.submit(self._do, fn, args)
 
     def _do(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-        slow = function.__name__ in LONG
-        task = Task(_made, ((_Call(function, arguments),),), TASK_CPU_S, rank=RANK, slow=slow)
+        task = Task(_made, ((_Call(function, arguments),),), TASK_CPU_S, rank=self._rank, background=True)
         with self._office.join(task) as job:
             job.done.wait()
         return job.result()
@@ -91,6 +96,7 @@ class Searches:
         self._executor = executor
         self._lock = threading.Lock()
         self._kept: OrderedDict[Scenario, Running] = OrderedDict()
+        self._num_begun = 0
 
     def look(self, scenario: Scenario, *, start: bool) -> Running | None:
         """The search of a scenario, started where it is not and may be; None where it is neither."""
@@ -100,7 +106,8 @@ class Searches:
                 running = None
             if running is None and start:
                 running = self._kept[scenario] = Running(scenario)
-                threading.Thread(target=self._run, args=(running,), name="search", daemon=True).start()
+                self._num_begun += 1
+                threading.Thread(target=self._run, args=(running, -self._num_begun), name="search", daemon=True).start()
             if running is not None:
                 running.seen_s = time.monotonic()
                 self._kept.move_to_end(scenario)
@@ -115,8 +122,8 @@ class Searches:
         if running is not None:
             running.cancelled = True
 
-    def _run(self, running: Running) -> None:
-        executor = self._executor or OfficeExecutor()
+    def _run(self, running: Running, rank: int) -> None:
+        executor = self._executor or OfficeExecutor(rank=rank)
         try:
             self._follow(running, executor)
         except PlannerError as error:

@@ -44,7 +44,6 @@ def _first_sight() -> DeltaGenerator:
     if "_scenario" not in st.session_state:
         with place.container():
             st.caption("Planning …")
-            st.metric("…", "", chart_data=[0, 0], chart_type="line", label_visibility="collapsed")
             unseen = {"visible": False}
             nothing = {
                 "data": [{"type": "scatter", "x": [0], "y": [0], "mode": "markers", "marker": {"opacity": 0}}],

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.errors import PlannerError
-from planner.jobs.worker import DONE, GIVE_UP, OVER_TIME, READY, REFUSED, receive, send
+from planner.jobs.worker import BACKGROUND, DONE, GIVE_UP, OVER_TIME, READY, REFUSED, receive, send
 
 ROOT = Path(__file__).parents[2]
 MOST_KEPT_BYTES = 128 * 2**20  # of results, as sent
@@ -29,6 +29,9 @@ KEPT_S = 1800.0  # since last asked for
 ABANDONED_S = 0.3  # what nobody waits for any more runs on so long: the next run of a page may ask for the same
 STUBBORN_S = 5.0  # a process that has not given up its task by then is ended
 NUM_WORKERS = max(2, min(4, os.cpu_count() or 2))
+NUM_BACKGROUND = NUM_WORKERS  # more processes, which take only the time that the others leave
+IDLE_S = 60.0  # a process of the background that has had no task so long ends
+FEW_DONE = 2  # tasks after which a spare process is started: not while the first page is being drawn
 
 
 class TooLong(PlannerError):
@@ -42,7 +45,8 @@ class Task:
     """A function and its arguments; where that takes too long, the next arguments of `tries` are used.
 
     `cpu_s` is the processor time of one try, `rank` what goes first when several wait (0 before 1). A task
-    that is `slow` leaves one worker free for the others.
+    that is `slow` leaves one worker free for the others. One in the `background` has workers of its own, which
+    take only the processor time that everything else leaves; its result is not kept.
     """
 
     function: Callable[..., Any]
@@ -50,6 +54,7 @@ class Task:
     cpu_s: float
     rank: int = 0
     slow: bool = False
+    background: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -82,10 +87,18 @@ class Job:
 
 
 class Office:
-    """Takes tasks, has them done by at most `num_workers` processes, keeps the results."""
+    """Takes tasks, has them done by its processes, at most so many at a time, and keeps the results."""
 
-    def __init__(self, num_workers: int = NUM_WORKERS, most_kept_bytes: int = MOST_KEPT_BYTES) -> None:
+    def __init__(
+        self,
+        num_workers: int = NUM_WORKERS,
+        most_kept_bytes: int = MOST_KEPT_BYTES,
+        *,
+        num_background: int = NUM_BACKGROUND,
+        idle_s: float = IDLE_S,
+    ) -> None:
         self.num_workers, self.most_kept_bytes = num_workers, most_kept_bytes
+        self.num_background, self.idle_s = num_background, idle_s
         self.ready = False  # whether a worker has loaded the simulator
         self.num_computed = 0
         self._changed = threading.Condition()
@@ -146,17 +159,22 @@ class Office:
 
     def take(self, worker: _Worker) -> Job | None:
         """Give the worker its next job; None when it shall end."""
+        idle_since = time.monotonic()
         with self._changed:
             while worker in self._workers:
-                job = self._next()
+                job = self._next(worker.background)
                 if job is not None:
                     job.running = True
                     return job
-                self._changed.wait()
+                left_s = idle_since + self.idle_s - time.monotonic() if worker.background else None
+                if left_s is not None and left_s <= 0:
+                    self._workers.remove(worker)
+                    return None
+                self._changed.wait(left_s)
         return None
 
-    def _next(self) -> Job | None:
-        waiting = [job for job in self._open.values() if not job.running]
+    def _next(self, background: bool) -> Job | None:
+        waiting = [job for job in self._open.values() if not job.running and job.task.background == background]
         slow = sum(job.running and job.task.slow for job in self._open.values())
         free = [job for job in waiting if not job.task.slow or slow < self.num_workers - 1]
         return min(free, key=lambda job: job.task.rank, default=None)
@@ -181,12 +199,12 @@ class Office:
             if self._open.get(job.task) is job:
                 del self._open[job.task]
             job.running = False
-            if job.error is None or isinstance(job.error, PlannerError):
+            if not job.task.background and (job.error is None or isinstance(job.error, PlannerError)):
                 self._kept[job.task] = job
                 self._forget()
             self.num_computed += 1
             job.done.set()
-            if not self._open:
+            if not self._open and self.num_computed >= FEW_DONE:
                 self._hire(spare=1)  # while there is time: the next who asks finds it loaded
             self._changed.notify_all()
 
@@ -200,18 +218,24 @@ class Office:
 
     def _hire(self, spare: int = 0) -> None:
         # One by one: the first may have to compile, which the next then find on disk.
-        wanted = 1 if not self.ready else min(self.num_workers, max(1, len(self._open) + spare))
-        while len(self._workers) < wanted:
-            self._workers.append(_Worker(self))
+        behind = sum(job.task.background for job in self._open.values())
+        wanted = 1 if not self.ready else min(self.num_workers, max(1, len(self._open) - behind + spare))
+        self._fill(wanted, background=False)
+        if self.ready:
+            self._fill(min(self.num_background, behind), background=True)
+
+    def _fill(self, wanted: int, *, background: bool) -> None:
+        for _ in range(wanted - sum(worker.background == background for worker in self._workers)):
+            self._workers.append(_Worker(self, background=background))
             self._workers[-1].start()
 
 
 class _Worker(threading.Thread):
     """The server's side of one process: gives it tasks, and ends it when nobody waits for the answer."""
 
-    def __init__(self, office: Office) -> None:
+    def __init__(self, office: Office, *, background: bool = False) -> None:
         super().__init__(name="worker", daemon=True)
-        self.office = office
+        self.office, self.background = office, background
         self._process: subprocess.Popen[bytes] | None = None
         self._answers: list[tuple[Any, int] | None] = []
         self._answered, self._loaded = threading.Event(), threading.Event()
@@ -227,6 +251,7 @@ class _Worker(threading.Thread):
                 self.close()
             self.office.finish(job)
             self._load()
+        self.close()
 
     def _load(self) -> None:
         """Have a process that has loaded the simulator; meanwhile the loaded ones take the jobs."""
@@ -276,11 +301,13 @@ class _Worker(threading.Thread):
         if self._process is None:
             path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
             self._process = process = subprocess.Popen(
-                [sys.executable, "-m", "planner.jobs.worker"],
+                [sys.executable, "-m", "planner.jobs.worker", *([BACKGROUND] if self.background else [])],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env={**os.environ, "PYTHONPATH": path},
-                start_new_session=True,  # Ctrl-C is for the server, which then ends the workers
+                # Ctrl-C is for the server, which then ends the workers. Not a session of its own: Linux shares
+                # processor time among sessions first, and then the background would get as much as the rest.
+                process_group=0,
             )
             self._answers, self._answered, self._loaded = [], threading.Event(), threading.Event()
             listen = (process, self._answers, self._answered, self._loaded)

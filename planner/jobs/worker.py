@@ -35,6 +35,8 @@ TIMER = getattr(signal, "ITIMER_PROF", None)
 #: exit code of a task that used up its time: that of the timer's signal, or our own where there is no such timer
 OVER_TIME = 75 if TIMER is None else -signal.SIGPROF
 UNREADABLE = 74  # exit code
+BACKGROUND = "--background"  # argument of a process that takes only the time that the others leave
+LEAST_PRIORITY = 19  # of `nice`
 MOST_BYTES = 6 * 2**30  # of address space
 Message = tuple[str, Any]
 
@@ -128,6 +130,8 @@ def _read_all(pipe: IO[bytes], tasks: queue.SimpleQueue[Any]) -> None:
 
 def main() -> None:
     """Warm up, then serve tasks."""
+    if BACKGROUND in sys.argv[1:] and hasattr(os, "setpriority"):
+        os.setpriority(os.PRIO_PROCESS, 0, LEAST_PRIORITY)
     out = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever prints must not mix with the answers
     if resource is not None:

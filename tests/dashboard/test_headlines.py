@@ -29,7 +29,20 @@ def test_tiles_hold_the_plans_figures():
     assert values["GPUs"] == str(done.num_gpus)
     assert values["p95 TTFT"] == format_duration(done.metrics.ttft_s.p95)
     assert values["p95 TPOT"] == format_duration(done.metrics.tpot_s.p95)
-    assert all(math.isfinite(value) for tile in headlines.tiles(done) for value in tile.line)
+    lines = {tile.label: tile.line for tile in headlines.tiles(done)}
+    assert lines["p95 TTFT"].here == (SMALL.peak_rate_rps, done.metrics.ttft_s.p95)
+    assert lines["GPUs"].here == (1.0, done.num_gpus)
+
+
+def test_a_tile_draws_what_it_says():
+    done = planned()
+    tiles = {tile.label: tile for tile in headlines.tiles(done)}
+    busy = tiles["Busy at peak"]
+    assert busy.share == headlines.busy_share(done)
+    assert f'alt="Busy at peak: {busy.value} of' in headlines.drawing(busy)
+    first = done.curve.points[0].metrics.ttft_s.p95
+    assert f"<span>{format_duration(first)}</span>" in headlines.drawing(tiles["p95 TTFT"])
+    assert not any(headlines.drawing(tile) for tile in headlines.tiles(planned(**REFUSED)))
 
 
 def test_an_engine_that_does_not_start_has_dashes():

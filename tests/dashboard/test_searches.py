@@ -67,7 +67,7 @@ def test_nobody_looks_nobody_searches(found, monkeypatch):
 
 
 def test_calls_run_in_the_offices_processes():
-    office = Office(num_workers=2)
+    office = Office(num_background=1)
     executor = OfficeExecutor(office)
     try:
         assert [future.result(PATIENCE_S) for future in [executor.submit(divmod, 7, n) for n in (2, 3)]] == [

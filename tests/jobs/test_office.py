@@ -79,6 +79,7 @@ def pids(office):
 @pytest.mark.skipif(GIVE_UP is None, reason="no such signal")
 def test_a_process_gives_up_its_task_and_stays(office):
     ask(office, sum, (1, 1))
+    ask(office, sum, (1, 2))
     until(lambda: len(office._workers) == office.num_workers)  # a spare one is hired while nothing is to do
     before = pids(office)
     for more in range(3):
@@ -117,6 +118,61 @@ def test_slow_tasks_leave_a_worker_to_the_others(office):
     ):
         assert ask(office, sum, (1, 3)) == 4
         assert office.num_running == 1
+
+
+def behind(function, *arguments, rank=0):
+    return Task(function, (arguments,), FOR_EVER_S, rank=rank, background=True)
+
+
+def priority():
+    return os.getpriority(os.PRIO_PROCESS, 0)
+
+
+@pytest.mark.skipif(not hasattr(os, "setpriority"), reason="no priorities")
+def test_the_background_takes_what_time_is_left_and_none_of_the_others_processes():
+    office = Office(num_workers=1, num_background=1, idle_s=0.2)
+    try:
+        with office.join(behind(time.sleep, FOR_EVER_S)):
+            until(lambda: office.num_running == 1)
+            with office.join(behind(sum, (1, 2))) as waits:
+                assert ask(office, os.getpriority, os.PRIO_PROCESS, 0) == priority()
+                assert not waits.running
+        until(lambda: office.num_running == 0)
+        with office.join(behind(os.getpriority, os.PRIO_PROCESS, 0)) as job:
+            assert job.done.wait(PATIENCE_S)
+        assert job.result() == 19
+        until(lambda: len(office._workers) == 1)  # the idle one has ended, the other stays
+        assert ask(office, sum, (3, 4)) == 7
+    finally:
+        office.close()
+
+
+def test_the_background_takes_the_lowest_rank_first_and_keeps_nothing():
+    office = Office(num_workers=1, num_background=1)
+    begun, names = [], {}
+    names[behind(divmod, 9, 2)] = "old"
+    names[behind(divmod, 9, 4, rank=-1)] = "new"
+    try:
+        with office.join(behind(time.sleep, FOR_EVER_S, rank=-2)):
+            until(lambda: office.num_running == 1)
+            threads = [
+                threading.Thread(target=_wait_for, args=(office, task, begun, name)) for task, name in names.items()
+            ]
+            for thread in threads:
+                thread.start()
+            until(lambda: len(office._open) == 3)
+        for thread in threads:
+            thread.join(PATIENCE_S)
+        assert begun == ["new", "old"]
+        assert office.kept_bytes == 0
+    finally:
+        office.close()
+
+
+def _wait_for(office, task, begun, name):
+    with office.join(task) as job:
+        assert job.done.wait(PATIENCE_S)
+        begun.append(name)
 
 
 def test_what_takes_too_long_is_tried_with_less(office):

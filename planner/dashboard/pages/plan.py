@@ -33,18 +33,11 @@ with st.container(horizontal=True, gap="small"):
 tiles = headlines.tiles(plan)
 with st.grid(5, min_column_width=150, gap="small"):
     for tile in tiles:
-        st.metric(
-            tile.label,
-            tile.value,
-            tile.beside,
-            help=tile.help,
-            delta_color="off",
-            delta_arrow="off",
-            border=True,
-            height="stretch",
-            chart_data=list(tile.line) or None,
-            chart_type="area",
-        )
+        with st.container(border=True, height="stretch", gap="xsmall"):
+            st.metric(tile.label, tile.value, tile.beside, help=tile.help, delta_color="off", delta_arrow="off")
+            drawing = headlines.drawing(tile)
+            if drawing:
+                st.html(drawing)
 if metrics is not None:
     st.caption(widgets.prose(headlines.percentiles(plan)))
 
