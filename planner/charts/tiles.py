@@ -12,9 +12,10 @@ from planner.errors import InvalidInput
 WIDTH, HEIGHT, PADDING = 100.0, 24.0, 2.5  # of the drawing's own grid, which stretches to the tile
 COLOUR = "#3b7fe0"  # 3:1 and more on the light and on the dark page
 STYLE = (
-    "<style>.curve,.here{fill:none;stroke:%s;stroke-width:1.6;stroke-linejoin:round;stroke-linecap:round;"
-    "vector-effect:non-scaling-stroke}.here{stroke-width:7}.area{fill:%s;opacity:.16}.filled{fill:%s}</style>"
-) % (COLOUR, COLOUR, COLOUR)
+    "<style>.curve,.here{fill:none;stroke:currentColor;stroke-width:1.6;stroke-linejoin:round;stroke-linecap:round;"
+    "vector-effect:non-scaling-stroke}.here{stroke-width:7}.area{fill:currentColor;opacity:.16}"
+    ".filled{fill:currentColor}</style>"
+)
 LEAST_RELATIVE_RISE = 0.02  # a curve that changes less is drawn flat and labelled once
 
 
@@ -89,8 +90,8 @@ def _figure(drawn: str, about: str, ends: tuple[str, ...]) -> str:
     words = "".join(f"<span>{escape(text)}</span>" for text in ends)
     # An image: pages drop drawings from their HTML, and keep pictures.
     svg = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH:g} {HEIGHT:g}" preserveAspectRatio="none">'
-        f"{STYLE}{drawn}</svg>"
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH:g} {HEIGHT:g}" color="{COLOUR}" '
+        f'preserveAspectRatio="none">{STYLE}{drawn}</svg>'
     )
     source = f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
     said = escape(about)
