@@ -42,6 +42,25 @@ def test_a_row_that_cannot_be_planned_is_skipped_with_a_reason(change):
         read_run(CLOSED | change)
 
 
+GPT_OSS_512 = CLOSED | {
+    "source": "aiconfigurator-silicon(inferencex-db)",
+    "model": "gpt-oss-120b",
+    "gpu": "H100-SXM-80GB",
+    "weight_dtype": "FP4",
+    "concurrency": 512,
+    "date": "2025-12-05",
+    "notes": "silicon_concurrency=512",
+}
+
+
+def test_a_client_limit_that_a_faulty_script_published_as_concurrency_is_not_planned():
+    # SemiAnalysisAI/InferenceX @4e135fd3f replaces "--max-concurrency 512" by "$CONC" on 8 December 2025
+    with pytest.raises(RowSkipped, match="client's limit"):
+        read_run(GPT_OSS_512)
+    for kept in ({"date": "2026-03-27"}, {"gpu": "B200-180GB"}, {"concurrency": 64, "notes": "silicon_concurrency=64"}):
+        assert read(GPT_OSS_512 | kept).model == "openai/gpt-oss-120b"
+
+
 @pytest.mark.parametrize(
     ("notes", "fields"),
     [
