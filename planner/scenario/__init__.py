@@ -3,6 +3,7 @@
 In: values from a form, a link or a notebook. Out: a valid `Scenario` that knows its model, GPU, engine and traffic.
 """
 
+from planner.scenario.derived import MOST_RPS
 from planner.scenario.documented import field_rows
 from planner.scenario.fields import CONFIG, CUSTOM, OPEN_LOOP_KINDS, fields_by_name, sought, unsimulated_names
 from planner.scenario.fingerprint import MEMORY_PARTS, differing, fingerprint
@@ -43,6 +44,7 @@ __all__ = [
     "LENGTH_LEVELS",
     "MAX_CONFIG_TEXT",
     "MEMORY_PARTS",
+    "MOST_RPS",
     "NOTE",
     "OPEN_LOOP_KINDS",
     "SCALES",

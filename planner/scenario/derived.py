@@ -242,9 +242,10 @@ class DerivedInputs(Inputs):
         Parameters
         ----------
         load : float
-            Requests per second at the peak of an open loop, users of a closed loop, requests of a burst; whole users
-            and requests are rounded down.
+            Requests per second at the peak of an open loop, 10⁶ at most; users of a closed loop, requests of a burst;
+            whole users and requests are rounded down.
         """
+        load = min(load, MOST_RPS) if self.is_open_loop else load
         changed: dict[str, Any] = {"rate_rps": load}
         if self.arrivals == "closed":
             changed = {"concurrent_users": max(1, int(load))}

@@ -163,8 +163,11 @@ def fewest_that_hold(holds: Callable[[int], bool], most: int) -> int | None:
 
 
 def smallest_that_holds(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """Smallest number that holds, by bisection, where `low` does not and `high` does."""
-    while high - low > 1:
+    """Smallest number that holds, by bisection, where `low` does not and `high` does.
+
+    Above 1,000 it is found within 0.1 %, far closer than a simulation of any length can tell.
+    """
+    while high - low > max(1, high // 1000):
         middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle, high)
     return high

@@ -24,11 +24,11 @@ from planner.service.clients import (
 from planner.service.load import meets
 from planner.service.metrics import ServingMetrics, measure, slo_attainment
 from planner.service.replica import Replica, with_windows
+from planner.service.sampling import sample_of
 from planner.simulation import SimulationResult, simulate_fleet
 from planner.workload import Requests, draw, with_rate
 
-MAX_SIMULATED_REPLICAS = 16
-MAX_REPLICAS_OF_A_BURST = 500
+MAX_REPLICAS_OF_A_LOOP, MAX_REPLICAS_OF_A_BURST = 16, 500
 ALONE_S = 600.0  # between requests that must not overlap
 ALONE_REQUESTS = 500
 MOST_REQUESTS = 400_000  # simulated for one figure; a run that needs more says that it is not settled
@@ -64,9 +64,9 @@ def operate(
 
     A steady service is simulated until its intervals can be believed and tell whether the targets hold: the run grows
     from the scenario's number of requests. A trace, a burst, and a scenario whose requests all count are served as they
-    are. Beyond 16 replicas, 16 of them at their share of the rate stand for the whole, since replicas behind one router
-    differ only by chance. The users of a closed loop and the requests of a burst are those of the whole service, dealt
-    to its replicas.
+    are. Beyond 32 replicas, 32 of them at their share of the traffic stand for the whole, since replicas behind one
+    router differ only by chance. The users of a closed loop and the requests of a burst are those of the whole service,
+    dealt to its replicas; 16 replicas of a loop, 500 of a burst stand for more.
     """
     run = run_fleet(scenario, replica, requests, num_replicas, trace, most_requests, enough)
     return run.result, run.metrics
@@ -115,36 +115,35 @@ def _serve(
 ) -> tuple[SimulationResult, ServingMetrics]:
     """One run: of an open loop or a closed one, `requests` is what each simulated replica gets of the steady stream."""
     level = scenario.service_level
-    shown = min(num_replicas, MAX_SIMULATED_REPLICAS)
     whole = scenario.measured_requests == "all"  # the requests are those of the whole service
     if requests.closed_loop_users and num_replicas > 1:
-        shown = min(shown, requests.closed_loop_users)
+        shown = min(num_replicas, MAX_REPLICAS_OF_A_LOOP, requests.closed_loop_users)
         total = requests if whole else _drawn(scenario.replace(num_requests=len(requests) * shown))
         return serve_users(replica, total, num_replicas, level, most_simulated=shown)
     if scenario.arrivals == "once" and trace is None and num_replicas > 1:
         return _serve_burst(scenario, replica, requests, num_replicas)
-    if shown == 1:
+    if num_replicas == 1:
         keep = not scenario.is_open_loop or trace is not None
         offered = requests if keep else with_rate(requests, scenario.peak_rate_rps)
         result = replica.run(offered, timeline=True)
         return result, measure(result, level)
     if trace is not None:
-        return _measured(scenario, _routed(scenario, replica, trace, num_replicas), num_replicas, num_replicas)
-    busy = num_replicas
-    if scenario.router == "prefix_affinity" and scenario.shared_prefix_tokens:  # a prefix group stays on one replica
-        busy = min(num_replicas, scenario.num_prefix_groups)
-        shown = min(shown, busy)
-        scenario = scenario.replace(num_prefix_groups=max(1, round(scenario.num_prefix_groups * shown / busy)))
-    total = requests if whole else _drawn(scenario.replace(num_requests=len(requests) * shown))
-    total = with_rate(total, scenario.peak_rate_rps * shown / busy)
-    result, metrics = _measured(scenario, _routed(scenario, replica, total, shown), shown, busy)
+        return _measured(scenario, _routed(scenario, replica, trace, num_replicas))
+    if whole:  # as many requests as asked for, dealt to the replicas shown
+        shown, busy = min(num_replicas, MAX_REPLICAS_OF_A_BURST), num_replicas
+        total, share = take_requests(requests, slice(0, math.ceil(len(requests) * shown / busy))), shown / busy
+    else:
+        shown, busy, share, traffic = sample_of(scenario, num_replicas)
+        total = _drawn(traffic.replace(num_requests=len(requests) * shown))
+    total = with_rate(total, scenario.peak_rate_rps * share)
+    result, metrics = _measured(scenario, _routed(scenario, replica, total, shown), 1 / share)
     return result, with_idle(metrics, busy, num_replicas)
 
 
 def _measured(
-    scenario: Scenario, result: SimulationResult, shown: int, busy: int
+    scenario: Scenario, result: SimulationResult, times: float = 1.0
 ) -> tuple[SimulationResult, ServingMetrics]:
-    return result, _scaled(measure(result, scenario.service_level), busy / shown)
+    return result, _scaled(measure(result, scenario.service_level), times)
 
 
 def _routed(scenario: Scenario, replica: Replica, requests: Requests, num_replicas: int) -> SimulationResult:
@@ -259,7 +258,7 @@ def find_sharing(
 
 
 def _scaled(metrics: ServingMetrics, factor: float) -> ServingMetrics:
-    # Sixteen replicas stand for more: rates add up, latencies do not.
+    # Some replicas stand for more: rates add up, latencies do not.
     return dataclasses.replace(metrics, **{name: getattr(metrics, name) * factor for name in RATES})
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.inputs import ServiceLevel
-from planner.scenario import Scenario
+from planner.scenario import MOST_RPS, Scenario
 from planner.service.deployment import Fleet, curve_of, deploy
 from planner.service.fleet import MOST_REQUESTS, Run, _plain, run_fleet
 from planner.service.load import STEADY_SHARE, LoadCurve, meets
@@ -141,7 +141,8 @@ def _begin(scenario: Scenario, curve: LoadCurve, replica: Replica, replicas: int
     if scenario.arrivals == "closed":
         users = curve.users(scenario.think_time_s) * replicas
         return float(max(1, int(users))) if curve.capacity_rps > 0 else 0.0, float(MOST_USERS)
-    return curve.slo_rate_rps * replicas, STEADY_SHARE * curve.capacity_rps * replicas
+    most = min(MOST_RPS, STEADY_SHARE * curve.capacity_rps * replicas)
+    return min(most, curve.slo_rate_rps * replicas), most
 
 
 def _run(

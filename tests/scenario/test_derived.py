@@ -148,6 +148,7 @@ def test_a_part_of_a_gpu_counts_by_its_own_memory() -> None:
         ({"requests_per_user_hour": 36.0}, 2.019, "users", 100),  # whole users, rounded down
         ({"demand": "daily"}, 2.0, "requests_per_day", 86_400.0),
         ({"demand": "rate"}, 2.0, "rate_rps", 2.0),
+        ({"demand": "rate"}, 1_000_020.0, "rate_rps", 1_000_000.0),  # what a scenario may state at most
         ({"arrivals": "closed"}, 17.9, "concurrent_users", 17),
         ({"arrivals": "once"}, 250.0, "num_requests", 250),
     ],

@@ -4,7 +4,7 @@ import pytest
 
 from planner import Scenario, plan
 from planner.answer.planning import replica_of, size
-from planner.service.clients import fewest_that_hold, representatives, share_evenly, share_of_one
+from planner.service.clients import fewest_that_hold, representatives, share_evenly, share_of_one, smallest_that_holds
 from planner.workload.offered import draw
 
 EQUAL = {"lengths": "constant", "prompt_mean_tokens": 500.0, "output_mean_tokens": 100.0, "num_requests": 600}
@@ -63,6 +63,12 @@ def test_the_fewest_are_found_by_few_questions(threshold):
     assert fewest_that_hold(lambda n: asked.append(n) or n >= threshold, 100) == threshold
     assert len(asked) <= 14
     assert fewest_that_hold(lambda n: False, 100) is None
+
+
+@pytest.mark.parametrize("threshold", [999, 1000, 20_000])
+def test_thousands_are_found_within_a_thousandth(threshold):
+    found = smallest_that_holds(lambda n: n >= threshold, 0, 32_768)
+    assert threshold <= found <= threshold * 1.001
 
 
 def test_a_share_of_users_is_the_fullest():

@@ -10,6 +10,10 @@ from planner import Scenario, plan
 from planner.answer.planning import replica_of, size
 from planner.service import fleet
 from planner.service.fleet import fewest_sharing, fleet_size, operate
+from planner.service.metrics import measure
+from planner.service.sampling import MAX_SIMULATED_REPLICAS
+from planner.simulation.router import simulate_fleet
+from planner.workload.drawing import with_rate
 from planner.workload.offered import draw
 from tests.service.cases import requests_of, toy
 
@@ -86,13 +90,37 @@ def test_a_server_as_slow_as_the_users_are_many_is_named():
 
 
 def test_a_stable_fleet_finishes_what_is_offered_however_many_stand_for_it():
-    # 20 and 40 replicas are shown by 16 of them, whose rates are scaled up.
+    # 40 replicas are shown by 32 of them, whose rates are scaled up.
     scenario = Scenario(demand="rate", rate_rps=40.0, **EQUAL)
     replica, requests = replica_of(size(scenario)), draw(scenario)
     for replicas in (10, 20, 40):
         result, metrics = operate(scenario, replica, requests, replicas)
         assert metrics.requests_per_s == pytest.approx(40.0, rel=0.05)
-        assert int(result.replica.max()) + 1 == min(replicas, fleet.MAX_SIMULATED_REPLICAS)
+        assert int(result.replica.max()) + 1 == min(replicas, MAX_SIMULATED_REPLICAS)
+
+
+@pytest.mark.parametrize("router", ["round_robin", "random", "least_outstanding", "power_of_two"])
+def test_a_sample_says_of_a_bursty_fleet_what_the_whole_fleet_does(router):
+    # 100 replicas at 18.5 req/s each, of which 32 are shown: with the bursts of all 100, first tokens would wait 25 % longer.
+    scenario = Scenario(demand="rate", rate_rps=1850.0, arrivals="bursty", burst_cv=6.0, router=router)
+    replica = replica_of(size(scenario))
+    shown = operate(scenario, replica, draw(scenario), 100)[1]
+    stream = with_rate(draw(scenario.replace(num_requests=100 * 1500)), 1850.0)
+    whole = simulate_fleet(
+        stream, replica.engine, replica.limits, replica.step_time, num_replicas=100, router=router, seed=1
+    )
+    true = measure(whole, scenario.service_level)
+    assert shown.ttft_s.p95 == pytest.approx(true.ttft_s.p95, rel=0.08)
+    assert shown.tpot_s.mean == pytest.approx(true.tpot_s.mean, rel=0.05)
+
+
+def test_prefixes_that_overload_some_replicas_do_so_in_the_sample():
+    # 60 prompts on 50 replicas: ten have two of them, and a third of the requests waits there without end.
+    scenario = Scenario(
+        demand="rate", rate_rps=1000.0, router="prefix_affinity", shared_prefix_tokens=500, num_prefix_groups=60
+    )
+    found = operate(scenario, replica_of(size(scenario)), draw(scenario), 50)[1]
+    assert found.slo_attainment == pytest.approx(2 / 3, abs=0.02)
 
 
 def test_a_run_in_which_all_requests_count_is_as_long_as_was_asked_for():
