@@ -128,6 +128,11 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="trace to replay: Azure, Vidur, BurstGPT or other CSV, Mooncake or OpenAI JSONL, request or access log",
     )
+    replay.add_argument(
+        "--calibration",
+        metavar="FILE",
+        help="what `calibrate` wrote: the plan follows your own runs",
+    )
 
     command = commands.add_parser("plan", parents=[shared, replay], help="the whole plan")
     command.add_argument("--html", metavar="FILE", help="also write the plan as a printable page")
@@ -181,15 +186,21 @@ def _parser() -> argparse.ArgumentParser:
     command.set_defaults(run=_read_report)
     command = commands.add_parser("seed", help="the scheduling comparison of the seed article")
     command.set_defaults(run=lambda options: print(format_seed_table()))
-    command = commands.add_parser("calibrate", help="fit efficiency profiles to kernel step times")
+    command = commands.add_parser(
+        "calibrate",
+        help="fit a plan to your own benchmark, for `plan --calibration`; or efficiency profiles to kernel step times",
+    )
     command.add_argument(
         "measurements",
-        metavar="STEP_TIMES.csv",
-        help="CSV of step times or of kernel measurements, or the folder of published kernel tables",
+        metavar="FILE",
+        help="a benchmark's output or JSON, as `read` reads it ('-' for stdin); or a CSV of step times or of kernel "
+        "measurements, or the folder of published kernel tables, which give profiles for the catalog",
     )
-    command.add_argument("--out", default="", metavar="FILE", help="file for the profiles; printed without it")
-    command.add_argument("--source", default="", help="where the measurements come from; stored in the profile")
-    command.add_argument("--date", default="", help="date of the fit; stored in the profile")
+    command.add_argument("--scenario", metavar="SCENARIO", help="the plan whose deployment was measured")
+    command.add_argument("--out", default="", metavar="FILE", help="file for the calibration or the profiles")
+    command.add_argument("--json", action="store_true", help="print the calibration as JSON")
+    command.add_argument("--source", default="", help="of profiles: where the measurements come from; stored in them")
+    command.add_argument("--date", default="", help="of profiles: date of the fit; stored in them")
     command.set_defaults(run=_calibrate)
     command = commands.add_parser("serve", help="the dashboard")
     command.add_argument("--address", metavar="ADDRESS", help="address to listen on; every address without it")
@@ -223,7 +234,17 @@ def read_scenario(options: argparse.Namespace) -> Scenario:
         scenario = scenario.replace(num_requests=options.requests)
     if options.seed is not None:
         scenario = scenario.replace(seed=options.seed)
-    return scenario
+    return _calibrated(scenario, getattr(options, "calibration", None))
+
+
+def _calibrated(scenario: Scenario, name: str | None) -> Scenario:
+    """The scenario with the calibration that a file holds."""
+    if not name:
+        return scenario
+    from planner.reading import with_calibration  # noqa: PLC0415 - its tables only here
+
+    text = read_file(Path(name), "--calibration", "a calibration that `calibrate` wrote")
+    return with_calibration(scenario, text, "--calibration")
 
 
 def _read(text: str, base: Scenario) -> Decoded:
@@ -523,23 +544,9 @@ def _fields(options: argparse.Namespace) -> None:
 
 
 def _read_report(options: argparse.Namespace) -> None:
-    from planner.reading import (  # noqa: PLC0415 - its tables only here
-        MAX_BYTES,
-        overlay,
-        overlay_text,
-        read,
-        reading_dict,
-        reading_text,
-    )
+    from planner.reading import overlay, overlay_text, read, reading_dict, reading_text  # noqa: PLC0415 - only here
 
-    if options.file == "-":
-        data = _read_stdin("FILE", MAX_BYTES)
-    elif not _is_file(options.file):
-        raise InvalidInput("FILE", options.file, "a file on this machine")
-    else:
-        with Path(options.file).open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    reading = read(data)
+    reading = read(_own_file(options.file))
     beside = overlay(reading)
     if options.json:
         print(json.dumps(reading_dict(reading) | {"overlay": plain(beside)}, indent=2))
@@ -547,12 +554,50 @@ def _read_report(options: argparse.Namespace) -> None:
         print(reading_text(reading) + ("" if reading.traffic is not None else f"\n\n{overlay_text(beside)}"))
 
 
-def _calibrate(options: argparse.Namespace) -> None:
-    from planner.accuracy import fit_file  # noqa: PLC0415 - only this command fits
+def _own_file(name: str) -> bytes:
+    """What an engine or a benchmark printed, from a file or from standard input."""
+    from planner.reading import MAX_BYTES  # noqa: PLC0415 - its tables only here
 
-    text = fit_file(options.measurements, out=options.out, source=options.source, date=options.date)
-    if not options.out:
-        print(text)
+    if name == "-":
+        return _read_stdin("FILE", MAX_BYTES)
+    if not _is_file(name):
+        raise InvalidInput("FILE", name, "a file on this machine")
+    with Path(name).open("rb") as file:
+        return file.read(MAX_BYTES + 1)
+
+
+def _calibrate(options: argparse.Namespace) -> None:
+    """A benchmark's output calibrates a plan; step times and kernel measurements make profiles for the catalog."""
+    if _is_of_kernels(options.measurements):
+        from planner.accuracy import fit_file  # noqa: PLC0415 - only this command fits
+
+        text = fit_file(options.measurements, out=options.out, source=options.source, date=options.date)
+        if not options.out:
+            print(text)
+        return
+    from planner.reading import calibrate, calibration_dict, calibration_text, read  # noqa: PLC0415 - only here
+
+    base = read_scenario(argparse.Namespace(scenario=options.scenario, preset=None, requests=None, seed=None))
+    made = calibrate(read(_own_file(options.measurements), base), base if options.scenario else None)
+    text = json.dumps(calibration_dict(made), indent=2)
+    if options.out:
+        try:
+            Path(options.out).write_text(text + "\n", encoding="utf-8")
+        except OSError as error:
+            raise InvalidInput("--out", options.out, "a file that can be written") from error
+    print(text if options.json else calibration_text(made))
+
+
+def _is_of_kernels(name: str) -> bool:
+    """Whether a path holds kernel tables or a CSV of step times, by its header."""
+    path = Path(name)
+    if path.is_dir():
+        return True
+    if not _is_file(name):
+        return False
+    with path.open("rb") as file:
+        header = file.readline(MAX_FILE_BYTES).decode("utf-8-sig", errors="replace")
+    return bool({"kernel", "step_ms"} & {cell.strip().strip('"') for cell in header.split(",")})
 
 
 def plan_dict(done: Plan) -> dict[str, Any]:

@@ -109,6 +109,7 @@ def test_seed_prints_the_articles_table(capsys):
         ("plan", "u=1&" * 20_000),
         ("calibrate",),
         ("calibrate", "missing.csv"),
+        ("plan", "--calibration", "missing.json"),
     ],
 )
 def test_bad_input_is_one_clear_line(arguments, capsys):
@@ -116,6 +117,47 @@ def test_bad_input_is_one_clear_line(arguments, capsys):
     assert code == 2
     assert len(err.strip().splitlines()) == 1
     assert err.startswith("error: ")
+
+
+SAVED_RUN = {
+    "backend": "vllm",
+    "model_id": "Qwen/Qwen3-8B",
+    "max_concurrency": 4,
+    "completed": 40,
+    "total_input_tokens": 40 * 1024,
+    "total_output_tokens": 40 * 256,
+    "output_throughput": 320.0,
+    "request_throughput": 1.25,
+    "mean_ttft_ms": 60.0,
+    "mean_tpot_ms": 12.0,
+}
+
+
+def test_a_benchmark_calibrates_a_plan_through_a_file(tmp_path, capsys):
+    run_file, made = tmp_path / "run.json", tmp_path / "calibration.json"
+    run_file.write_text(json.dumps(SAVED_RUN))
+    code, out, _ = run("calibrate", str(run_file), "--out", str(made), capsys=capsys)
+    assert code == 0
+    assert "Calibrated to 1 run" in out
+    mine = ("m=Qwen/Qwen3-8B&nr=100", "--calibration", str(made))
+    code, out, _ = run("plan", *mine, capsys=capsys)
+    assert code == 0
+    assert "calibrated to your 1 measurement" in out
+    code, out, _ = run("simulate", *mine, "--json", capsys=capsys)
+    assert code == 0
+    slower = json.loads(out)["metrics"]["tpot_s"]["mean"]
+    assert slower > 1.2 * json.loads(run("simulate", mine[0], "--json", capsys=capsys)[1])["metrics"]["tpot_s"]["mean"]
+    code, _, err = run("plan", "m=Qwen/Qwen3-8B&g=L4", *mine[1:], capsys=capsys)
+    assert code == 2
+    assert "another GPU" in err
+
+
+def test_profiles_of_step_times_are_no_calibration_of_a_plan(tmp_path, capsys):
+    made = tmp_path / "profiles.json"
+    made.write_text('{"H100 SXM": {"vllm": {"gemm": {}}}}')
+    code, _, err = run("plan", "--calibration", str(made), capsys=capsys)
+    assert code == 2
+    assert "calibrate BENCHMARK" in err
 
 
 def test_a_file_that_is_no_measurement_is_refused(tmp_path, capsys):

@@ -1,10 +1,12 @@
 """What engines and benchmarks print, read into a plan.
 
 In: a start-up log, a benchmark's output or JSON, metrics of a running engine. Out: a `Reading`: every figure with its
-line, what was not understood, and the Scenario that the file describes.
+line, what was not understood, and the Scenario that the file describes; and a plan calibrated to measured runs.
 """
 
 from planner.reading.benchmarks import Run
+from planner.reading.calibrating import Calibration, calibrate, uncalibrated
+from planner.reading.calibration_file import calibration_dict, calibration_text, with_calibration
 from planner.reading.figures import Understood
 from planner.reading.overlay import Compared, Overlay, overlay, overlay_text
 from planner.reading.reading import NotUnderstood, Reading, read
@@ -13,16 +15,22 @@ from planner.reading.wording import reading_dict, reading_text, value_text
 
 __all__ = [
     "MAX_BYTES",
+    "Calibration",
     "Compared",
     "NotUnderstood",
     "Overlay",
     "Reading",
     "Run",
     "Understood",
+    "calibrate",
+    "calibration_dict",
+    "calibration_text",
     "overlay",
     "overlay_text",
     "read",
     "reading_dict",
     "reading_text",
+    "uncalibrated",
     "value_text",
+    "with_calibration",
 ]

@@ -19,7 +19,7 @@ from planner.scenario import Scenario, fields_by_name, message
 from planner.workload import TraceSummary, draw, fitted, read_trace, summary_of
 
 #: groups of fields that a start-up log says nothing about: they stay as the user has them
-KEPT_GROUPS = ("traffic", "targets", "prices", "simulation")
+KEPT_GROUPS = ("traffic", "targets", "prices", "simulation", "measured")
 SHOWN_CHARS = 120
 READABLE = (
     "a start-up log of vLLM, SGLang, TensorRT-LLM, llama.cpp, Ollama or TGI, a benchmark's table or JSON, Prometheus "
@@ -119,8 +119,7 @@ def _reading(start: StartUp | None, runs: tuple[Run, ...], base: Scenario) -> Re
         if start is not None:
             scenario = _started(start, base, open_points)
         for run in runs[:1]:
-            fill = _measured_deployment if run.tells_deployment else _measured_traffic
-            scenario = fill(run, scenario or base, open_points)
+            scenario = run_scenario(run, scenario or base, open_points)
     except PlannerError as error:
         scenario, problem = None, " ".join(message(error).split())
     if len(runs) > 1:
@@ -233,6 +232,27 @@ def _started(start: StartUp, base: Scenario, open_points: list[NotUnderstood]) -
     return base.replace(**changes)
 
 
+def run_scenario(run: Run, base: Scenario, open_points: list[NotUnderstood] | None = None) -> Scenario:
+    """The base with what one run of a benchmark states: its traffic, and its deployment where the report names it.
+
+    Parameters
+    ----------
+    run : Run
+        Of the file.
+    base : Scenario
+        What stays where the run is silent.
+    open_points : list, optional
+        Where to add what could not be used.
+
+    Raises
+    ------
+    InvalidInput
+        When the run states what no plan can have.
+    """
+    fill = _measured_deployment if run.tells_deployment else _measured_traffic
+    return fill(run, base, [] if open_points is None else open_points)
+
+
 def _measured_deployment(run: Run, base: Scenario, open_points: list[NotUnderstood]) -> Scenario:
     """The base with the deployment and the traffic of a report that names both, all requests queued at once."""
     columns = run.columns
@@ -248,7 +268,7 @@ def _measured_deployment(run: Run, base: Scenario, open_points: list[NotUndersto
     for name in ("max_num_seqs", "max_num_batched_tokens"):
         if isinstance(columns.get(name), float):
             made = made.replace(**{name: int(float(columns[name]))})
-    kept = ("targets", "prices")
+    kept = ("targets", "prices", "measured")
     fields = fields_by_name().items()
     return base.replace(
         **{

@@ -1,0 +1,157 @@
+"""What a calibration is worth: three published runs of a deployment, and the error on its other runs.
+
+    python -m planner.reading.held_out SERVING.csv [--runs N] [--deployments N] [--seed N] [--json]
+
+Each deployment (source, model, GPU, split, engine with its release) with enough runs is calibrated to some of them,
+drawn at random; its other runs are predicted before and after. Nothing of the other runs is read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import math
+import random
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from planner.accuracy import read_run, serving_columns
+from planner.arrays import Floats
+from planner.errors import PlannerError
+from planner.reading.calibrating import FIGURES, calibrate_runs, uncalibrated
+from planner.scenario import ERRORS, Scenario, fingerprint
+from planner.units import counted
+
+Measured = tuple[Scenario, dict[str, float]]
+LEAST_OTHERS = 3  # runs of a deployment beyond those that it is calibrated to
+MOST_OTHERS = 7
+SHARES = (0.5, 0.9)
+
+
+def deployments(rows: Iterable[Mapping[str, str]]) -> list[list[Measured]]:
+    """The runs of each deployment of a serving file: what they sent, and the measured means.
+
+    Parameters
+    ----------
+    rows : iterable of mapping
+        Columns of serving_benchmarks.csv. Rows that cannot be planned, or whose collector takes their figure for a
+        warm-up's, are left out.
+    """
+    found: dict[tuple[str, str], list[Measured]] = defaultdict(list)
+    for row in rows:
+        try:
+            run = read_run(row)
+        except ValueError:
+            continue
+        scenario = run.scenario.replace(title="")
+        measured = {columns[0]: _number(row.get(columns[0], "")) for columns in FIGURES.values()}
+        known = {name: value for name, value in measured.items() if value > 0}
+        if known and not run.decode_only and "SUSPECT" not in row.get("notes", ""):
+            found[row.get("source", "").partition("(")[0], fingerprint(scenario)].append((scenario, known))
+    return list(found.values())
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def held_out(runs: list[Measured], count: int, draw: random.Random) -> list[dict[str, Any]]:
+    """Other runs of a deployment, predicted before and after it is calibrated to `count` of its runs.
+
+    Returns
+    -------
+    list of dict
+        figure, before and after (ln of predicted ÷ measured) and sd (the standard deviation that the calibration
+        states for further runs).
+    """
+    mixed = draw.sample(runs, len(runs))
+    try:
+        made = calibrate_runs(mixed[:count], uncalibrated(mixed[0][0])).scenario
+    except PlannerError:
+        return []
+    calibration = {name: getattr(made, name) for name in _calibration_fields()}
+    rows = []
+    for scenario, measured in mixed[count : count + MOST_OTHERS]:
+        before, after = serving_columns(scenario), serving_columns(scenario.replace(**calibration))
+        for figure, columns in FIGURES.items():
+            name = columns[0]
+            if name in measured and before.get(name, 0) > 0 and after.get(name, 0) > 0:
+                logs = (math.log(found[name] / measured[name]) for found in (before, after))
+                sd = getattr(made, ERRORS[figure])
+                rows.append({"figure": figure, **dict(zip(("before", "after"), logs, strict=True)), "sd": sd})
+    return rows
+
+
+def _calibration_fields() -> tuple[str, ...]:
+    return tuple(name for name in Scenario.__dataclass_fields__ if name.startswith("calibration_"))
+
+
+def summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Absolute errors of each figure before and after in percent, and the share of runs inside the stated bands."""
+    lines = []
+    for figure in FIGURES:
+        mine = [row for row in rows if row["figure"] == figure]
+        if not mine:
+            continue
+        before, after = (_percent([row[when] for row in mine]) for when in ("before", "after"))
+        narrowed = [row for row in mine if row["sd"]]
+        far: Floats = np.array([abs(row["after"]) / row["sd"] for row in narrowed])
+        lines.append(
+            {
+                "figure": figure,
+                "runs": len(mine),
+                "before_median_pct": float(np.median(before)),
+                "after_median_pct": float(np.median(after)),
+                "before_p90_pct": float(np.quantile(before, 0.9)),
+                "after_p90_pct": float(np.quantile(after, 0.9)),
+                "inside_50_pct": 100 * float(np.mean(far < 0.6745)) if len(far) else None,
+                "inside_90_pct": 100 * float(np.mean(far < 1.6449)) if len(far) else None,
+            }
+        )
+    return lines
+
+
+def _percent(logs: list[float]) -> Floats:
+    found: Floats = 100 * np.abs(np.expm1(np.array(logs)))
+    return found
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Print the errors of held-out runs before and after calibrating."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", metavar="SERVING.csv")
+    parser.add_argument("--runs", type=int, default=3, help="runs that each deployment is calibrated to")
+    parser.add_argument("--deployments", type=int, default=0, help="at most so many deployments; 0 = all")
+    parser.add_argument("--seed", type=int, default=1, help="of the draw of deployments and runs")
+    parser.add_argument("--json", action="store_true", help="write JSON")
+    options = parser.parse_args(argv)
+    draw = random.Random(options.seed)
+    with Path(options.file).open(encoding="utf-8", newline="") as file:
+        found = deployments(csv.DictReader(file))
+    known = [runs for runs in found if len(runs) >= options.runs + LEAST_OTHERS]
+    draw.shuffle(known)
+    rows = [row for runs in known[: options.deployments or None] for row in held_out(runs, options.runs, draw)]
+    lines = summary(rows)
+    if options.json:
+        print(json.dumps(lines, indent=2))
+        return
+    count = len(known[: options.deployments or None])
+    print(f"{counted(count, 'deployment')}, each calibrated to {options.runs} of its runs: error of its others")
+    for line in lines:
+        print(
+            f"{line['figure']:>10}: {line['runs']:,} runs, median {line['before_median_pct']:.1f} % → "
+            f"{line['after_median_pct']:.1f} %, 90th percentile {line['before_p90_pct']:.0f} % → "
+            f"{line['after_p90_pct']:.0f} %"
+        )
+
+
+if __name__ == "__main__":
+    main()
