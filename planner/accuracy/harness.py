@@ -14,7 +14,13 @@ from planner.tables import read_table
 
 HARNESS = "accuracy/data/harness_settings.csv"
 #: what scripts set besides fields of the Scenario, and its kind
-HARNESS_FACTS = {"requests_per_user": "count", "tuned_batch": "flag", "drafting": "flag", "attention_dp": "text"}
+HARNESS_FACTS = {
+    "requests_per_user": "count",
+    "tuned_batch": "flag",
+    "drafting": "flag",
+    "attention_dp": "text",
+    "gpus_used": "count",  # where the published width is not that of the run
+}
 #: columns of a row that choose lines of the table, by their names there
 _CHOSEN_BY = {"source": "source", "model": "model", "gpu": "gpu", "weights": "weight_dtype"}
 #: what formulas of scripts may refer to (planner/accuracy/expressions.py)

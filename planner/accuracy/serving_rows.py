@@ -133,14 +133,15 @@ def _version(row: Mapping[str, Any], family: str) -> str:
 
 def _parallelism(row: Mapping[str, Any], said: Mapping[str, Any], *, is_moe: bool) -> dict[str, Any]:
     """Widths of each kind of parallelism from the row's columns and what its notes say."""
-    gpus = count_of(row, "n_gpus")
-    tp = count_of(row, "tp") or gpus or 1
+    used = said.get("gpus_used", 0)
+    gpus = used or count_of(row, "n_gpus")
+    tp = used or count_of(row, "tp") or gpus or 1
     pp = count_of(row, "pp") or 1
     ep = int(number_of(row, "ep") or 1)
     if said.get("by_layers"):
         tp, pp = 1, tp * pp
     wide = said.get("attention_dp", "1")
-    split = said.get("moe_tp", 1) * ep
+    split = 1 if used else said.get("moe_tp", 1) * ep
     if is_moe and wide == "1" and "moe_tp" in said and split > tp:
         # experts spread wider than attention: the rest of the width is attention data parallelism
         attention_dp = split // tp

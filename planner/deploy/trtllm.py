@@ -30,8 +30,9 @@ TOLD = (
         "enforce_eager",
         "max_cudagraph_capture_size",
     ),
-    *("stream_interval_tokens", "offline"),
+    *("stream_interval_tokens", "moe_runner_backend", "offline"),
 )
+MOE_BACKENDS = {"triton": "TRITON", "flashinfer_trtllm": "TRTLLM"}
 
 
 def trtllm_launch(plan: Plan) -> Launch:
@@ -131,6 +132,8 @@ def _extra(plan: Plan, options: Options) -> dict[str, Any]:
         extra["cuda_graph_config"] = {"max_batch_size": scenario.max_cudagraph_capture_size}
     if scenario.stream_interval_tokens > 1:
         extra["stream_interval"] = scenario.stream_interval_tokens
+    if scenario.moe_runner_backend in MOE_BACKENDS:
+        extra["moe_config"] = {"backend": MOE_BACKENDS[scenario.moe_runner_backend]}
     if plan.engine.kv_reservation is not KvReservation.OUTPUT_LIMIT:
         extra["scheduler_config"] = {"capacity_scheduler_policy": "MAX_UTILIZATION"}
     if scenario.num_speculative_tokens:

@@ -61,6 +61,18 @@ def test_a_client_limit_that_a_faulty_script_published_as_concurrency_is_not_pla
         assert read(GPT_OSS_512 | kept).model == "openai/gpt-oss-120b"
 
 
+def test_a_width_that_is_the_product_of_two_is_read_as_that_of_the_run():
+    # InferenceX nvidia-master.yaml @029199755, gptoss-fp4-h200-trt: { tp: 2, ep: 2 } and none with tp 4 and ep 2
+    row = GPT_OSS_512 | {"engine": "TensorRT-LLM", "gpu": "H200-SXM-141GB", "concurrency": 64, "date": "2025-12-15"}
+    wide = row | {"tp": 4, "n_gpus": 4, "notes": "moe_tp=2 attn_dp=1"}
+    found = read(wide | {"ep": 2})
+    assert (found.tensor_parallel_size, found.attention_data_parallel_size, found.num_replicas) == (2, 1, 1)
+    assert found.expert_parallel
+    assert read(wide | {"ep": 1, "notes": "moe_tp=4"}).tensor_parallel_size == 4
+    # gptoss_fp4_h200_trt_slurm.sh: moe_config backend TRITON
+    assert found.moe_runner_backend == "triton"
+
+
 @pytest.mark.parametrize(
     ("notes", "fields"),
     [

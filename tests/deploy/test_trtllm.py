@@ -37,3 +37,10 @@ def test_attention_data_parallel_is_over_all_ranks_or_none():
 
 def test_graphs_off_is_an_empty_config():
     assert extra(enforce_eager=True)[0] == {"cuda_graph_config": None}
+
+
+def test_kernels_of_experts_are_named_in_the_file():
+    # TensorRT-LLM llm_args.py, MoeConfig.backend: CUTLASS, TRTLLM, TRITON, ...
+    body, launch = extra(moe_runner_backend="triton")
+    assert body == {"moe_config": {"backend": "TRITON"}}
+    assert not launch.unmet
