@@ -76,7 +76,7 @@ class EngineRuntime(AdvancedEngine):
         "Kernels of the experts",
         group="advanced",
         choices=MOE_BACKENDS,
-        help="SGLang --moe-runner-backend, TensorRT-LLM moe_config; auto = as the engine chooses for the model and GPU.",
+        help="SGLang --moe-runner-backend, TensorRT-LLM moe_config; auto = as the engine chooses for model and GPU.",
     )
     latent_cache: str = setting(
         "auto",
