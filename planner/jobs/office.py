@@ -31,7 +31,7 @@ STUBBORN_S = 5.0  # a process that has not given up its task by then is ended
 NUM_WORKERS = max(2, min(4, os.cpu_count() or 2))
 NUM_BACKGROUND = NUM_WORKERS  # more processes, which take only the time that the others leave
 IDLE_S = 60.0  # a process of the background that has had no task so long ends
-FEW_DONE = 2  # tasks after which a spare process is started: not while the first page is being drawn
+SPARE_AFTER_S = 3.0  # without a task: a spare process is then started, and not while a page is being drawn
 
 
 class TooLong(PlannerError):
@@ -96,9 +96,10 @@ class Office:
         *,
         num_background: int = NUM_BACKGROUND,
         idle_s: float = IDLE_S,
+        spare_after_s: float = SPARE_AFTER_S,
     ) -> None:
         self.num_workers, self.most_kept_bytes = num_workers, most_kept_bytes
-        self.num_background, self.idle_s = num_background, idle_s
+        self.num_background, self.idle_s, self.spare_after_s = num_background, idle_s, spare_after_s
         self.ready = False  # whether a worker has loaded the simulator
         self.num_computed = 0
         self._changed = threading.Condition()
@@ -166,11 +167,14 @@ class Office:
                 if job is not None:
                     job.running = True
                     return job
-                left_s = idle_since + self.idle_s - time.monotonic() if worker.background else None
-                if left_s is not None and left_s <= 0:
+                idle_s = time.monotonic() - idle_since
+                if worker.background and idle_s >= self.idle_s:
                     self._workers.remove(worker)
                     return None
-                self._changed.wait(left_s)
+                if not worker.background and idle_s >= self.spare_after_s:
+                    self._hire(spare=1)  # while there is time: the next who asks finds it loaded
+                left_s = (self.idle_s if worker.background else self.spare_after_s) - idle_s
+                self._changed.wait(left_s if left_s > 0 else None)
         return None
 
     def _next(self, background: bool) -> Job | None:
@@ -204,8 +208,6 @@ class Office:
                 self._forget()
             self.num_computed += 1
             job.done.set()
-            if not self._open and self.num_computed >= FEW_DONE:
-                self._hire(spare=1)  # while there is time: the next who asks finds it loaded
             self._changed.notify_all()
 
     def _forget(self) -> None:

@@ -7,6 +7,7 @@ Prints the figures; asserts nothing, since they belong to a machine.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import socket
@@ -26,7 +27,7 @@ CHANGES = 8
 # Times in the page: from the click to the first changed figure, and to the last chart drawn anew.
 WATCH = """
 () => new Promise(done => {
-  const read = () => [...document.querySelectorAll('[data-testid=stMetricValue]')].map(x => x.innerText).join('|');
+  const read = () => [...document.querySelectorAll('[data-testid=stMetricValue]')].map(x => x.textContent).join('|');
   const before = read(), start = performance.now();
   const idle = () => document.querySelector('[data-testid=stApp]').dataset.testScriptState === 'notRunning';
   let figures = null;
@@ -51,6 +52,7 @@ def start() -> tuple[subprocess.Popen[bytes], str, float]:
     process = subprocess.Popen(
         [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port), "--server.headless", "true"],
         cwd=ROOT,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )

@@ -18,7 +18,7 @@ PATIENCE_S = 120.0  # of the test itself, far less than FOR_EVER_S
 
 @pytest.fixture(scope="module")
 def office():
-    opened = Office(num_workers=2, most_kept_bytes=300_000)
+    opened = Office(num_workers=2, most_kept_bytes=300_000, spare_after_s=0.1)
     yield opened
     opened.close()
 
@@ -79,7 +79,6 @@ def pids(office):
 @pytest.mark.skipif(GIVE_UP is None, reason="no such signal")
 def test_a_process_gives_up_its_task_and_stays(office):
     ask(office, sum, (1, 1))
-    ask(office, sum, (1, 2))
     until(lambda: len(office._workers) == office.num_workers)  # a spare one is hired while nothing is to do
     before = pids(office)
     for more in range(3):
