@@ -27,7 +27,7 @@ from planner.memory import Remedy
 from planner.scenario import Scenario, message
 from planner.units import counted, format_duration, format_percent, format_usd
 
-POLL_S = 1.0
+POLL_S = 1.5
 FIRST_ROWS = 6  # the rest stands behind a click
 RESTRICTIONS = ("my_gpus", "gpu_vendor", "most_gpus", "one_node", "measured_only")
 
