@@ -12,3 +12,6 @@ Ints = NDArray[np.int64]
 
 
 Bytes = NDArray[np.int8]
+
+
+Bools = NDArray[np.bool_]

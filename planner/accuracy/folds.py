@@ -5,9 +5,10 @@
 The serving overheads (`catalog/serving_overheads.csv`) are the parameters that were chosen with serving rows in view.
 Each fold takes one source, or one pair of model and GPU, away, fits a scale of each of an engine's overheads to the
 rows that remain, and predicts those taken away. The simulator is run once per overhead, not once per fold: the
-logarithm of a prediction is taken as linear in the logarithm of an overhead, from a change of 25 %. On GPUs without
-kernel tables, leaving a source out also takes away what published runs taught about the class's kernels
-(`evidence` "measured" in `catalog/efficiency_classes.csv`).
+logarithm of a prediction is taken as linear in the logarithm of an overhead, from a change of 25 %. Rows on GPUs of an
+architecture whose kernels nobody timed are predicted, but inform no fit: their kernels' errors would pass for
+overheads. On GPUs without kernel tables, leaving a source out also takes away what published runs taught about the
+class's kernels (`evidence` "measured" in `catalog/efficiency_classes.csv`).
 `accuracy/data/left_out.csv`, which the Accuracy page shows, is written with `--rows-per-pair 0`.
 """
 
@@ -25,9 +26,15 @@ from planner.accuracy.names import find_engine_preset
 from planner.accuracy.scoring import labels, measured_values, relative_errors, serving_class, serving_counts
 from planner.accuracy.serving_rows import read_run
 from planner.accuracy.validation import read_rows
-from planner.arrays import Floats
+from planner.arrays import Bools, Floats
 from planner.catalog import get_engine
-from planner.step_time import kernel_evidence, scaled_overheads, without_published_runs
+from planner.step_time import (
+    KERNELS_MEASURED,
+    SAME_ARCHITECTURE,
+    kernel_evidence,
+    scaled_overheads,
+    without_published_runs,
+)
 
 QUANTITIES = ("ttft_ms_mean", "tpot_ms_mean", "output_tok_s_total")  # that the scales are fitted to
 #: also predicted, with the same scales
@@ -147,17 +154,32 @@ def fit_scales(errors: Floats, slopes: Floats) -> Floats:
     return np.asarray(np.log(scales))
 
 
-def left_out(errors: Floats, slopes: Floats, groups: Sequence[str]) -> Floats:
-    """ln(predicted ÷ measured) of each row, with scales fitted to the rows of all other groups."""
+def left_out(errors: Floats, slopes: Floats, groups: Sequence[str], informs: Bools | None = None) -> Floats:
+    """ln(predicted ÷ measured) of each row, with scales fitted to the rows of all other groups that inform a fit."""
     names = np.asarray(groups)
+    usable = np.ones(len(names), dtype=bool) if informs is None else informs
     out = errors.copy()
     for name in np.unique(names):
         mine = names == name
-        out[mine] = errors[mine] + slopes[mine] @ fit_scales(errors[~mine], slopes[~mine])
+        others = usable & ~mine
+        out[mine] = errors[mine] + slopes[mine] @ fit_scales(errors[others], slopes[others])
     return out
 
 
-def all_errors(frame: pd.DataFrame, base: Floats, slopes: Floats, foreign: Floats) -> dict[str, Floats]:
+def evidence_of_rows(frame: pd.DataFrame) -> list[str]:
+    """How near measured kernels are to those of each row (`planner.step_time.kernel_evidence`).
+
+    Returns
+    -------
+    list of str
+        "" where a row tells nothing of a service that runs: a first run's warm-up, or a row that is not planned.
+    """
+    return [_evidence({str(key): value for key, value in row.items()}) for row in frame.to_dict("records")]
+
+
+def all_errors(
+    frame: pd.DataFrame, base: Floats, slopes: Floats, foreign: Floats, evidence: Sequence[str]
+) -> dict[str, Floats]:
     """ln(predicted ÷ measured) of each row and quantity by each of `METHODS`.
 
     Parameters
@@ -168,20 +190,23 @@ def all_errors(frame: pd.DataFrame, base: Floats, slopes: Floats, foreign: Float
         `log_errors` and `sensitivities`.
     foreign : array
         As `base`, without what published runs taught about GPU classes.
+    evidence : sequence of str
+        `evidence_of_rows`.
     """
     families = engine_families(frame).to_numpy()
+    known = np.isin(evidence, (KERNELS_MEASURED, SAME_ARCHITECTURE))
     found = {name: (foreign if name.startswith("no_") else base).copy() for name in METHODS}
     pairs = labels(frame["model"]) + " · " + labels(frame["gpu"])
     for engine in ENGINES:
         mine = families == engine
-        error, slope, apart = base[mine], slopes[mine], foreign[mine] - base[mine]
-        found["fitted"][mine] = error + slope @ fit_scales(error, slope)
-        found["no_source"][mine] = apart + left_out(error, slope, source_groups(frame[mine]).tolist())
-        found["no_pair"][mine] = apart + left_out(error, slope, pairs[mine].tolist())
+        error, slope, apart, informs = base[mine], slopes[mine], foreign[mine] - base[mine], known[mine]
+        found["fitted"][mine] = error + slope @ fit_scales(error[informs], slope[informs])
+        found["no_source"][mine] = apart + left_out(error, slope, source_groups(frame[mine]).tolist(), informs)
+        found["no_pair"][mine] = apart + left_out(error, slope, pairs[mine].tolist(), informs)
     return found
 
 
-def left_out_rows(frame: pd.DataFrame, no_source: Floats) -> pd.DataFrame:
+def left_out_rows(frame: pd.DataFrame, no_source: Floats, evidence: Sequence[str]) -> pd.DataFrame:
     """Predictions of each row and quantity when its source was left out.
 
     Returns
@@ -191,7 +216,7 @@ def left_out_rows(frame: pd.DataFrame, no_source: Floats) -> pd.DataFrame:
         (`planner.step_time.kernel_evidence`) and left_out, in the quantity's unit.
     """
     own = pd.DataFrame({"id": frame["id"], "family": engine_families(frame), "group": source_groups(frame)})
-    own["evidence"] = [_evidence({str(key): value for key, value in row.items()}) for row in frame.to_dict("records")]
+    own["evidence"] = evidence
     parts = []
     for number, quantity in enumerate((*QUANTITIES, *FURTHER)):
         value = measured_values(frame, quantity) * np.exp(no_source[:, number])
@@ -258,21 +283,22 @@ def main(argv: list[str] | None = None) -> None:
     slopes = sensitivities(frame, base)
     with without_published_runs():
         foreign = log_errors(frame, serving.predict(frame)[0])
-    families = engine_families(frame).to_numpy()
+    families, evidence = engine_families(frame).to_numpy(), evidence_of_rows(frame)
     print(
         f"{len(frame):,} rows, {len(FITTED) * len(ENGINES)} scales: {len(FITTED)} overheads of {len(ENGINES)} engines"
     )
     for engine in ENGINES:
-        scales = np.exp(fit_scales(base[families == engine], slopes[families == engine]))
+        mine = (families == engine) & np.isin(evidence, (KERNELS_MEASURED, SAME_ARCHITECTURE))
+        scales = np.exp(fit_scales(base[mine], slopes[mine]))
         print(f"  {engine}: " + ", ".join(f"{name} × {x:.2f}" for name, x in zip(FITTED, scales, strict=True)))
     print("signed median, median and p90 of the error in %")
-    found = all_errors(frame, base, slopes, foreign)
+    found = all_errors(frame, base, slopes, foreign, evidence)
     table = report(frame, found)
     print(table.to_string(index=False, float_format="{:.1f}".format))
     if options.out:
         table.to_csv(options.out, index=False, float_format="%.1f")
     if options.rows:
-        left_out_rows(frame, found["no_source"]).to_csv(options.rows, index=False, float_format="%.5g")
+        left_out_rows(frame, found["no_source"], evidence).to_csv(options.rows, index=False, float_format="%.5g")
 
 
 if __name__ == "__main__":

@@ -37,6 +37,25 @@ def test_a_group_is_predicted_without_its_own_rows():
     assert folds.left_out(errors, slopes, ["only"] * 40) == pytest.approx(errors)
 
 
+def test_rows_of_unknown_kernels_inform_no_fit():
+    # Ten rows of another vendor lie far too high; without them the rest is right, and so are they left out themselves.
+    slopes = np.ones((30, 3, 1))
+    errors = np.repeat([0.0, 0.0, 1.5], 10)[:, None] * np.ones((30, 3))
+    groups = np.repeat(["a", "b", "c"], 10).tolist()
+    informs = np.repeat([True, True, False], 10)
+    assert folds.left_out(errors, slopes, groups, informs) == pytest.approx(errors, abs=1e-6)
+    assert (folds.left_out(errors, slopes, groups)[:20] < -0.05).all()
+
+
+def test_each_engine_is_fitted_to_rows_of_known_kernels():
+    frame = rows(engine=["vLLM"] * 4, source=["a", "a", "b", "b"])
+    base = np.array([0.0, 0.0, 1.5, 1.5])[:, None] * np.ones((4, 3 + len(folds.FURTHER)))
+    slopes = np.ones((*base.shape, len(folds.FITTED)))
+    found = folds.all_errors(frame, base, slopes, base, ["measured", "architecture", "none", ""])
+    assert found["fitted"] == pytest.approx(base, abs=1e-6)
+    assert found["no_source"] == pytest.approx(base, abs=1e-6)
+
+
 def test_sensitivities_are_slopes_of_logarithms():
     frame = rows(ttft_ms_mean=["100"] * 2, tpot_ms_mean=["10"] * 2, output_tok_s_total=["50"] * 2)
 
@@ -81,7 +100,7 @@ def test_left_out_rows_hold_predictions_in_their_unit():
                  concurrency=["4"] * 2, notes=["", "SUSPECT: first run"])  # fmt: skip
     errors = np.full((2, 3 + len(folds.FURTHER)), np.nan)
     errors[0, :2], errors[1, 0] = [np.log(1.2), np.log(0.5)], 0.0
-    found = folds.left_out_rows(frame, errors)
+    found = folds.left_out_rows(frame, errors, folds.evidence_of_rows(frame))
     assert found["left_out"].tolist() == pytest.approx([120.0, 50.0, 5.0])
     assert found["evidence"].tolist() == ["measured", "", "measured"]  # a warm-up is evidence of nothing
     assert set(found["family"]) == {"vllm"}
