@@ -133,6 +133,9 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="what `calibrate` wrote: the plan follows your own runs",
     )
+    replay.add_argument(
+        "--log", metavar="FILE", help="start-up log of this deployment: its memory replaces the estimate"
+    )
 
     command = commands.add_parser("plan", parents=[shared, replay], help="the whole plan")
     command.add_argument("--html", metavar="FILE", help="also write the plan as a printable page")
@@ -234,17 +237,19 @@ def read_scenario(options: argparse.Namespace) -> Scenario:
         scenario = scenario.replace(num_requests=options.requests)
     if options.seed is not None:
         scenario = scenario.replace(seed=options.seed)
-    return _calibrated(scenario, getattr(options, "calibration", None))
+    return _measured(scenario, getattr(options, "calibration", None), getattr(options, "log", None))
 
 
-def _calibrated(scenario: Scenario, name: str | None) -> Scenario:
-    """The scenario with the calibration that a file holds."""
-    if not name:
+def _measured(scenario: Scenario, calibration: str | None, log: str | None) -> Scenario:
+    """The scenario with the calibration that a file holds, and with the memory that a start-up log prints."""
+    if not calibration and not log:
         return scenario
-    from planner.reading import with_calibration  # noqa: PLC0415 - its tables only here
+    from planner.reading import read, with_calibration, with_printed  # noqa: PLC0415 - its tables only here
 
-    text = read_file(Path(name), "--calibration", "a calibration that `calibrate` wrote")
-    return with_calibration(scenario, text, "--calibration")
+    if calibration:
+        text = read_file(Path(calibration), "--calibration", "a calibration that `calibrate` wrote")
+        scenario = with_calibration(scenario, text, "--calibration")
+    return with_printed(read(_own_file(log), scenario), scenario) if log else scenario
 
 
 def _read(text: str, base: Scenario) -> Decoded:

@@ -152,6 +152,26 @@ def test_a_benchmark_calibrates_a_plan_through_a_file(tmp_path, capsys):
     assert "another GPU" in err
 
 
+START_UP = """\
+INFO 03-20 03:37:45 [core.py:101] Initializing a V1 LLM engine (v0.17.0) with config: model='Qwen/Qwen3-8B', \
+dtype=torch.bfloat16, max_seq_len=16384, tensor_parallel_size=1, pipeline_parallel_size=1, quantization=None
+INFO 03-20 03:38:45 [gpu_model_runner.py:2000] Model loading took 15.27 GiB memory and 5.1 seconds
+INFO 03-20 03:38:56 [kv_cache_utils.py:1000] GPU KV cache size: 321,120 tokens
+"""
+
+
+def test_a_start_up_log_replaces_the_estimate_of_its_own_deployment(tmp_path, capsys):
+    log = tmp_path / "log.txt"
+    log.write_text(START_UP)
+    own = "m=Qwen/Qwen3-8B&ctx=16384&nr=100"
+    code, out, _ = run("plan", own, "--log", str(log), "--json", capsys=capsys)
+    assert code == 0
+    assert json.loads(out)["memory"]["kv_tokens"] == 321_120
+    code, _, err = run("plan", own + "&tp=2", "--log", str(log), capsys=capsys)
+    assert code == 2
+    assert "tensor_parallel_size" in err
+
+
 def test_profiles_of_step_times_are_no_calibration_of_a_plan(tmp_path, capsys):
     made = tmp_path / "profiles.json"
     made.write_text('{"H100 SXM": {"vllm": {"gemm": {}}}}')

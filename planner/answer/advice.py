@@ -54,6 +54,7 @@ def findings(
     """Every finding that applies to a plan, warnings first; `notes` are estimates to mention as well."""
     found = [
         calibration(scenario),
+        other_log(scenario),
         one_request_at_a_time(scenario),
         only_short_prompts(scenario, mean_prompt_tokens, mean_output_tokens),
         cache_ignored(memory),
@@ -106,6 +107,19 @@ def calibration(scenario: Scenario) -> Finding | None:
         field="calibration_weights",
         text=f"Every latency, throughput and cost is calibrated to your {runs}: times of {factors} of what the "
         "published kernels predict.",
+    )
+
+
+def other_log(scenario: Scenario) -> Finding | None:
+    """The memory that an engine printed is of another deployment, so that the estimate holds."""
+    other = scenario.not_printed_for
+    if not other:
+        return None
+    return Finding(
+        kind="printed_memory",
+        severity="warning",
+        field="printed_of",
+        text=f"The memory is estimated: what your engine printed belongs to another {' and another '.join(other)}.",
     )
 
 

@@ -15,7 +15,7 @@ from statistics import NormalDist
 import numpy as np
 
 from planner.arrays import Floats
-from planner.inputs import EngineSettings, Gpu
+from planner.inputs import EngineSettings, Gpu, PrintedMemory
 from planner.model import ModelShape
 from planner.scenario import Scenario
 from planner.service import LoadCurve, ServingMetrics
@@ -257,6 +257,16 @@ def bands_of(
         "kv_pool": memory_band("available_kv_gib"),
         "weights": memory_band("weights_gib_per_gpu"),
     }
+
+
+def memory_bands(bands: Mapping[str, Band], printed: PrintedMemory | None) -> dict[str, Band]:
+    """The bands of a plan, without an error where its engine's own log says the figure."""
+    told = {
+        "weights": printed is not None and printed.weights_bytes is not None,
+        "kv_pool": printed is not None and (printed.kv_pool_bytes or printed.kv_tokens) is not None,
+    }
+    own = Band(quantity="", median_fraction=0.0, p90_fraction=0.0, rows=1, basis="your start-up log", is_own=True)
+    return {name: replace(own, quantity=name) if told.get(name) else band for name, band in bands.items()}
 
 
 def _towards_tail(mean: Band, tail: Band, quantile: float) -> Band:

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from planner.answer.advice import findings
-from planner.answer.confidence import bands_of, measured_of
+from planner.answer.confidence import bands_of, measured_of, memory_bands
 from planner.answer.kernels import kernel_note
 from planner.answer.outcome import Plan, Taken
 from planner.answer.pricing import priced
@@ -178,7 +178,10 @@ def size(scenario: Scenario, requests: Requests | None = None, *, explain: bool 
         slo_met=False,
         mean_prompt_tokens=prompt,
         mean_output_tokens=output,
-        bands=bands_of(model, gpu, engine, scenario.weight_dtype, scenario.target_quantile, measured_of(scenario)),
+        bands=memory_bands(
+            bands_of(model, gpu, engine, scenario.weight_dtype, scenario.target_quantile, measured_of(scenario)),
+            scenario.printed_memory,
+        ),
         slo_probability=math.nan,
         kernels=kernels,
     )
@@ -201,6 +204,7 @@ def memory_of(scenario: Scenario, requests: Requests, *, explain: bool = True) -
         num_shared_prefixes=max(scenario.num_prefix_groups, len(np.unique(requests.prefix_group))),
         draft_model=scenario.draft_shape,
         occupied_bytes=scenario.occupied_gib * GIB,
+        printed=scenario.printed_memory,
         explain=explain,
     )
 

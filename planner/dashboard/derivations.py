@@ -9,7 +9,7 @@ from planner.answer import Plan, fit_on_rank, run_on_rank
 from planner.charts import GROUP_TITLES
 from planner.dashboard.headlines import Table, table
 from planner.inputs import KvReservation
-from planner.memory import Formula, MemoryPlan
+from planner.memory import Formula, MemoryPlan, printed_note
 from planner.model import ModelShape, TensorGroup
 from planner.units import GIB, KIB, MIB, counted, format_number
 
@@ -33,8 +33,10 @@ def pool_identity(memory: MemoryPlan) -> Identity | None:
     """Blocks × bytes per block = the pool, and blocks × block size = the tokens that the engine logs.
 
     With sliding windows, states or several groups of layers a token has no single size; full-length sequences then
-    connect pool and tokens. None when no pool is left.
+    connect pool and tokens. None when no pool is left, or where the engine's own log says its size.
     """
+    if {"kv_pool", "kv_tokens"} & {name for name, *_ in memory.estimated}:
+        return None
     blocks, pool = memory.logged_kv_blocks, memory.kv_pool_bytes
     if blocks <= 0 or pool <= 0:
         return None
@@ -175,7 +177,9 @@ def _traffic_formulas(plan: Plan) -> list[Formula]:
 
 
 def band_sentence(memory: MemoryPlan) -> str:
-    """Our error on weights, KV pool and tokens, in their own units."""
+    """Our error on weights, KV pool and tokens, in their own units; what the engine's own log says has none."""
+    if memory.estimated:
+        return printed_note(memory.estimated)
     weights, pool = memory.weights_bytes, max(0.0, memory.kv_pool_bytes)
     said = f"weights {_gib(weights)} ± {_gib(memory.weights_error * weights)} GiB"
     if pool:

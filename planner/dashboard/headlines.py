@@ -255,6 +255,8 @@ def interval_text(metrics: ServingMetrics, latency: Distribution) -> str:
 
 def band_text(band: Band) -> str:
     """Our measured error beside a figure; empty where nothing was measured."""
+    if band.is_own and not band.median_fraction:
+        return ", as printed"
     return f", ± {format_percent(band.median_fraction)}" if math.isfinite(band.median_fraction) else ""
 
 
@@ -262,6 +264,8 @@ def band_meaning(band: Band) -> str:
     """The measurements behind the band, in a sentence."""
     if not math.isfinite(band.median_fraction):
         return "No measurement of this class was published, so the error is unknown."
+    if band.is_own and not band.median_fraction:
+        return f"As {band.basis} says it."
     if band.is_own:
         low, high = band.range_of(1.0, 0.9)
         return f"Calibrated to {band.basis}: 90 % of the true figures are {low:.2f} to {high:.2f} times the prediction."

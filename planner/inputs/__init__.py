@@ -15,6 +15,7 @@ from planner.inputs.engine import (
 from planner.inputs.engine_version import NEWEST, Release, check_version, first_of, release_of
 from planner.inputs.hardware import Gpu, Parallelism
 from planner.inputs.limits import Limits
+from planner.inputs.printed import PrintedMemory
 from planner.inputs.scales import AS_PREDICTED, StepScales
 from planner.inputs.traffic import ArrivalKind, Arrivals, LengthKind, Lengths, ServiceLevel, Traffic
 
@@ -34,6 +35,7 @@ __all__ = [
     "Limits",
     "OnMemoryShortage",
     "Parallelism",
+    "PrintedMemory",
     "Release",
     "ServiceLevel",
     "StepOrder",

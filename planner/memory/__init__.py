@@ -8,6 +8,7 @@ shards         weights per pipeline stage and GPU; expert_padding: what 4-bit ke
 kv_layout      blocks, groups, windows, states; compressed (DeepSeek-V4), packed (Qwen4), reserved (llama.cpp)
 runtime        activation peak, buffers
 cuda_graphs    which batch sizes are captured, and their memory
+printed        what the engine's own log says, in place of the estimate
 ranks          the budget rule of each engine family, and the GPU that binds
 pool_range     between which sizes the KV pool lies, and whether that leaves the start in doubt
 precision      which weights and caches an engine has kernels for on a GPU
@@ -22,6 +23,7 @@ from planner.memory.explain import FEWER_SEQUENCES
 from planner.memory.kv_layout import kv_bytes_for
 from planner.memory.memory_plan import Formula, MemoryPlan, Remedy
 from planner.memory.precision import native_schemes, running_scheme, weights_support
+from planner.memory.printed import printed_note
 from planner.memory.runtime import DRIVER_RESERVE_BYTES, DRIVER_RESERVE_SHARE, visible_memory_bytes
 from planner.memory.sizing import plan_memory
 from planner.memory.verdict import (
@@ -66,6 +68,7 @@ __all__ = [
     "native_schemes",
     "ollama_context_tokens",
     "plan_memory",
+    "printed_note",
     "running_scheme",
     "visible_memory_bytes",
     "weights_support",

@@ -88,6 +88,7 @@ class MemoryPlan:
     block_bytes: float = 0.0  # of one KV block on one GPU
     logged_kv_blocks: int = 0  # as the log prints them, with the null block that no sequence uses
     blocks_per_sequence: int = 0  # of a sequence of max_model_len, as the start-up check counts them
+    estimated: tuple[tuple[str, float, float], ...] = ()  # part, printed by the user's engine, our estimate of it
     occupied_bytes: float = 0.0  # held by other processes, unless the engine counts it as its own
     activations_in_budget: bool = True  # False: the budget holds weights and KV cache only (SGLang)
     state_bytes: float = 0.0  # SGLang: the pool of recurrent states of hybrid models

@@ -67,11 +67,13 @@ def pool_range(demand: Demand, verdict: Verdict) -> PoolRange:
     Returns
     -------
     PoolRange
-        Of zero width for llama.cpp, which reserves a computed size, and where the user caps the tokens.
+        Of zero width for llama.cpp, which reserves a computed size, where the user caps the tokens, and where the
+        engine's own log says it.
     """
     rank, edition = verdict.rank, verdict.resolved.edition
     pool = rank.pool_bytes
-    if edition.family == "llamacpp" or rank.is_capped:
+    told = demand.printed is not None and (demand.printed.kv_pool_bytes or demand.printed.kv_tokens)
+    if edition.family == "llamacpp" or rank.is_capped or told:
         return PoolRange(pool=pool, smaller=(), larger=0.0)
     host_low = HOST_LOW_BYTES if demand.gpu.unified_memory else 0.0
     host_high = HOST_HIGH_BYTES if demand.gpu.unified_memory else 0.0

@@ -6,7 +6,7 @@ import dataclasses
 import math
 from dataclasses import dataclass
 
-from planner.inputs import EngineSettings, Gpu, Parallelism
+from planner.inputs import EngineSettings, Gpu, Parallelism, PrintedMemory
 from planner.memory.cuda_graphs import graph_terms
 from planner.memory.defaults import Resolved, resolve
 from planner.memory.edition import (
@@ -22,6 +22,7 @@ from planner.memory.edition import (
 from planner.memory.expert_padding import expert_padding
 from planner.memory.kv_groups import KvLayout
 from planner.memory.kv_layout import build_layout
+from planner.memory.printed import as_printed
 from planner.memory.reserved import PHYSICAL_BATCH_TOKENS, physical_batch, reserved_bytes, reserved_layout
 from planner.memory.runtime import (
     BEFORE_HOPPER,
@@ -61,6 +62,7 @@ class Demand:
     draft_model: ModelShape | None = None
     draft_weight_dtype: str = "auto"
     occupied_bytes: float = 0.0
+    printed: PrintedMemory | None = None  # what the engine's log says, in place of the estimate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +81,7 @@ class Rank:
     states: StatePool | None = None  # SGLang: has a pool of its own
     page_cache_bytes: float = 0.0  # unified memory: files that the system caches and the engine counts as used
     is_capped: bool = False  # holds as many tokens as the user allows, although more would fit
+    printed_blocks: int | None = None  # of the tokens that the engine's log prints
 
     @property
     def spare_bytes(self) -> float:
@@ -89,6 +92,8 @@ class Rank:
     @property
     def num_blocks(self) -> int:
         """Whole blocks that the pool holds, as the engine prints."""
+        if self.printed_blocks is not None:
+            return self.printed_blocks
         return max(0, math.floor(self.pool_bytes / self.layout.block_bytes))
 
 
@@ -369,7 +374,8 @@ def _rank(
     )
     rank = _BUDGETS.get(family, _with_plain_budget)(demand, resolved, rank)
     cap = _largest_pool(demand, rank.layout, family)
-    return dataclasses.replace(rank, pool_bytes=min(rank.pool_bytes, cap), is_capped=rank.pool_bytes > cap)
+    rank = dataclasses.replace(rank, pool_bytes=min(rank.pool_bytes, cap), is_capped=rank.pool_bytes > cap)
+    return rank if demand.printed is None else as_printed(rank, demand.printed, demand.max_model_len, resolved)
 
 
 def _with_vllm_budget(demand: Demand, resolved: Resolved, rank: Rank) -> Rank:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 from functools import lru_cache
 
 from planner.errors import InvalidInput, require_int, require_number
-from planner.inputs import EngineSettings, Gpu, Parallelism
+from planner.inputs import EngineSettings, Gpu, Parallelism, PrintedMemory
 from planner.memory.concurrency import TypicalUse
 from planner.memory.defaults import kv_cache_type
 from planner.memory.edition import FREE_MEMORY_CHECK, Edition
 from planner.memory.explain import formulas, remedies
 from planner.memory.memory_plan import MemoryPlan
 from planner.memory.pool_range import PoolRange, pool_range, start_doubt
+from planner.memory.printed import PRINTED_PARTS, printed_formulas, printed_note
 from planner.memory.ranks import Demand, holds_ngrams
 from planner.memory.runtime import profiled_images, visible_memory_bytes
 from planner.memory.sglang_states import StatePool
@@ -39,6 +41,7 @@ def plan_memory(
     draft_model: ModelShape | None = None,
     draft_weight_dtype: str = "auto",
     occupied_bytes: float = 0.0,
+    printed: PrintedMemory | None = None,
     explain: bool = True,
 ) -> MemoryPlan:
     """Size the memory of the GPU that binds a replica.
@@ -59,6 +62,8 @@ def plan_memory(
         Separate draft model, divided as the model is; where its shape is not known, its weights on each GPU.
     occupied_bytes : float
         Memory of each GPU that other processes hold before the engine starts.
+    printed : PrintedMemory, optional
+        What this very deployment printed as it started; it replaces the estimate.
     explain : bool
         Whether to write formulas and, if the engine does not start, look for remedies. A search does without.
 
@@ -84,6 +89,7 @@ def plan_memory(
         draft_model=draft_model,
         draft_weight_dtype=draft_weight_dtype,
         occupied_bytes=occupied_bytes,
+        printed=printed,
     )
     _check(demand, mean_sequence_tokens, shared_prefix_tokens, num_shared_prefixes)
     shared = shared_prefix_tokens if engine.enable_prefix_caching else 0
@@ -138,7 +144,9 @@ def _planned(
     rank, resolved, layout = verdict.rank, verdict.resolved, verdict.rank.layout
     blocks = verdict.num_blocks if verdict.outcome != REFUSED_DIVISION else 0
     usable = max(0, blocks - 1) if resolved.edition.family == "vllm" else blocks  # vLLM keeps one as its null block
+    printed, estimate = demand.printed, _estimate(demand)
     tokens = logged_kv_tokens(verdict, demand.max_model_len, demand.engine)
+    tokens = tokens if printed is None else printed.kv_tokens or tokens
     use = _typical_use(demand, verdict, usable, mean_tokens, shared_tokens, num_shared_prefixes)
     spread = pool_range(demand, verdict)
     doubt = start_doubt(demand, verdict, spread)
@@ -169,10 +177,11 @@ def _planned(
         starts=verdict.starts,
         refusal=verdict.refusal,
         outcome=verdict.outcome,
-        remedies=remedies(demand, verdict) if explain else (),
-        formulas=(*formulas(demand, verdict, tokens), *use.formulas()) if explain else (),
-        notes=(doubt,) * bool(doubt) + _notes(demand, verdict),
-        weights_error=WEIGHTS_ERROR,
+        remedies=remedies(dataclasses.replace(demand, printed=None), verdict) if explain else (),
+        formulas=(*printed_formulas(formulas(demand, verdict, tokens), estimate), *use.formulas()) if explain else (),
+        notes=(doubt,) * bool(doubt) + _notes(demand, verdict) + ((printed_note(estimate),) if estimate else ()),
+        estimated=estimate,
+        weights_error=0.0 if "weights" in (name for name, *_ in estimate) else WEIGHTS_ERROR,
         kv_pool_error=_pool_error(spread),
         kv_pool_low_bytes=spread.low,
         kv_pool_high_bytes=spread.high,
@@ -184,6 +193,22 @@ def _planned(
         activations_in_budget=resolved.edition.family != "sglang",
         state_bytes=rank.states.total_bytes if rank.states else 0.0,
         offloaded_kv_tokens=offloaded_tokens(demand, verdict),
+    )
+
+
+def _estimate(demand: Demand) -> tuple[tuple[str, float, float], ...]:
+    """(name of the part, printed, estimated) for what a log replaces, in bytes and tokens; empty without a log."""
+    if demand.printed is None:
+        return ()
+    alone = dataclasses.replace(demand, printed=None)
+    verdict = start_verdict(alone, find_longest=False)
+    rank, tokens = verdict.rank, logged_kv_tokens(verdict, demand.max_model_len, demand.engine)
+    estimates = (rank.weights_bytes, rank.activation_bytes, rank.cuda_graph_bytes, rank.pool_bytes, float(tokens))
+    printed = dataclasses.astuple(demand.printed)
+    return tuple(
+        (name, float(value), estimate)
+        for name, value, estimate in zip(PRINTED_PARTS, printed, estimates, strict=True)
+        if value is not None
     )
 
 

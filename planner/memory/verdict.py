@@ -14,11 +14,11 @@ from planner.memory.edition import (
     FREE_MEMORY_CHECK,
     PIPELINE_CHECK_OF_WHOLE_MODEL,
     SAMPLER_AT_END,
-    SIZE_IN_LOG,
     WHOLE_IMAGES,
     runs_second_runner,
 )
 from planner.memory.precision import precision_error
+from planner.memory.printed import logs_concurrency
 from planner.memory.ranks import (
     Demand,
     Rank,
@@ -191,6 +191,8 @@ def _before_loading(demand: Demand, resolved: Resolved, rank: Rank, total: float
 
 
 def _outcome(demand: Demand, resolved: Resolved, rank: Rank, blocks: int, held: int) -> tuple[str, str]:
+    if demand.printed is not None and demand.printed.kv_tokens:
+        return STARTED, ""  # engines print the size of the cache once it is there
     family = resolved.edition.family
     total = visible_memory_bytes(demand.gpu)
     outcome, reason = _before_loading(demand, resolved, rank, total)
@@ -373,7 +375,7 @@ def logged_kv_tokens(verdict: Verdict, max_model_len: int, engine: EngineSetting
     layout, edition = verdict.rank.layout, verdict.resolved.edition
     if edition.family == "llamacpp":
         return reserved_contexts(engine, verdict.resolved) * max_model_len
-    if edition.family == "vllm" and edition.release >= SIZE_IN_LOG and not edition.is_v0:
+    if logs_concurrency(verdict.resolved):
         return int(verdict.max_concurrency * max_model_len)
     smallest = min(group.block_tokens for group in layout.groups)
     return verdict.num_blocks // layout.num_groups * smallest * layout.context_parallel

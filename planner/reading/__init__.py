@@ -9,6 +9,7 @@ from planner.reading.calibrating import Calibration, calibrate, uncalibrated
 from planner.reading.calibration_file import calibration_dict, calibration_text, with_calibration
 from planner.reading.figures import Understood
 from planner.reading.overlay import Compared, Overlay, overlay, overlay_text
+from planner.reading.printed import prints_memory, with_printed, without_printed
 from planner.reading.reading import NotUnderstood, Reading, read
 from planner.reading.text import MAX_BYTES
 from planner.reading.wording import reading_dict, reading_text, value_text
@@ -27,10 +28,13 @@ __all__ = [
     "calibration_text",
     "overlay",
     "overlay_text",
+    "prints_memory",
     "read",
     "reading_dict",
     "reading_text",
     "uncalibrated",
     "value_text",
     "with_calibration",
+    "with_printed",
+    "without_printed",
 ]

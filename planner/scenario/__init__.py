@@ -26,7 +26,7 @@ from planner.scenario.link import (
     to_params,
     to_query,
 )
-from planner.scenario.measured import ERRORS, SCALES
+from planner.scenario.measured import ERRORS, PRINTED, SCALES
 from planner.scenario.messages import message
 from planner.scenario.own_gpus import own_gpus
 from planner.scenario.presets import capacity_fraction, for_use, preset, preset_names, uses
@@ -47,6 +47,7 @@ __all__ = [
     "MOST_RPS",
     "NOTE",
     "OPEN_LOOP_KINDS",
+    "PRINTED",
     "SCALES",
     "SEEN",
     "TARGETS",

@@ -28,6 +28,7 @@ from planner.inputs import (
     Lengths,
     OnMemoryShortage,
     Parallelism,
+    PrintedMemory,
     ServiceLevel,
     StepScales,
     Traffic,
@@ -41,13 +42,13 @@ from planner.model import (
 )
 from planner.scenario.advanced import ROUTERS as ROUTERS
 from planner.scenario.fields import CONFIG, CUSTOM, MAX_LORAS, OPEN_LOOP_KINDS, TAKEN_OVER, Inputs
-from planner.scenario.fingerprint import differing
-from planner.scenario.measured import ERRORS, SCALES
+from planner.scenario.fingerprint import MEMORY_PARTS, differing
+from planner.scenario.measured import ERRORS, PRINTED, SCALES
 from planner.scenario.quantiles import quantiles_of
 from planner.scenario.settings import MAX_CONFIG_TEXT as MAX_CONFIG_TEXT
 from planner.scenario.targets import TARGETS, Target, targets_of
 from planner.scenario.times import HOURS
-from planner.units import SECONDS_PER_DAY, SECONDS_PER_HOUR
+from planner.units import GIB, SECONDS_PER_DAY, SECONDS_PER_HOUR
 
 MOST_RPS = 1_000_000
 MOST_USERS = 100_000_000
@@ -206,6 +207,21 @@ class DerivedInputs(Inputs):
         if not self.is_calibrated:
             return {}
         return {figure: getattr(self, field) for figure, field in ERRORS.items() if getattr(self, field)}
+
+    @property
+    def not_printed_for(self) -> tuple[str, ...]:
+        """The parts in which this deployment differs from the one whose start-up log the printed memory is from."""
+        printed = any(getattr(self, field) is not None for field in PRINTED.values())
+        return differing(self, self.printed_of, MEMORY_PARTS) if printed else ()
+
+    @property
+    def printed_memory(self) -> PrintedMemory | None:
+        """What the engine of this deployment printed; None without a log, or where it is of another deployment."""
+        figures = {part: getattr(self, field) for part, field in PRINTED.items()}
+        if all(value is None for value in figures.values()) or self.not_printed_for:
+            return None
+        in_bytes = {part: value * GIB for part, value in figures.items() if value is not None and part != "kv_tokens"}
+        return PrintedMemory(**in_bytes, kv_tokens=self.printed_kv_tokens)
 
     @property
     def asks(self) -> str:

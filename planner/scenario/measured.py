@@ -1,6 +1,6 @@
-"""Inputs that a user's own machine gave: a calibration of the step times.
+"""Inputs that a user's own machine gave: a calibration of the step times, and the memory that its engine printed.
 
-It belongs to one deployment, of which it carries a fingerprint: for another one it does not apply.
+Both belong to one deployment, of which they carry a fingerprint: for another one they do not apply.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from planner.scenario.pools import SeparatePools
-from planner.scenario.settings import setting
+from planner.scenario.settings import optional_setting, setting
 
 LEAST_FACTOR, MOST_FACTOR = 0.05, 20.0
 SCALES = {
@@ -24,6 +24,16 @@ ERRORS = {
     "ttft": "calibration_ttft_error",
     "tpot": "calibration_tpot_error",
     "throughput": "calibration_throughput_error",
+}
+
+
+#: part of `planner.inputs.PrintedMemory` → field with what the log prints, in GiB or tokens
+PRINTED = {
+    "weights_bytes": "printed_weights_gib",
+    "activation_bytes": "printed_activation_gib",
+    "cuda_graph_bytes": "printed_graphs_gib",
+    "kv_pool_bytes": "printed_kv_gib",
+    "kv_tokens": "printed_kv_tokens",
 }
 
 
@@ -44,9 +54,15 @@ def _error(key: str, label: str) -> Any:
     )
 
 
+def _printed(key: str, label: str, help: str) -> Any:
+    return optional_setting(
+        key, label, kind="number", unit="GiB", group="measured", minimum=0, maximum=10_000, help=help
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurements(SeparatePools):
-    """Factors on the predicted step times, and the error that they leave."""
+    """Factors on the predicted step times with the error that they leave, and printed memory instead of an estimate."""
 
     calibration_weights: float = _factor(
         "kw", "Time of a step alone, measured ÷ predicted", "Reading the weights and launching the kernels."
@@ -81,4 +97,34 @@ class Measurements(SeparatePools):
         "Deployment of the calibration",
         group="measured",
         help="Fingerprint of model, GPU, split and engine that were measured; for others the factors do not apply.",
+    )
+    printed_weights_gib: float | None = _printed(
+        "pw", "Weights, as printed", "Per GPU, as the start-up log prints them. Empty: the estimate."
+    )
+    printed_activation_gib: float | None = _printed(
+        "pa", "Activation peak, as printed", "Per GPU, as the start-up log prints it. Empty: the estimate."
+    )
+    printed_graphs_gib: float | None = _printed(
+        "pgr", "CUDA graphs, as printed", "Per GPU, as the start-up log prints them. Empty: the estimate."
+    )
+    printed_kv_gib: float | None = _printed(
+        "pkg", "KV cache memory, as printed", "Per GPU, as the start-up log prints it. Empty: the estimate."
+    )
+    printed_kv_tokens: int | None = optional_setting(
+        "pkt",
+        "KV cache tokens, as printed",
+        kind="count",
+        unit="tokens",
+        group="measured",
+        minimum=1,
+        maximum=1_000_000_000_000,
+        help="As the start-up log prints them. Empty: the estimate.",
+    )
+    printed_of: str = setting(
+        "",
+        "po",
+        "Deployment of the log",
+        group="measured",
+        help="Fingerprint of model, GPU, split, engine, share and limits that printed the memory; for others it does "
+        "not apply.",
     )
