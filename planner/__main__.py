@@ -21,17 +21,16 @@ from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
-import numpy as np
-
 from planner.answer import (
     Fit,
-    Plan,
     changed_verdict,
     dask_executor,
     fits,
     fits_text,
     over_time,
+    plain,
     plan,
+    plan_dict,
     plan_html,
     plan_text,
     recommend,
@@ -55,8 +54,8 @@ from planner.scenario import (
     preset_names,
     to_query,
 )
-from planner.serve import serve_dashboard
-from planner.service import Replica, ServingMetrics, capacity_rps, first_requests, measure
+from planner.serve import serve_dashboard, serve_mcp, serve_rest
+from planner.service import Replica, capacity_rps, first_requests, measure
 from planner.simulation import format_seed_table
 from planner.tables import cell_of_text
 from planner.workload import Requests, draw, fitted, hours_of_trace, read_trace, with_rate
@@ -209,6 +208,12 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--address", metavar="ADDRESS", help="address to listen on; every address without it")
     command.add_argument("--port", type=int, metavar="PORT", help="port to listen on; 8501 without it")
     command.set_defaults(run=lambda options: serve_dashboard(options.address, options.port))
+    command = commands.add_parser("mcp", help="an MCP server on standard input and output, for assistants")
+    command.set_defaults(run=lambda options: serve_mcp())
+    command = commands.add_parser("rest", help="the same tools over HTTP, JSON in and out")
+    command.add_argument("--address", default="127.0.0.1", metavar="ADDRESS", help="address to listen on")
+    command.add_argument("--port", type=int, default=8502, metavar="PORT", help="port to listen on; 0: any free one")
+    command.set_defaults(run=lambda options: serve_rest(options.address, options.port))
     return parser
 
 
@@ -603,44 +608,6 @@ def _is_of_kernels(name: str) -> bool:
     with path.open("rb") as file:
         header = file.readline(MAX_FILE_BYTES).decode("utf-8-sig", errors="replace")
     return bool({"kernel", "step_ms"} & {cell.strip().strip('"') for cell in header.split(",")})
-
-
-def plan_dict(done: Plan) -> dict[str, Any]:
-    """A plan as plain types for JSON: units in the names, without the per-request arrays."""
-    body = {
-        item.name: plain(getattr(done, item.name))
-        for item in dataclasses.fields(done)
-        if item.name not in ("result", "step_time", "policies", "model")
-    }
-    body["model"] = {
-        "name": done.model.name,
-        "num_parameters": done.model.num_parameters,
-        "num_active_parameters": done.model.num_active_parameters,
-        "num_layers": done.model.num_layers,
-    }
-    body["policies"] = [
-        {item.name: plain(getattr(outcome, item.name)) for item in dataclasses.fields(outcome) if item.name != "result"}
-        for outcome in done.policies
-    ]
-    body["link"] = to_query(done.scenario)
-    return body
-
-
-def plain(value: Any) -> Any:
-    """Value objects as plain types for JSON; NaN and infinity become null."""
-    if isinstance(value, ServingMetrics) or dataclasses.is_dataclass(value):
-        return {item.name: plain(getattr(value, item.name)) for item in dataclasses.fields(value)}
-    if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    if isinstance(value, np.ndarray):
-        return [plain(item) for item in value.tolist()]
-    if isinstance(value, np.generic):
-        return plain(value.item())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
 
 
 if __name__ == "__main__":

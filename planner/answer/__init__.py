@@ -3,6 +3,7 @@
 In: a Scenario. Out: a `Plan`; `recommend` searches for the cheapest one; `report` writes it down.
 """
 
+from planner.answer.as_json import plain, plan_dict
 from planner.answer.confidence import BAND_OF, EVIDENCE_WORDS, Band
 from planner.answer.fits import Fit, fits, fits_text
 from planner.answer.kernels import KernelNote, kernel_note, nearest_native
@@ -110,7 +111,9 @@ __all__ = [
     "offered_rps",
     "outage_sentence",
     "over_time",
+    "plain",
     "plan",
+    "plan_dict",
     "plan_html",
     "plan_text",
     "reached",

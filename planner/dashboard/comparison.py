@@ -12,7 +12,7 @@ from planner.charts import Chart, in_sentence, plan_bars
 from planner.dashboard.headlines import Table, busy_share, table
 from planner.dashboard.markdown import escaped
 from planner.dashboard.words import field_label, field_value
-from planner.scenario import Scenario, fields_by_name
+from planner.scenario import Scenario, differing_fields, fields_by_name
 from planner.units import GIB, format_duration, format_number, format_percent, format_usd
 
 DRAWN = ("Cost per month", "GPUs", "TTFT", "TPOT")
@@ -122,20 +122,12 @@ def figure_table(plans: Sequence[Plan]) -> Table:
     return table(("Figure", *(escaped(name, every=True) for name in names)), rows)
 
 
-def differing(scenarios: Sequence[Scenario]) -> list[str]:
-    """Names of the inputs that differ, in form order; the plan's name does not count."""
-    return [
-        name
-        for name in fields_by_name()
-        if name != "title" and any(getattr(item, name) != getattr(scenarios[0], name) for item in scenarios[1:])
-    ]
-
-
 def input_table(plans: Sequence[Plan]) -> Table:
     """The inputs that differ, in the words of the form."""
     scenarios = [plan.scenario for plan in plans]
     rows = [
-        (field_label(name), *(_shown(name, getattr(item, name)) for item in scenarios)) for name in differing(scenarios)
+        (field_label(name), *(_shown(name, getattr(item, name)) for item in scenarios))
+        for name in differing_fields(scenarios)
     ]
     return table(("Input", *(escaped(name, every=True) for name in names_of(plans))), rows)
 
@@ -148,13 +140,13 @@ def _shown(name: str, value: Any) -> str:
 def asks_another_question(scenarios: Sequence[Scenario]) -> bool:
     """Whether traffic or targets differ, so that the figures are not like for like."""
     known = fields_by_name()
-    return any(known[name].metadata["group"] in ("traffic", "targets") for name in differing(scenarios))
+    return any(known[name].metadata["group"] in ("traffic", "targets") for name in differing_fields(scenarios))
 
 
 def sentence(plans: Sequence[Plan]) -> str:
     """The result of the comparison in one sentence."""
     names = names_of(plans)
-    if not differing([plan.scenario for plan in plans]):
+    if not differing_fields([plan.scenario for plan in plans]):
         return "Both are the same plan" if len(plans) == 2 else "All are the same plan"
     starting = [name for name, plan in zip(names, plans, strict=True) if plan.fits]
     if not starting:

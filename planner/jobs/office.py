@@ -301,9 +301,11 @@ class _Worker(threading.Thread):
 
     def _ensure_process(self) -> subprocess.Popen[bytes]:
         if self._process is None:
+            more = [BACKGROUND] if self.background else []
             path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
             self._process = process = subprocess.Popen(
-                [sys.executable, "-m", "planner.jobs.worker", *([BACKGROUND] if self.background else [])],
+                # -m would load the module twice
+                [sys.executable, "-c", "from planner.jobs.worker import main; main()", *more],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env={**os.environ, "PYTHONPATH": path},

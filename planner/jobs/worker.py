@@ -149,7 +149,3 @@ def main() -> None:
         with within(cpu_s):
             message = outcome(function, arguments)
         send(out, message)
-
-
-if __name__ == "__main__":
-    main()

@@ -4,7 +4,7 @@ In: values from a form, a link or a notebook. Out: a valid `Scenario` that knows
 """
 
 from planner.scenario.derived import MOST_RPS
-from planner.scenario.documented import field_rows
+from planner.scenario.documented import differing_fields, field_rows
 from planner.scenario.fields import CONFIG, CUSTOM, OPEN_LOOP_KINDS, fields_by_name, sought, unsimulated_names
 from planner.scenario.fingerprint import MEMORY_PARTS, differing, fingerprint
 from planner.scenario.link import (
@@ -58,6 +58,7 @@ __all__ = [
     "capacity_fraction",
     "compared",
     "differing",
+    "differing_fields",
     "field_rows",
     "fields_by_name",
     "fingerprint",

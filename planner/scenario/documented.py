@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from planner.scenario.fields import fields_by_name
+from planner.scenario.scenario import Scenario
 
 KINDS = {"text": "text", "flag": "true or false", "count": "a whole number", "number": "a number"}
 
@@ -33,6 +35,15 @@ def field_rows() -> list[dict[str, Any]]:
             }
         )
     return rows
+
+
+def differing_fields(scenarios: Sequence[Scenario]) -> list[str]:
+    """Names of the inputs that differ, in form order; the plan's name does not count."""
+    return [
+        name
+        for name in fields_by_name()
+        if name != "title" and any(getattr(item, name) != getattr(scenarios[0], name) for item in scenarios[1:])
+    ]
 
 
 def _valid(meta: Any) -> str:

@@ -56,7 +56,7 @@ SMALL = Scenario(num_requests=300)
 def test_differing_inputs_are_named_in_the_forms_words():
     other = SMALL.replace(gpu="L40S", enable_prefix_caching=False, title="another", users=700)
     third = SMALL.replace(users=800)
-    assert comparison.differing([SMALL, other]) == ["gpu", "enable_prefix_caching", "users"]
+    assert comparison.differing_fields([SMALL, other]) == ["gpu", "enable_prefix_caching", "users"]
     rows = [tuple(row.values()) for row in comparison.input_table([plan(item) for item in (SMALL, other, third)])]
     assert rows == [
         ("GPU", "H100\u00a0SXM", "L40S", "H100\u00a0SXM"),

@@ -4,7 +4,7 @@ import pytest
 
 from planner.errors import InvalidInput
 from planner.scenario import Scenario, from_params
-from planner.scenario.documented import field_rows
+from planner.scenario.documented import differing_fields, field_rows
 from planner.scenario.fields import fields_by_name
 
 
@@ -26,3 +26,9 @@ def test_bounds_are_those_that_hold():
 def test_a_link_written_by_the_table_is_read():
     row = next(row for row in field_rows() if row["name"] == "users")
     assert from_params({row["link"]: "77"}).scenario.users == 77
+
+
+def test_only_inputs_that_differ_are_named_in_form_order():
+    first = Scenario(users=50, title="ours")
+    assert differing_fields([first, first.replace(title="theirs")]) == []
+    assert differing_fields([first, first.replace(users=60), first.replace(gpu="L40S")]) == ["gpu", "users"]

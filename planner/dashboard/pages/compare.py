@@ -107,7 +107,7 @@ with st.grid("auto", min_column_width=320):
 st.markdown(f"**All figures**; in brackets, against {widgets.plain(names[0])}")
 widgets.table(comparison.figure_table(plans), "comparison")
 st.markdown("**Inputs that differ**")
-if comparison.differing([plan.scenario for plan in plans]):
+if comparison.differing_fields([plan.scenario for plan in plans]):
     widgets.table(comparison.input_table(plans), "inputs")
 else:
     st.caption("None.")
