@@ -7,7 +7,7 @@ import math
 import streamlit as st
 
 from planner import charts
-from planner.dashboard import results, widgets
+from planner.dashboard import own_machine, results, widgets
 from planner.dashboard.inputs import adopt
 from planner.errors import PlannerError
 from planner.reading import MAX_BYTES, Overlay, Reading, value_text
@@ -68,6 +68,7 @@ def _shown(data: tuple[bytes, Scenario]) -> None:
         st.error(widgets.prose(f"No plan can start from it. {reading.problem}"))
     else:
         st.button("Fill in the form", on_click=adopt, args=(reading.scenario,), type="primary", width="stretch")
+    own_machine.offers(reading, data[0])
     if st.button("What it says, and what we predict", width="stretch"):
         _dialog(reading, beside)
 

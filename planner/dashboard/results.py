@@ -20,6 +20,7 @@ from planner.dashboard.inputs import adopt
 from planner.dashboard.tasks import (
     PAPERS_TASK,
     SEED_TASK,
+    calibration_task,
     fits_task,
     load_test_task,
     plan_task,
@@ -29,7 +30,7 @@ from planner.dashboard.tasks import (
     time_task,
 )
 from planner.jobs import OFFICE, Job, Task
-from planner.reading import Overlay, Reading
+from planner.reading import Calibration, Overlay, Reading
 from planner.scenario import Scenario
 from planner.service import PolicyOutcome, ServingMetrics, latencies
 from planner.simulation import FINISHED, SimulationResult
@@ -83,6 +84,14 @@ def load_test_of(tested: Scenario) -> ServingMetrics | None:
 def reading_of(data: bytes, base: Scenario) -> tuple[Reading, Overlay]:
     """What a user's file says, and the figures predicted beside it."""
     found: tuple[Reading, Overlay] = _computed(reading_task(data, base), "Reading your file", on_cancel=_put_away)
+    return found
+
+
+def calibration_of(data: bytes, base: Scenario) -> Calibration:
+    """A plan calibrated to the runs in a user's file."""
+    found: Calibration = _computed(
+        calibration_task(data, base), "Calibrating to your runs", on_cancel=_stop_calibrating
+    )
     return found
 
 
@@ -159,6 +168,10 @@ def _wait(job: Job, doing: str, on_cancel: Callable[[], None] | None) -> None:
 
 def _put_away() -> None:
     st.session_state["_own"] = None
+
+
+def _stop_calibrating() -> None:
+    st.session_state["_own_calibrate"] = None
 
 
 def _take_back() -> None:

@@ -9,7 +9,7 @@ import pandas  # noqa: F401 - plotly looks at pandas as it finds it, even half i
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from planner.dashboard import own, sharing, urlstate
+from planner.dashboard import own, own_machine, sharing, urlstate
 from planner.dashboard.inputs import sidebar
 from planner.dashboard.results import begun, plan_for
 from planner.dashboard.widgets import plain, prose
@@ -98,6 +98,7 @@ def run() -> None:
 def _form(scenario: Scenario, errors: dict[str, str]) -> None:
     with st.sidebar:
         own.expander()
+        own_machine.in_force(scenario)
     sidebar(scenario, errors)
 
 

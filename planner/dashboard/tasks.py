@@ -14,7 +14,7 @@ from planner.answer import Fit, Plan, fits, plan, simulate_time, trace_steps
 from planner.charts import StepPicture, step_timeline, without_prompts
 from planner.deploy import predicted
 from planner.jobs import Task
-from planner.reading import Overlay, Reading, overlay, read
+from planner.reading import Calibration, Overlay, Reading, calibrate, overlay, read
 from planner.scenario import Scenario
 from planner.service import CURVE_REQUESTS, MOST_REQUESTS, Running
 from planner.simulation import seed_steps, seed_table
@@ -120,6 +120,16 @@ def read_and_compare(data: bytes, base: Scenario) -> tuple[Reading, Overlay]:
     scenario = reading.scenario
     told = reading if scenario is None else dataclasses.replace(reading, scenario=answered(scenario))
     return reading, overlay(told)
+
+
+def calibration_task(data: bytes, base: Scenario) -> Task:
+    """The plan calibrated to the runs in a user's file."""
+    return Task(read_and_calibrate, ((data, base),), READING_CPU_S, rank=1, slow=True)
+
+
+def read_and_calibrate(data: bytes, base: Scenario) -> Calibration:
+    """`calibrate`, as a task calls it."""
+    return calibrate(read(data, base), base)
 
 
 def time_task(service: Running) -> Task:

@@ -1,0 +1,149 @@
+"""A plan that follows the user's own machine: calibrated to a benchmark, with the memory that a log prints."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from planner.dashboard import results, urlstate, widgets
+from planner.dashboard.inputs import adopt
+from planner.errors import PlannerError
+from planner.reading import Calibration, Reading, prints_memory, uncalibrated, value_text, with_printed, without_printed
+from planner.scenario import Scenario, message
+from planner.units import counted, format_number, format_percent
+
+FIGURES = {"ttft": "TTFT", "tpot": "TPOT", "throughput": "throughput"}
+
+
+def offers(reading: Reading, data: bytes) -> None:
+    """What can be done with a reading besides filling in the form: calibrate to its runs, take over its memory."""
+    state = st.session_state
+    if prints_memory(reading):
+        st.button(
+            "Use its memory instead of the estimate",
+            on_click=_take_memory,
+            args=(reading,),
+            width="stretch",
+            help="Weights, CUDA graphs and KV cache as this log prints them, for the deployment that the form has now; "
+            "the estimate stays beside them.",
+        )
+        if state.get("_own_refused"):
+            st.error(widgets.prose(state["_own_refused"]))
+    if reading.runs:
+        st.button(
+            "Calibrate to this",
+            on_click=_begin,
+            args=(data,),
+            width="stretch",
+            help="Fits five factors on the predicted times to these runs, for the deployment that the form has now.",
+        )
+        asked = state.get("_own_calibrate")
+        if asked is not None and asked[0] == data:
+            _calibrated(*asked)
+
+
+def _take_memory(reading: Reading) -> None:
+    state = st.session_state
+    state["_own_refused"] = ""
+    try:
+        adopt(with_printed(reading, state["_scenario"]))
+    except PlannerError as error:
+        state["_own_refused"] = f"{message(error)} Fill in the form from the log first, or keep the estimate."
+
+
+def _begin(data: bytes) -> None:
+    st.session_state["_own_calibrate"] = (data, uncalibrated(st.session_state["_scenario"]))
+
+
+def _calibrated(data: bytes, base: Scenario) -> None:
+    try:
+        made = results.calibration_of(data, base)
+    except PlannerError as error:
+        st.error(widgets.prose(f"{message(error)} Fill in the form with its deployment first."))
+        return
+    st.markdown(widgets.prose(errors_in_words(made)))
+    st.button(
+        "Put it in the plan",
+        on_click=_adopt_calibration,
+        args=(made,),
+        type="primary",
+        width="stretch",
+        disabled=st.session_state["_scenario"].is_calibrated,
+    )
+    if st.button("Factors and figures", width="stretch"):
+        _dialog(made)
+
+
+def _adopt_calibration(made: Calibration) -> None:
+    """The calibration alone: what the form has changed since the fit stays."""
+    names = (name for name in Scenario.__dataclass_fields__ if name.startswith("calibration_"))
+    urlstate.put(**{name: getattr(made.scenario, name) for name in names})
+
+
+def errors_in_words(made: Calibration) -> str:
+    """Median error of each figure before and after, and left out, in one sentence."""
+    parts = [
+        f"{name} {format_percent(made.error('before', figure))} → {format_percent(made.error('after', figure))} "
+        f"({format_percent(made.error('left_out', figure))})"
+        for figure, name in FIGURES.items()
+        if any(row.figure == figure for row in made.figures)
+    ]
+    return (
+        f"Median error over {counted(made.runs, 'run')}, before → after (each run predicted from the others): "
+        f"{', '.join(parts)}."
+    )
+
+
+@st.dialog("Calibrated to your runs", width="large")
+def _dialog(made: Calibration) -> None:
+    st.markdown("**Time, measured ÷ predicted**")
+    widgets.table(factor_rows(made), "calibration_factors")
+    st.markdown("**Every figure**")
+    widgets.table(figure_rows(made), "calibration_figures")
+
+
+def factor_rows(made: Calibration) -> list[dict[str, str]]:
+    """Rows of the table of factors."""
+    return [
+        {
+            "Part": item.label,
+            "Factor": format_number(item.value),
+            "Range of 90 %": f"{format_number(item.low)} to {format_number(item.high)}",
+            "": "" if item.is_seen else "these runs do not show it",
+        }
+        for item in made.factors
+    ]
+
+
+def figure_rows(made: Calibration) -> list[dict[str, str]]:
+    """Rows of the table of figures."""
+    return [
+        {
+            "Run": str(row.run),
+            "Figure": widgets.plain(row.column),
+            "Measured": value_text(row.measured),
+            "Before": value_text(row.before),
+            "After": value_text(row.after),
+            "Left out": value_text(row.left_out),
+        }
+        for row in made.figures
+    ]
+
+
+def in_force(scenario: Scenario) -> None:
+    """What the plan takes from the user's machine, with a way to drop each; nothing where it takes nothing."""
+    if scenario.calibration_runs:
+        other = " and ".join(scenario.not_calibrated_for)
+        used = f":green-badge[Calibrated to your {counted(scenario.calibration_runs, 'measurement')}]"
+        text = f":orange-badge[Calibration of another {other}, not used]" if other else used
+        _row(text, "Drop the calibration", uncalibrated(scenario))
+    if scenario.printed_memory is not None or scenario.not_printed_for:
+        other = " and ".join(scenario.not_printed_for)
+        used = ":green-badge[Memory as your engine printed it]"
+        text = f":orange-badge[Log of another {other}, not used]" if other else used
+        _row(text, "Drop the log", without_printed(scenario))
+
+
+def _row(text: str, label: str, without: Scenario) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(text)
+        st.button(label, key=f"own_{label}", on_click=adopt, args=(without,), type="tertiary")
