@@ -73,6 +73,15 @@ def test_a_width_that_is_the_product_of_two_is_read_as_that_of_the_run():
     assert found.moe_runner_backend == "triton"
 
 
+def test_a_script_that_drafts_admits_one_prompt_beside_its_drafts():
+    # InferenceX dsr1_fp8_b200_trt_mtp.sh @5d517074c: --max_num_tokens ((MTP+1)*MAX_BATCH_SIZE+ISL+64+63)/64*64, MTP 3
+    row = GPT_OSS_512 | {"model": "DeepSeek-R1", "engine": "TensorRT-LLM", "gpu": "B200-180GB", "weight_dtype": "FP8"}
+    run = {"engine_version": "1.2.0rc6.post3", "concurrency": 64, "isl": 1024, "date": "2026-02-05", "notes": ""}
+    found = read(row | run)
+    assert (found.num_speculative_tokens, found.max_num_seqs) == (3, 64)
+    assert found.max_num_batched_tokens == (4 * 64 + 1024 + 127) // 64 * 64 == 1344
+
+
 @pytest.mark.parametrize(
     ("notes", "fields"),
     [
