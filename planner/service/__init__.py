@@ -14,9 +14,17 @@ from planner.service.deployment import (
     share_of_replica,
     steady_requests,
 )
-from planner.service.fleet import MOST_REQUESTS, fewest_sharing, fleet_size, operate, serve_apart, try_fleet
+from planner.service.fleet import (
+    MOST_REQUESTS,
+    fewest_sharing,
+    fleet_size,
+    operate,
+    serve_apart,
+    serve_share,
+    try_fleet,
+)
 from planner.service.load import STEADY_SHARE, LoadCurve, LoadPoint, highest_rate, load_curve, meets, replicas_needed
-from planner.service.metrics import Distribution, ServingMetrics, latencies, measure
+from planner.service.metrics import Distribution, ServingMetrics, attainment, latencies, measure
 from planner.service.outage import Outage, serve_outage
 from planner.service.policies import LAB_POLICIES, POLICY_TITLES, PolicyOutcome, compare_policies, under_policy
 from planner.service.pools import PooledFleet, Pools, deploy_pools
@@ -48,6 +56,7 @@ __all__ = [
     "Replica",
     "Running",
     "ServingMetrics",
+    "attainment",
     "capacity_rps",
     "compare_policies",
     "deploy",
@@ -69,6 +78,7 @@ __all__ = [
     "serve_apart",
     "serve_day",
     "serve_outage",
+    "serve_share",
     "share_of_replica",
     "steady_requests",
     "try_fleet",

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from planner.inputs import ServiceLevel
-from planner.service.metrics import ServingMetrics, measure
+from planner.service.metrics import ServingMetrics, measure, rates_and_shares
 from planner.service.replica import Replica
 from planner.simulation import SimulationResult
 from planner.workload import Requests
@@ -94,11 +94,11 @@ def serve_users(
         for k, (users, _) in enumerate(shown)
     ]
     weights = [weight for _, weight in shown]
-    alone = [measure(result, level) for result in results]
+    alone = [rates_and_shares(result, level) for result in results]
     merged = _merged(results, weights, num_replicas)
 
     def total(name: str) -> float:
-        return math.fsum(weight * getattr(item, name) for weight, item in zip(weights, alone, strict=True))
+        return math.fsum(weight * item[name] for weight, item in zip(weights, alone, strict=True))
 
     own: dict[str, Any] = {name: total(name) for name in RATES} | {name: total(name) / num_replicas for name in _SHARES}
     return merged, dataclasses.replace(measure(merged, level), **own)

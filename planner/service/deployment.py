@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from planner.scenario import Scenario
 from planner.service.clients import share_of_one
-from planner.service.fleet import MOST_REQUESTS, fewest_sharing, find_fleet, find_sharing, fleet_size, run_fleet
+from planner.service.fleet import MOST_REQUESTS, drawn, fewest_sharing, find_fleet, find_sharing, fleet_size, run_fleet
 from planner.service.load import STEADY_SHARE, LoadCurve, load_curve, meets, rates_alone, replicas_needed
 from planner.service.metrics import ServingMetrics
 from planner.service.replica import Replica
 from planner.simulation import SimulationResult
-from planner.workload import Requests, as_open_loop, draw, with_rate
+from planner.workload import Requests, as_open_loop, with_rate
 
 CURVE_REQUESTS = 8_000  # of the load curve and the capacity: the mean of lognormal lengths is then known within 2 %
 
@@ -131,7 +131,7 @@ def steady_requests(scenario: Scenario, requests: Requests, trace: Requests | No
     """The requests, or so many more of their kind that lengths with a long tail average out."""
     if trace is not None or len(requests) >= min(CURVE_REQUESTS, most_requests):
         return requests
-    return draw(scenario.replace(num_requests=min(CURVE_REQUESTS, most_requests)))
+    return drawn(scenario.replace(num_requests=min(CURVE_REQUESTS, most_requests)))
 
 
 def _as_in_the_fleet(curve: LoadCurve, peak_rate_rps: float, replicas: int) -> LoadCurve:

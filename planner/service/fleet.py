@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.inputs import ServiceLevel
+from planner.inputs import ServiceLevel, Traffic
 from planner.scenario import Scenario
 from planner.service.clients import (
     RATES,
@@ -26,14 +26,16 @@ from planner.service.metrics import ServingMetrics, measure, slo_attainment
 from planner.service.replica import Replica, with_windows
 from planner.service.sampling import sample_of
 from planner.simulation import SimulationResult, simulate_fleet
-from planner.workload import Requests, draw, with_rate
+from planner.workload import Requests, draw_requests, with_rate
 
 MAX_REPLICAS_OF_A_LOOP, MAX_REPLICAS_OF_A_BURST = 16, 500
+FULLEST_AND_OTHERS = 2  # kinds of replicas of a closed loop, whose shares differ by one user at most
 ALONE_S = 600.0  # between requests that must not overlap
 ALONE_REQUESTS = 500
 MOST_REQUESTS = 400_000  # simulated for one figure; a run that needs more says that it is not settled
 GROWTH = 4  # each longer run is this many times the last
 ROUNDS = 8  # requests of each user that a closed loop is simulated for at least: the first and the last do not count
+SHARE_ROUNDS, SHARE_REQUESTS = 4, 500  # requests of each user, and at least, where one replica's share is tried
 #: with so many requests counted, an attainment so many half-widths from the target needs no longer run
 PLAIN_REQUESTS, PLAIN_ERRORS = 10_000, 4
 CERTAIN = 0.002  # an attainment this well known needs no longer run, however close it is to the quantile asked for
@@ -47,8 +49,14 @@ class Run(NamedTuple):
     metrics: ServingMetrics
 
 
-#: the search simulates one fleet after another on the same requests
-_drawn = lru_cache(maxsize=2)(draw)
+@lru_cache(maxsize=4)
+def _requests_of(traffic: Traffic, num_requests: int, seed: int, max_model_len: int) -> Requests:
+    return draw_requests(traffic, num_requests, seed, max_model_len=max_model_len)
+
+
+def drawn(scenario: Scenario) -> Requests:
+    """`draw`, once for all deployments of the same traffic: a search tries thousands on the same requests."""
+    return _requests_of(scenario.traffic, scenario.num_requests, scenario.seed, scenario.max_model_len)
 
 
 def operate(
@@ -81,17 +89,18 @@ def run_fleet(
     most_requests: int = MOST_REQUESTS,
     enough: Callable[[ServingMetrics, Scenario], bool] | None = None,
     begun: Run | None = None,
+    most_of_a_loop: int = MAX_REPLICAS_OF_A_LOOP,
 ) -> Run:
     """`operate`, continuing a run of the same fleet that stopped at a weaker criterion (`begun`)."""
     if trace is not None or scenario.arrivals == "once" or scenario.measured_requests == "all":
-        return begun or Run(0, *_serve(scenario, replica, requests, num_replicas, trace))
+        return begun or Run(0, *_serve(scenario, replica, requests, num_replicas, trace, most_of_a_loop))
     enough = enough or _settled
     count = max(len(requests), ROUNDS * math.ceil(requests.closed_loop_users / num_replicas))
     run = begun
     while True:
         if run is None:
-            longer = requests if count == len(requests) else _drawn(scenario.replace(num_requests=count))
-            run = Run(count, *_serve(scenario, replica, longer, num_replicas))
+            longer = requests if count == len(requests) else drawn(scenario.replace(num_requests=count))
+            run = Run(count, *_serve(scenario, replica, longer, num_replicas, None, most_of_a_loop))
         simulated = len(run.result.arrival_s)
         if run.metrics.verdict == "overloaded" or GROWTH * simulated > most_requests or enough(run.metrics, scenario):
             return run
@@ -111,14 +120,19 @@ def _plain(metrics: ServingMetrics, scenario: Scenario) -> bool:
 
 
 def _serve(
-    scenario: Scenario, replica: Replica, requests: Requests, num_replicas: int, trace: Requests | None = None
+    scenario: Scenario,
+    replica: Replica,
+    requests: Requests,
+    num_replicas: int,
+    trace: Requests | None = None,
+    most_of_a_loop: int = MAX_REPLICAS_OF_A_LOOP,
 ) -> tuple[SimulationResult, ServingMetrics]:
     """One run: of an open loop or a closed one, `requests` is what each simulated replica gets of the steady stream."""
     level = scenario.service_level
     whole = scenario.measured_requests == "all"  # the requests are those of the whole service
     if requests.closed_loop_users and num_replicas > 1:
-        shown = min(num_replicas, MAX_REPLICAS_OF_A_LOOP, requests.closed_loop_users)
-        total = requests if whole else _drawn(scenario.replace(num_requests=len(requests) * shown))
+        shown = min(num_replicas, most_of_a_loop, requests.closed_loop_users)
+        total = requests if whole else drawn(scenario.replace(num_requests=len(requests) * shown))
         return serve_users(replica, total, num_replicas, level, most_simulated=shown)
     if scenario.arrivals == "once" and trace is None and num_replicas > 1:
         return _serve_burst(scenario, replica, requests, num_replicas)
@@ -134,7 +148,7 @@ def _serve(
         total, share = take_requests(requests, slice(0, math.ceil(len(requests) * shown / busy))), shown / busy
     else:
         shown, busy, share, traffic = sample_of(scenario, num_replicas)
-        total = _drawn(traffic.replace(num_requests=len(requests) * shown))
+        total = drawn(traffic.replace(num_requests=len(requests) * shown))
     total = with_rate(total, scenario.peak_rate_rps * share)
     result, metrics = _measured(scenario, _routed(scenario, replica, total, shown), 1 / share)
     return result, with_idle(metrics, busy, num_replicas)
@@ -199,7 +213,7 @@ def fewest_sharing(
     def holds(count: int) -> bool:
         if known is not None and known[0] == count:
             return known[1]
-        return meets(operate(scenario, replica, requests, count, None, most_requests, _plain)[1], level)
+        return meets(try_fleet(scenario, replica, requests, count, most_requests), level)
 
     return fewest_that_hold(holds, most)
 
@@ -217,7 +231,7 @@ def find_sharing(
     trace: Requests | None,
     most_requests: int,
 ) -> tuple[int | None, Run | None]:
-    """Fewest replicas with which a closed loop or a burst meets the targets, and the run that found it.
+    """Fewest replicas with which a closed loop or a burst meets the targets, and its run where that was whole.
 
     Parameters
     ----------
@@ -233,10 +247,11 @@ def find_sharing(
     level, most = scenario.service_level, requests.closed_loop_users or len(requests)
     if _misses_alone(replica, requests, level):
         return None, None
+    shown = _shown_of_each(requests)
     runs: dict[int, Run] = {}
 
     def holds(count: int) -> bool:
-        run = run_fleet(scenario, replica, requests, count, trace, most_requests, _plain)
+        run = run_fleet(scenario, replica, requests, count, trace, most_requests, _plain, most_of_a_loop=shown)
         if not meets(run.metrics, level):
             return False
         runs[count] = run
@@ -254,7 +269,7 @@ def find_sharing(
             high = grown
         low, high = high, grown
     fewest = smallest_that_holds(holds, low, high)
-    return fewest, runs[fewest]
+    return fewest, runs[fewest] if min(fewest, MAX_SIMULATED_REPLICAS) <= shown else None
 
 
 def _scaled(metrics: ServingMetrics, factor: float) -> ServingMetrics:
@@ -311,6 +326,17 @@ def serve_apart(replica: Replica, requests: Requests) -> SimulationResult:
     return replica.run(first_requests(apart, ALONE_REQUESTS))
 
 
+def serve_share(replica: Replica, requests: Requests, count: int) -> SimulationResult:
+    """One replica with so many users of a closed loop, or so many requests of a burst.
+
+    Each user asks a few times, so that the first and the last round do not count.
+    """
+    if not requests.closed_loop_users:
+        return replica.run(first_requests(requests, count))
+    few = first_requests(requests, max(SHARE_REQUESTS, SHARE_ROUNDS * count))
+    return replica.run(dataclasses.replace(few, closed_loop_users=count))
+
+
 def try_fleet(
     scenario: Scenario, replica: Replica, requests: Requests, num_replicas: int, most_requests: int = MOST_REQUESTS
 ) -> ServingMetrics:
@@ -333,7 +359,15 @@ def try_fleet(
     -------
     ServingMetrics
     """
-    return run_fleet(scenario, replica, requests, num_replicas, None, most_requests, _plain).metrics
+    shown = _shown_of_each(requests)
+    return run_fleet(
+        scenario, replica, requests, num_replicas, None, most_requests, _plain, most_of_a_loop=shown
+    ).metrics
+
+
+def _shown_of_each(requests: Requests) -> int:
+    """Replicas to simulate while a number is sought: those of a closed loop keep their users, so one of each kind."""
+    return FULLEST_AND_OTHERS if requests.closed_loop_users else MAX_SIMULATED_REPLICAS
 
 
 def find_fleet(

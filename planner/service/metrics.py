@@ -135,6 +135,13 @@ def slo_attainment(result: SimulationResult, service_level: ServiceLevel) -> flo
     return float(good.sum()) / max(1, int(keep.sum()))
 
 
+def attainment(result: SimulationResult, service_level: ServiceLevel) -> tuple[float, float]:
+    """`slo_attainment`, and the half-width of its 95 % interval, NaN below 100 requests."""
+    counted = _counted(result, service_level)
+    share = float(counted.good.sum()) / max(1, int(counted.keep.sum()))
+    return share, _share_half_width(counted.keep, counted.done, counted.good)
+
+
 def met_targets(result: SimulationResult, service_level: ServiceLevel) -> Mask:
     """Which requests of a run met every target; those that did not finish did not."""
     met = result.status == FINISHED
@@ -169,39 +176,22 @@ def measure(result: SimulationResult, service_level: ServiceLevel) -> ServingMet
         that span holds at least 100 of them; else, and where all requests count, all over the whole run.
     """
     n = len(result.arrival_s)
-    window, keep = _kept(result, service_level)
-    skip = window.first
-    done = keep & (result.status == FINISHED)
-    seen = latencies(result, done)
-    good = _good(seen, service_level)
+    counted = _counted(result, service_level)
+    keep, done, seen, good = counted.keep, counted.done, counted.seen, counted.good
     arrival = result.arrival_s[done]
     wait = result.admitted_s[done] - arrival if result.admitted_s is not None else np.full(len(arrival), np.nan)
-    # users who move in step finish in bursts: whole rounds hold as many bursts as there is time for
-    rounds = (n - 1 - skip) % result.closed_loop_users if result.closed_loop_users else 0
-    rates = _rates(result, done, keep, good, skip + rounds, whole=service_level.window == "all")
     kept = max(1, int(keep.sum()))
-    attainment = float(good.sum()) / kept
-    replicas = int(result.replica.max()) + 1 if n else 1
-    span = max(result.duration_s, 1e-300)
     prompt_tokens = result.prefix_tokens_hit + result.prefill_tokens_computed
     return ServingMetrics(
         ttft_s=distribution(seen.ttft_s, service_level.quantile),
         tpot_s=distribution(seen.tpot_s, service_level.quantile),
-        itl_s=pooled(result.itl_gap_s, _gaps_after(result, skip)),
+        itl_s=pooled(result.itl_gap_s, _gaps_after(result, counted.first)),
         max_itl_s=distribution(result.max_itl_s[done][result.output_tokens[done] > 1]),
         e2e_s=distribution(seen.e2e_s, service_level.quantile),
         wait_s=distribution(wait),
-        output_tokens_per_s=rates["output"],
-        total_tokens_per_s=rates["total"],
-        requests_per_s=rates["requests"],
-        goodput_rps=rates["good"],
-        slo_attainment=attainment,
+        slo_attainment=float(good.sum()) / kept,
         slo_attainment_half_width=_share_half_width(keep, done, good),
         num_counted=kept,
-        slots_utilization=result.mean_running / max(1, result.num_slots or result.peak_running * replicas),
-        kv_used_utilization=result.mean_kv_used_fraction,
-        kv_written_utilization=result.mean_kv_written_fraction,
-        busy_utilization=min(1.0, result.busy_s / span / replicas),
         num_requests=n,
         num_finished=_count(result.status, FINISHED),
         num_rejected=_count(result.status, REJECTED),
@@ -213,7 +203,45 @@ def measure(result: SimulationResult, service_level: ServiceLevel) -> ServingMet
         verdict=result.verdict,
         binding=result.binding,
         message=result.message,
+        **_rates_and_shares(result, service_level, counted),
     )
+
+
+def rates_and_shares(result: SimulationResult, service_level: ServiceLevel) -> dict[str, float]:
+    """Throughputs and utilisations by their names in `ServingMetrics`: what `measure` says, without its latencies."""
+    return _rates_and_shares(result, service_level, _counted(result, service_level))
+
+
+class _Counted(NamedTuple):
+    """Requests that count, and what those that finished saw; the first of them by arrival."""
+
+    keep: Mask
+    done: Mask
+    seen: Latencies
+    good: Mask
+    first: int
+
+
+def _counted(result: SimulationResult, level: ServiceLevel) -> _Counted:
+    window, keep = _kept(result, level)
+    done = keep & (result.status == FINISHED)
+    seen = latencies(result, done)
+    return _Counted(keep, done, seen, _good(seen, level), window.first)
+
+
+def _rates_and_shares(result: SimulationResult, level: ServiceLevel, counted: _Counted) -> dict[str, float]:
+    first, n = counted.first, len(result.arrival_s)
+    # users who move in step finish in bursts: whole rounds hold as many bursts as there is time for
+    rounds = (n - 1 - first) % result.closed_loop_users if result.closed_loop_users else 0
+    whole = level.window == "all"
+    rates = _rates(result, counted.done, counted.keep, counted.good, first + rounds, whole=whole)
+    replicas = int(result.replica.max()) + 1 if n else 1
+    return rates | {
+        "slots_utilization": result.mean_running / max(1, result.num_slots or result.peak_running * replicas),
+        "kv_used_utilization": result.mean_kv_used_fraction,
+        "kv_written_utilization": result.mean_kv_written_fraction,
+        "busy_utilization": min(1.0, result.busy_s / max(result.duration_s, 1e-300) / replicas),
+    }
 
 
 def distribution(values: Floats, target: float = 0.95) -> Distribution:
@@ -325,17 +353,17 @@ def _rates(
     else:
         span = end - begin
     if span <= 0:
-        return {"output": 0.0, "total": 0.0, "requests": 0.0, "good": 0.0}
+        return dict.fromkeys(("output_tokens_per_s", "total_tokens_per_s", "requests_per_s", "goodput_rps"), 0.0)
     met = np.zeros(len(finish), dtype=bool)
     met[np.flatnonzero(done)] = good
     output = float(result.output_tokens[inside].sum())
     requests = float(inside.sum())
     good_share = float(met[keep & ended].mean()) if (keep & ended).any() else 0.0
     return {
-        "output": output / span,
-        "total": (output + float(result.prompt_tokens[inside].sum())) / span,
-        "requests": requests / span,
-        "good": requests / span * good_share,
+        "output_tokens_per_s": output / span,
+        "total_tokens_per_s": (output + float(result.prompt_tokens[inside].sum())) / span,
+        "requests_per_s": requests / span,
+        "goodput_rps": requests / span * good_share,
     }
 
 

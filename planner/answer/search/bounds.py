@@ -25,10 +25,12 @@ from planner.scenario import Scenario
 from planner.service import (
     STEADY_SHARE,
     Replica,
+    attainment,
     capacity_rps,
     measure,
     replicas_needed,
     serve_apart,
+    serve_share,
     steady_requests,
     try_fleet,
 )
@@ -46,6 +48,8 @@ GUESSED_ANSWER_S = 8.0  # of waiting clients
 MOST_EXPECTED = 10**6
 NARROWER_THAN_16 = 12.0  # bits per weight
 NO_LIMIT = 10**9  # tokens
+NOTHING_FITS = "no request of this traffic fits on a replica"
+SHARE_STEPS = 5  # tries of how many users a replica bears
 #: sequences that users set instead, where a hybrid model's states do not fit the default
 FEWER_SEQUENCES = (512, 256, 128, 64)
 
@@ -56,7 +60,8 @@ class Bound:
 
     `expected` is about how many it takes: what is tried first, and no bound. `level` says how dear both were: 1 memory
     and arithmetic, 2 step times and the capacity of a replica, 3 a fleet that costs as much as the best was simulated
-    and holds the targets. The latencies are those of requests that have a replica to themselves. [s]
+    and holds the targets. The idle latencies are those of requests that have a replica to themselves, `fleet_ttft_s`
+    that of the fleet. [s]
     """
 
     changes: Changes
@@ -68,6 +73,7 @@ class Bound:
     idle_ttft_s: float = math.nan
     idle_tpot_s: float = math.nan
     idle_attainment: float = math.nan
+    fleet_ttft_s: float = math.nan
 
 
 @lru_cache(maxsize=8)
@@ -240,6 +246,10 @@ def _by_capacity(base: Scenario, item: Bound, most: float, budget: Budget) -> Bo
     if least > most:
         return replace(item, level=1)
     level = scenario.service_level
+    if not scenario.is_open_loop:
+        item = _by_share(scenario, replica, requests, item, most)
+        if item.replicas > most:
+            return item
     alone = measure(serve_apart(replica, requests), level)
     item = replace(
         item,
@@ -249,11 +259,43 @@ def _by_capacity(base: Scenario, item: Bound, most: float, budget: Budget) -> Bo
     )
     if alone.slo_attainment < level.quantile - PLAIN_MISS:
         return replace(item, out=MISSES_WHEN_IDLE)
+    if not scenario.is_open_loop:
+        return item if alone.num_finished else replace(item, out=DOES_NOT_START, reason=NOTHING_FITS)
     many = as_open_loop(steady_requests(scenario, requests, None, most_requests))
     top = capacity_rps(replica, many)
     if top <= 0:
-        return replace(item, out=DOES_NOT_START, reason="no request of this traffic fits on a replica")
+        return replace(item, out=DOES_NOT_START, reason=NOTHING_FITS)
     return replace(item, replicas=max(least, _least(scenario, top)), expected=_expected(scenario, top))
+
+
+def _by_share(scenario: Scenario, replica: Replica, requests: Requests, item: Bound, most: float) -> Bound:
+    """Least and expected replicas of waiting clients, from how many users, or requests of a burst, a replica bears.
+
+    Where one replica plainly misses the targets with n of them, so does a fleet in which each has n or more. With a
+    best plan to undercut, only the share of `most` replicas is tried: whether the candidate is out is all that counts.
+    """
+    total = requests.closed_loop_users or len(requests)
+    level = scenario.service_level
+    bears, fails, plain = 0, total + 1, total + 1  # the most that held, the fewest that missed, and plainly missed
+    tried = max(1, total // int(most)) if most < total else 1 if math.isfinite(most) else total
+    for _ in range(1 if math.isfinite(most) else SHARE_STEPS):
+        share, half = attainment(serve_share(replica, requests, tried), level)
+        if share >= level.quantile:
+            bears = tried
+        else:
+            fails = tried
+            plain = tried if level.quantile - share > _doubt(half) else plain
+        if fails - bears <= 1 or bears == total:
+            break
+        tried = max(bears + 1, min(fails - 1, round(math.sqrt(max(1, bears) * fails))))
+    least = max(item.replicas, total // plain + 1)
+    borne = max(1, bears, fails // 2 if not bears else 0)
+    return replace(item, replicas=least, expected=max(least, math.ceil(total / borne)))
+
+
+def _doubt(half_width: float) -> float:
+    """By how much an attainment must be short of the share asked for to be a plain miss."""
+    return max(PLAIN_ERRORS * half_width if math.isfinite(half_width) else PLAIN_MISS, PLAIN_MISS / 4)
 
 
 def holds_with(base: Scenario, item: Bound, num_replicas: int, budget: Budget) -> Bound:
@@ -265,9 +307,6 @@ def holds_with(base: Scenario, item: Bound, num_replicas: int, budget: Budget) -
     replica = replica_of(size(scenario, requests, explain=False))
     level = scenario.service_level
     metrics = try_fleet(scenario, replica, requests, num_replicas, most_requests)
-    half = metrics.slo_attainment_half_width
-    short = level.quantile - metrics.slo_attainment
-    plain = max(PLAIN_ERRORS * half if math.isfinite(half) else PLAIN_MISS, PLAIN_MISS / 4)
-    if short > plain:
+    if level.quantile - metrics.slo_attainment > _doubt(metrics.slo_attainment_half_width):
         return replace(item, level=3, replicas=num_replicas + 1)
-    return replace(item, level=3)
+    return replace(item, level=3, fleet_ttft_s=metrics.ttft_s.at(level.quantile))

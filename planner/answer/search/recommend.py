@@ -36,7 +36,8 @@ from planner.service import MOST_REQUESTS
 MEMORY_CHUNK, CAPACITY_CHUNK = 64, 4  # candidates of one task
 ROUND = 24  # candidates whose bound a round improves
 PLANS = 2  # whole plans of a round
-TUNED = 4  # leaders whose engine settings are varied
+TUNED, ALSO_TUNED = 4, 10  # leaders whose engine settings are varied: plans, and candidates with the least bounds
+TIED, TIED_PLANS = 16, 2  # candidates that may cost as much as the best: tried, and planned whole
 SHOWN_GPUS = 8  # further GPUs, each with its cheapest plan
 FASTER = (2, 4)  # times the GPUs of a replica, of the best plan, to show what a shorter latency costs
 ALIKE = 0.05  # latencies that differ by less are the same to a reader
@@ -208,6 +209,7 @@ def search_steps(
     if varied:
         yield from _first_bounds(state, tuple(varied))
         yield from _settle(state)
+    yield from _compare_tied(state)
     for item in _worth_showing(state, chosen):
         yield from _plan_cheapest(state, item)
     yield _told(state, finished=True)
@@ -252,6 +254,25 @@ def _settle(state: _State) -> Iterator[Search]:
     while wanted := state.wanted():
         _round(state, wanted[:ROUND])
         yield _told(state)
+
+
+def _compare_tied(state: _State) -> Iterator[Search]:
+    """Plan the fastest of the candidates that may cost exactly as much as the best, of which a reader would take it."""
+    rows = [item.row for item in state.open if item.row is not None and item.row.status == MEETS and not item.lost]
+    if not rows:
+        return
+    best = min(row.key for row in rows)
+    tied = [x for x in state.open if state.is_open(x) and x.bound.level > 1 and state.key(x) == best]
+    tied = [x for x in tied if not _over_limit(state, x) and not x.deployment.is_tuned]
+    tied = sorted(tied, key=lambda item: (item.bound.idle_ttft_s, item.order))[:TIED]
+    calls = [(holds_with, (state.scenario, item.bound, item.bound.replicas, state.budget)) for item in tied]
+    for item, bound in zip(tied, _tasks(state, calls), strict=True):
+        item.bound = bound
+    held = [item for item in tied if state.key(item) == best]
+    held = sorted(held, key=lambda item: (item.bound.fleet_ttft_s, item.order))[:TIED_PLANS]
+    for item, row in zip(held, _tasks(state, [_planning(state, item) for item in held]), strict=True):
+        state.take(item, row)
+    yield _told(state)
 
 
 def _round(state: _State, front: list[_Open]) -> None:
@@ -306,7 +327,7 @@ def _leaders(state: _State) -> list[_Open]:
     others = [item for item in state.open if item.bound.level > 1 and item not in rows and not item.lost]
     others = [item for item in others if item.bound.out in ("", MISSES_WHEN_IDLE)]
     others.sort(key=state.rank)
-    return [*_apart(rows)[:TUNED], *_apart(others)[:TUNED]]
+    return [*_apart(rows)[:TUNED], *_apart(others)[:ALSO_TUNED]]
 
 
 def _worth_showing(state: _State, chosen: tuple[Choice, ...]) -> list[list[_Open]]:

@@ -51,7 +51,8 @@ class Choice:
 class Deployment:
     """One candidate: the scenario's changes, its GPU, GPUs of one replica, and where its weights come from.
 
-    `evidence` says what its kernel times rest on: one of `planner.answer.EVIDENCE`.
+    `evidence` says what its kernel times rest on: one of `planner.answer.EVIDENCE`; `is_tuned` that an engine setting
+    differs from the scenario's.
     """
 
     changes: Changes
@@ -59,6 +60,7 @@ class Deployment:
     gpus_per_replica: int
     evidence: str
     checkpoint: str = ""
+    is_tuned: bool = False
 
 
 def evidence_of(scenario: Scenario) -> str:
@@ -301,6 +303,7 @@ def tuned(scenario: Scenario, parent: Deployment) -> tuple[Deployment, ...]:
             gpus_per_replica=parent.gpus_per_replica,
             evidence=_evidence_with(scenario, parent, changes),
             checkpoint=parent.checkpoint,
+            is_tuned=True,
         )
         for changes in tries
     )
