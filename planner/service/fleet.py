@@ -35,7 +35,7 @@ ALONE_REQUESTS = 500
 MOST_REQUESTS = 400_000  # simulated for one figure; a run that needs more says that it is not settled
 GROWTH = 4  # each longer run is this many times the last
 ROUNDS = 8  # requests of each user that a closed loop is simulated for at least: the first and the last do not count
-SHARE_ROUNDS, SHARE_REQUESTS = 4, 500  # requests of each user, and at least, where one replica's share is tried
+SHARE_REQUESTS = 500  # at least, where one replica's share is tried
 #: with so many requests counted, an attainment so many half-widths from the target needs no longer run
 PLAIN_REQUESTS, PLAIN_ERRORS = 10_000, 4
 CERTAIN = 0.002  # an attainment this well known needs no longer run, however close it is to the quantile asked for
@@ -326,15 +326,18 @@ def serve_apart(replica: Replica, requests: Requests) -> SimulationResult:
     return replica.run(first_requests(apart, ALONE_REQUESTS))
 
 
-def serve_share(replica: Replica, requests: Requests, count: int) -> SimulationResult:
+def serve_share(scenario: Scenario, replica: Replica, requests: Requests, count: int) -> SimulationResult:
     """One replica with so many users of a closed loop, or so many requests of a burst.
 
-    Each user asks a few times, so that the first and the last round do not count.
+    Each user asks as often as in a whole run, so that the first and the last round do not count.
     """
-    if not requests.closed_loop_users:
+    users = requests.closed_loop_users
+    if not users:
         return replica.run(first_requests(requests, count))
-    few = first_requests(requests, max(SHARE_REQUESTS, SHARE_ROUNDS * count))
-    return replica.run(dataclasses.replace(few, closed_loop_users=count))
+    needed = max(SHARE_REQUESTS, ROUNDS * count)
+    if scenario.measured_requests != "all" and len(requests) < needed:
+        requests = drawn(scenario.replace(num_requests=max(needed, ROUNDS * users)))  # drawn once for every count
+    return replica.run(dataclasses.replace(first_requests(requests, needed), closed_loop_users=count))
 
 
 def try_fleet(

@@ -279,7 +279,7 @@ def _by_share(scenario: Scenario, replica: Replica, requests: Requests, item: Bo
     bears, fails, plain = 0, total + 1, total + 1  # the most that held, the fewest that missed, and plainly missed
     tried = max(1, total // int(most)) if most < total else 1 if math.isfinite(most) else total
     for _ in range(1 if math.isfinite(most) else SHARE_STEPS):
-        share, half = attainment(serve_share(replica, requests, tried), level)
+        share, half = attainment(serve_share(scenario, replica, requests, tried), level)
         if share >= level.quantile:
             bears = tried
         else:

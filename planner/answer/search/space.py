@@ -295,7 +295,9 @@ def tuned(scenario: Scenario, parent: Deployment) -> tuple[Deployment, ...]:
         tries.append({"deployment": "disaggregated"})
     for name in OTHER_ENGINES.get(parent.choice.spec.vendor, ()):
         if get_engine(name).family != family and family in DRAFTING_ENGINES:
-            tries.append({"engine": name, "engine_version": "", "engine_core": "auto"})
+            other = {"engine": name, "engine_version": "", "engine_core": "auto"}
+            caches = kv_types(scenario, parent.choice.spec, parent.changes["weight_dtype"])
+            tries += [{**other, "kv_cache_dtype": cache} for cache in caches]
     return tuple(
         Deployment(
             changes=parent.changes | changes,

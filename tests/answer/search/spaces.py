@@ -2,24 +2,33 @@
 
 import numpy as np
 
-from planner.answer.search.bounds import Bound
+from planner.answer.search.bounds import Bound, by_memory
 from planner.answer.search.outcome import MEETS
 from planner.answer.search.recommend import most_requests_of_a_plan, whole_plan
 from planner.answer.search.space import choices, deployments, scenario_of
 from planner.scenario.scenario import Scenario
 
 FEW = 300  # requests: small plans, since every candidate of a space is planned
+#: plans of one space that are made: a winner that was pruned shows in any sample that holds it
+SAMPLE = 8
 MODELS = ("meta-llama/Llama-3.1-8B-Instruct", "Qwen/Qwen3-8B", "Qwen/Qwen3-30B-A3B-Instruct-2507")
 GPUS = ("H100 SXM", "L40S", "MI300X", "RTX 4090", "L4", "H200 SXM", "GH200 96GB")
+
+
+def few_requests(scenario):
+    """A budget of a few thousand requests for one figure, as the page has one of its own."""
+    return 3000
 
 
 def random_scenario(seed):
     """A scenario whose answer is neither one GPU for all nor nothing at all."""
     draw = np.random.default_rng(seed)
+    rate = float(np.exp(draw.uniform(0, 5)))
     return Scenario(
         model=str(draw.choice(MODELS)),
         demand="rate",
-        rate_rps=float(np.exp(draw.uniform(0, 5))),
+        rate_rps=rate,
+        concurrent_users=max(1, round(4 * rate)),
         arrivals=str(draw.choice(("poisson", "poisson", "bursty"))),
         lengths="lognormal",
         prompt_mean_tokens=float(draw.choice((200, 1000, 3000))),
@@ -36,15 +45,18 @@ def random_gpus(seed, count=2):
     return tuple(str(name) for name in np.random.default_rng(seed + 10_000).choice(GPUS, count, replace=False))
 
 
-def every_plan(scenario, gpus, weight_dtypes):
-    """Each deployment of a space with its own plan: what the search must not miss."""
+def every_plan(scenario, gpus, weight_dtypes, *, budget=most_requests_of_a_plan, sample=None):
+    """Each deployment of a space, or a random sample, with its own plan: what the search must not miss."""
     chosen, _ = choices(scenario, gpus)
-    rows = []
-    for item in deployments(scenario, chosen, weight_dtypes):
-        if scenario_of(scenario, item.changes) is not None:
-            bound = Bound(changes=item.changes)
-            rows.append(whole_plan(scenario, bound, most_requests_of_a_plan, item.evidence, ""))
-    return rows
+    items = [
+        item for item in deployments(scenario, chosen, weight_dtypes) if scenario_of(scenario, item.changes) is not None
+    ]
+    bounds = by_memory(scenario, [item.changes for item in items], budget)
+    starts = [item for item, bound in zip(items, bounds, strict=True) if not bound.out]
+    if sample is not None and sample < len(starts):
+        picked = np.random.default_rng(scenario.seed).choice(len(starts), sample, replace=False)
+        starts = [starts[place] for place in sorted(picked)]
+    return [whole_plan(scenario, Bound(changes=item.changes), budget, item.evidence, "") for item in starts]
 
 
 def cheapest(rows):

@@ -22,7 +22,7 @@ from planner.scenario.scenario import Scenario
 from planner.service import capacity_rps
 from planner.workload import draw
 
-from .spaces import FEW, random_scenario
+from .spaces import FEW, few_requests, random_scenario
 
 BASE = Scenario(num_requests=FEW, demand="rate", rate_rps=40.0)
 
@@ -50,14 +50,27 @@ def test_no_replica_finishes_more_than_either_bound_says(seed, gpu):
         assert reached <= arithmetic_rps(own, work) * (1 + 1e-9)
 
 
-def test_the_least_replicas_are_never_more_than_the_plan_buys():
-    for scenario in candidate_scenarios(BASE, gpus=("H100 SXM", "L40S"))[::5]:
-        changes = {name: getattr(scenario, name) for name in ("gpu", "weight_dtype", "kv_cache_dtype")}
-        changes |= {"tensor_parallel_size": scenario.tensor_parallel_size}
-        found = bounded(BASE, changes | {"pipeline_parallel_size": scenario.pipeline_parallel_size})
+@pytest.mark.parametrize("arrivals", ["poisson", "closed", "once"])
+def test_the_least_replicas_are_never_more_than_the_plan_buys(arrivals):
+    base = BASE.replace(arrivals=arrivals, concurrent_users=200)
+    split = ("gpu", "weight_dtype", "kv_cache_dtype", "tensor_parallel_size", "pipeline_parallel_size")
+    for scenario in candidate_scenarios(base, gpus=("H100 SXM", "L40S"))[::23]:
+        found = bounded(base, {name: getattr(scenario, name) for name in split})
         if not found.out:
-            done = plan(scenario, with_policies=False)
+            done = plan(scenario, most_requests=few_requests(scenario), with_policies=False)
             assert found.replicas <= done.num_replicas
+
+
+def test_a_share_that_a_replica_plainly_misses_is_too_much_for_every_fleet_of_such_shares():
+    base = BASE.replace(arrivals="closed", concurrent_users=400, tpot_target_s=0.02)
+    done = plan(base, most_requests=3000, with_policies=False)
+    free = bounded(base, {})
+    assert 1 < free.replicas <= done.num_replicas
+    (first,) = by_memory(base, [{}], few_requests)
+    (out,) = by_capacity(base, [(first, free.replicas - 1)], few_requests)  # with a best plan to undercut
+    assert out.replicas == free.replicas
+    (kept,) = by_capacity(base, [(first, done.num_replicas)], few_requests)
+    assert kept.replicas == 1
 
 
 def test_work_counts_neither_what_all_prompts_share_nor_what_is_rejected():

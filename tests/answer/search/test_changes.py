@@ -9,12 +9,12 @@ SMALL = Scenario(num_requests=300)
 
 @pytest.fixture(scope="module")
 def changes():
-    return {change.label: change for change in what_would_change(SMALL.replace(users=4000))}
+    return {change.label: change for change in what_would_change(SMALL.replace(users=3000))}
 
 
 def test_each_change_is_a_plan_of_its_own(changes):
     assert {"fp8 weights", "50 % more traffic", "half the TTFT target", "twice the TPOT target"} <= changes.keys()
-    base = plan(SMALL.replace(users=4000))
+    base = plan(SMALL.replace(users=3000))
     for label in ("fp8 weights", "50 % more traffic"):
         done, change = plan(changes[label].scenario), changes[label]
         assert (done.num_gpus, done.slo_met, done.cost.usd_per_month) == (
@@ -28,7 +28,7 @@ def test_each_change_is_a_plan_of_its_own(changes):
 
 
 def test_more_traffic_is_half_as_much_again(changes):
-    assert changes["50 % more traffic"].scenario.users == 6000
+    assert changes["50 % more traffic"].scenario.users == 4500
 
 
 def test_a_closed_loop_has_changes_too():

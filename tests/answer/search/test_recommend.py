@@ -8,7 +8,7 @@ from planner.answer.search.recommend import ranked_rows, recommend, search_steps
 from planner.errors import InvalidInput
 from planner.scenario.scenario import Scenario
 
-from .spaces import FEW, cheapest, every_plan, random_gpus, random_scenario
+from .spaces import FEW, SAMPLE, cheapest, every_plan, few_requests, random_gpus, random_scenario
 
 SMALL = Scenario(num_requests=FEW)
 GPUS = ("H100 SXM", "L40S")
@@ -16,7 +16,7 @@ GPUS = ("H100 SXM", "L40S")
 
 @pytest.fixture(scope="module")
 def found():
-    return recommend(SMALL, gpus=GPUS)
+    return recommend(SMALL, gpus=GPUS, weight_dtypes=("auto",))
 
 
 def figures(search):
@@ -24,7 +24,7 @@ def figures(search):
 
 
 def test_replicas_that_do_both_are_searched_where_the_plan_has_them_apart(found):
-    apart = recommend(SMALL.replace(deployment="disaggregated"), gpus=GPUS)
+    apart = recommend(SMALL.replace(deployment="disaggregated"), gpus=GPUS, weight_dtypes=("auto",))
     assert figures(apart) == figures(found)
 
 
@@ -59,52 +59,56 @@ def test_every_candidate_is_accounted_for(found):
     assert outs <= found.candidates_considered <= outs + found.candidates_simulated
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_bounds_never_prune_the_cheapest_of_all_of_a_vendor_or_of_an_evidence(seed):
-    # Every deployment of a small space is planned whole; the search, which plans a few, must find the same winners.
+@pytest.mark.parametrize("arrivals", ["", "closed"])
+@pytest.mark.parametrize("seed", range(4))
+def test_bounds_never_prune_the_cheapest_of_all_of_a_vendor_or_of_an_evidence(seed, arrivals):
+    # Deployments of a small space are planned whole; the search, which plans a few, must find no dearer winners.
     scenario, gpus = random_scenario(seed).replace(kv_cache_dtype="fp8"), random_gpus(seed)
-    best = cheapest(every_plan(scenario, gpus, ("auto",)))
-    search = recommend(scenario, gpus=gpus, weight_dtypes=("auto",))
-    own = cheapest(search.candidates)
-    assert own.keys() == best.keys()
+    scenario = scenario.replace(arrivals=arrivals or scenario.arrivals)
+    best = cheapest(every_plan(scenario, gpus, ("auto",), budget=few_requests, sample=SAMPLE))
+    own = cheapest(recommend(scenario, gpus=gpus, weight_dtypes=("auto",), budget=few_requests).candidates)
+    assert own.keys() >= best.keys()
     for group, key in best.items():
-        assert own[group] <= key  # below it where an engine setting does better still
+        assert own[group] <= key  # below it where the sample misses the winner, or a setting does better still
 
 
 @pytest.mark.parametrize(
     "changes",
     [
         {"arrivals": "closed", "concurrent_users": 200},
-        {"arrivals": "once", "num_requests": 300},
+        {"arrivals": "once", "num_requests": 100},
         {"arrivals": "bursty", "burst_cv": 4.0},
         {"spare_replicas": 1},
     ],
 )
 def test_every_kind_of_traffic_is_searched_and_its_rows_are_their_plans(changes):
-    search = recommend(SMALL.replace(**changes), gpus=GPUS, weight_dtypes=("auto",))
+    search = recommend(SMALL.replace(**changes), gpus=("H100 SXM",), weight_dtypes=("auto",))
     assert search.best is not None
-    for row in search.candidates[:3]:
+    for row in search.candidates[:2]:
         done = plan(row.scenario)
         assert (done.num_gpus, done.slo_met, done.cost.usd_per_month) == (row.num_gpus, True, row.usd_per_month)
 
 
 def test_the_outcome_does_not_depend_on_the_executor(found):
     with ThreadPoolExecutor(3) as executor:
-        assert figures(recommend(SMALL, gpus=GPUS, executor=executor)) == figures(found)
+        there = recommend(SMALL, gpus=GPUS, weight_dtypes=("auto",), executor=executor)
+        assert figures(there) == figures(found)
 
 
 def test_a_search_tells_what_it_knows_on_its_way_and_can_be_ended():
-    steps = search_steps(SMALL, gpus=GPUS)
+    steps = search_steps(SMALL, gpus=GPUS, budget=few_requests)
     first = next(steps)
     assert not first.finished
     assert first.candidates_considered > 0
     steps.close()
-    assert [search.finished for search in search_steps(SMALL, gpus=("L40S",), weight_dtypes=("auto",))][-1]
+    *_, last = search_steps(SMALL, gpus=("L40S",), weight_dtypes=("auto",), budget=few_requests)
+    assert last.finished
 
 
 def test_gpus_that_cost_nothing_come_first():
     # H100 at 0 USD a GPU-hour, which the user has entered for it; L40S at its published price.
-    search = recommend(SMALL.replace(usd_per_gpu_hour=0.0), gpus=GPUS, weight_dtypes=("auto",))
+    free = SMALL.replace(usd_per_gpu_hour=0.0)
+    search = recommend(free, gpus=GPUS, weight_dtypes=("auto",), budget=few_requests)
     assert (search.best.scenario.gpu, search.best.usd_per_month) == ("H100 SXM", 0.0)
 
 
@@ -117,11 +121,11 @@ def test_the_best_names_one_price_its_kind_and_its_date(found):
 
 
 def test_restrictions_hold_for_every_row():
-    busy = SMALL.replace(rate_rps=60.0, demand="rate")
-    one = recommend(busy.replace(one_node=True, most_gpus=4), gpus=GPUS)
+    busy = SMALL.replace(rate_rps=40.0, demand="rate")
+    one = recommend(busy.replace(one_node=True, most_gpus=4), gpus=GPUS, weight_dtypes=("auto",), budget=few_requests)
     assert one.best is not None
     assert all(row.num_gpus <= 4 for row in one.candidates)
-    mine = recommend(busy.replace(my_gpus="L40S:1"), weight_dtypes=("auto",))
+    mine = recommend(busy.replace(my_gpus="L40S:1"), weight_dtypes=("auto",), budget=few_requests)
     assert mine.best is None
     assert mine.over_the_limit > 0
     assert "No deployment" in mine.summary
@@ -137,7 +141,7 @@ def test_a_model_too_large_for_every_candidate_says_so():
 
 def test_where_nothing_meets_the_targets_the_closest_is_shown():
     hard = SMALL.replace(tpot_target_s=0.001)
-    search = recommend(hard, gpus=("L40S",), weight_dtypes=("auto",))
+    search = recommend(hard, gpus=("L40S",), weight_dtypes=("auto",), budget=few_requests)
     assert search.best is None
     assert search.candidates
     assert all(row.status == "misses targets" for row in search.candidates)
