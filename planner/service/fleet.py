@@ -29,7 +29,8 @@ from planner.simulation import SimulationResult, simulate_fleet
 from planner.workload import Requests, draw_requests, with_rate
 
 MAX_REPLICAS_OF_A_LOOP, MAX_REPLICAS_OF_A_BURST = 16, 500
-FULLEST_AND_OTHERS = 2  # kinds of replicas of a closed loop, whose shares differ by one user at most
+#: replicas of a loop to simulate while a number is sought: they keep their users, whose shares differ by one at most
+FULLEST_AND_OTHERS = 2
 ALONE_S = 600.0  # between requests that must not overlap
 ALONE_REQUESTS = 500
 MOST_REQUESTS = 400_000  # simulated for one figure; a run that needs more says that it is not settled
@@ -247,11 +248,12 @@ def find_sharing(
     level, most = scenario.service_level, requests.closed_loop_users or len(requests)
     if _misses_alone(replica, requests, level):
         return None, None
-    shown = _shown_of_each(requests)
     runs: dict[int, Run] = {}
 
     def holds(count: int) -> bool:
-        run = run_fleet(scenario, replica, requests, count, trace, most_requests, _plain, most_of_a_loop=shown)
+        run = run_fleet(
+            scenario, replica, requests, count, trace, most_requests, _plain, most_of_a_loop=FULLEST_AND_OTHERS
+        )
         if not meets(run.metrics, level):
             return False
         runs[count] = run
@@ -269,7 +271,8 @@ def find_sharing(
             high = grown
         low, high = high, grown
     fewest = smallest_that_holds(holds, low, high)
-    return fewest, runs[fewest] if min(fewest, MAX_SIMULATED_REPLICAS) <= shown else None
+    whole = scenario.arrivals == "once" or fewest <= FULLEST_AND_OTHERS
+    return fewest, runs[fewest] if whole else None
 
 
 def _scaled(metrics: ServingMetrics, factor: float) -> ServingMetrics:
@@ -362,15 +365,10 @@ def try_fleet(
     -------
     ServingMetrics
     """
-    shown = _shown_of_each(requests)
-    return run_fleet(
-        scenario, replica, requests, num_replicas, None, most_requests, _plain, most_of_a_loop=shown
-    ).metrics
-
-
-def _shown_of_each(requests: Requests) -> int:
-    """Replicas to simulate while a number is sought: those of a closed loop keep their users, so one of each kind."""
-    return FULLEST_AND_OTHERS if requests.closed_loop_users else MAX_SIMULATED_REPLICAS
+    run = run_fleet(
+        scenario, replica, requests, num_replicas, None, most_requests, _plain, most_of_a_loop=FULLEST_AND_OTHERS
+    )
+    return run.metrics
 
 
 def find_fleet(
