@@ -132,7 +132,7 @@ def _serve(
     level = scenario.service_level
     whole = scenario.measured_requests == "all"  # the requests are those of the whole service
     if requests.closed_loop_users and num_replicas > 1:
-        shown = min(num_replicas, most_of_a_loop, requests.closed_loop_users)
+        shown = min(num_replicas, MAX_REPLICAS_OF_A_LOOP if whole else most_of_a_loop, requests.closed_loop_users)
         total = requests if whole else drawn(scenario.replace(num_requests=len(requests) * shown))
         return serve_users(replica, total, num_replicas, level, most_simulated=shown)
     if scenario.arrivals == "once" and trace is None and num_replicas > 1:
@@ -271,7 +271,7 @@ def find_sharing(
             high = grown
         low, high = high, grown
     fewest = smallest_that_holds(holds, low, high)
-    whole = scenario.arrivals == "once" or fewest <= FULLEST_AND_OTHERS
+    whole = (scenario.arrivals == "once" or scenario.measured_requests == "all") or fewest <= FULLEST_AND_OTHERS
     return fewest, runs[fewest] if whole else None
 
 
