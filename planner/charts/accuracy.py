@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from planner.arrays import Floats
-from planner.charts.style import COLOUR, Chart, figure, layout
-from planner.units import format_percent
+from planner.charts.style import COLOUR, Chart, figure, layout, log_ticks
+from planner.units import format_number, format_percent
 
 
 def predicted_against_measured(
@@ -122,8 +122,14 @@ def curve_over_concurrency(latency: str, concurrency: Floats, lines: dict[str, F
                 y=unit,
                 height=330,
                 xaxis={"type": "log", "tickmode": "array", "tickvals": sorted({float(x) for x in concurrency})},
-                yaxis={"type": "log"},
+                yaxis=log_ticks(*_ends(lines), format_number),
             ),
         ),
         alt=f"{latency} over {runs} at different concurrency, median error {format_percent(error)}",
     )
+
+
+def _ends(lines: dict[str, Floats]) -> tuple[float, float]:
+    """The smallest and the largest value drawn."""
+    known = np.concatenate([values[np.isfinite(values)] for values in lines.values()])
+    return (float(known.min()), float(known.max())) if len(known) else (0.1, 1.0)

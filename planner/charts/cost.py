@@ -156,7 +156,7 @@ def break_even_map(cost: CostPlan) -> Chart | None:
         return None
     month, most = (item.requests_per_s for item in cost.prices[:2])
     utilisation = min(1.0, month / most)
-    low, high = now / 100, max(now * 30, 4 * own.requests_per_replica_month)
+    low, high = now / 10, max(now * 30, 4 * own.requests_per_replica_month)
     volumes = np.geomspace(low, high, 90)
     shares = np.linspace(0.02, 1.0, 50)
     found = cost_map(own, each, volumes, shares)

@@ -309,7 +309,8 @@ def step_terms(table: StepTimeTable, *, running: int, context_tokens: int, chunk
                 bargap=0.2,
                 showlegend=False,
                 yaxis=ROWS,
-                xaxis={"ticksuffix": " ms", "range": [0, 1.05 * longest / MS]},
+                x="ms",
+                xaxis={"nticks": 5, "range": [0, 1.05 * longest / MS]},
             ),
         ),
         alt=f"Step time: {format_duration(totals[0])} for decodes only, {format_duration(totals[1])} with a prompt "

@@ -136,7 +136,7 @@ def kv_use(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
 
 
 def _shares(written: float, empty: float) -> str:
-    held = f"{format_percent(written)} hold tokens"
+    held = f"{format_percent(written)} in use"
     return f"{held}, {format_percent(empty)} empty" if empty >= 0.0005 else held
 
 

@@ -171,7 +171,7 @@ def months(found: Growth, gpus_per_replica: int, growth_per_month: float) -> Cha
                 y="GPUs",
                 height=320,
                 xaxis={"range": [0, 24.3], "dtick": 3},
-                yaxis={"rangemode": "tozero", "tickformat": ",d"},
+                yaxis={"rangemode": "tozero", "tickformat": ",d", **({"dtick": 1} if max(have) < 5 else {})},
                 shapes=shapes,
                 annotations=notes,
                 legend=legend_below(90),

@@ -21,7 +21,7 @@ ERROR_COLUMNS = {
 
 
 FIT_COLUMNS = {
-    "model": st.column_config.TextColumn(width=230, pinned=True),
+    "model": st.column_config.TextColumn(width=190, pinned=True),
     "GiB": st.column_config.NumberColumn(format="%.1f", help="All weights, over all GPUs of a copy"),
     "parameters (B)": st.column_config.NumberColumn(format="%.1f"),
     "longest context": st.column_config.NumberColumn(
@@ -44,12 +44,12 @@ def fit_frame(found: tuple[Fit, ...]) -> pd.DataFrame:
         pd.DataFrame(
             {
                 "model": item.model,
-                "weights": item.weight_dtype.removeprefix("gguf_"),
-                "GiB": item.weights_gib,
+                "tok/s alone": item.tokens_per_s_alone,
                 "longest context": item.longest_context_tokens,
                 "sessions": item.sessions,
-                "tok/s alone": item.tokens_per_s_alone,
                 "tok/s, 8 users": item.tokens_per_s_of_eight,
+                "weights": item.weight_dtype.removeprefix("gguf_"),
+                "GiB": item.weights_gib,
                 "engine": item.engine,
                 "parameters (B)": item.num_parameters / 1e9,
                 "created": item.created or None,

@@ -61,11 +61,12 @@ def run() -> None:
     st.html(PAGES.parent / "browser" / "page.css")
     urlstate.load()
     now = urlstate.current()
+    pages = [
+        st.Page(PAGES / f"{name}.py", title=title, url_path=name, default=name == "plan")
+        for name, title in TITLES.items()
+    ]
     page = st.navigation(
-        [
-            st.Page(PAGES / f"{name}.py", title=title, url_path=name, default=name == "plan")
-            for name, title in TITLES.items()
-        ]
+        pages
         + [
             st.Page(PAGES / f"{name}.py", title=title, url_path=name, visibility="hidden")
             for name, title in MOVED.items()
@@ -73,6 +74,10 @@ def run() -> None:
         position="top",
     )
     st.html(f'<h1 class="page-name">{page.title}</h1>')  # for readers of the page's outline; others see the navigation
+    with st.container(horizontal=True, key="page_links"):  # for phones, which hide the navigation
+        for each in pages:
+            if each.title != page.title:
+                st.page_link(each)
     waiting = _first_sight()
     # The form is drawn while the plan is computed, unless that was refused: the form then says so.
     drawn = st.session_state.get("_refused") != now.scenario

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from zlib import crc32
 
@@ -20,9 +21,12 @@ def plain(text: object) -> str:
     return escaped(str(text).replace("\n", " "), every=True)
 
 
+UNIT = re.compile(r"(?<=\d) (?=(?:µs|ms|s|min|h|GiB|USD|GPUs?)\b)")  # the space before a unit
+
+
 def prose(text: str) -> str:
-    """Our own sentences, which may quote users, with markup escaped; a % sign stays on the line of its figure."""
-    return escaped(text).replace(" %", "\u00a0%")
+    """Our own sentences, which may quote users, with markup escaped; a unit stays on the line of its figure."""
+    return UNIT.sub("\u00a0", escaped(text).replace(" %", "\u00a0%"))
 
 
 def show(chart: Chart | None, key: str, note: str = "") -> None:

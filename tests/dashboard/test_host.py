@@ -168,7 +168,7 @@ class _Hub(http.server.BaseHTTPRequestHandler):
     sent = 0
 
     def _head(self):
-        type(self).seen.append((self.command, dict(self.headers)))
+        type(self).seen.append((self.command, self.path, dict(self.headers)))
         self.send_response(200)
         self.send_header("ETag", '"x"')
         self.send_header("X-Repo-Commit", "0" * 40)
@@ -195,6 +195,11 @@ class _Hub(http.server.BaseHTTPRequestHandler):
         pass
 
 
+def asked_for_the_config(hub):
+    """Methods of the requests for the file; once a day the client also reads a public list of the hub."""
+    return [method for method, path, _ in hub.seen if path != "/api/agent-harnesses"]
+
+
 @pytest.fixture
 def hub(monkeypatch, tmp_path):
     constants = pytest.importorskip("huggingface_hub.constants")
@@ -218,8 +223,8 @@ def test_the_hub_never_sees_the_hosts_token(hub):
     hub.body = json.dumps(LLAMA_3_8B).encode()
     hub.stated = len(hub.body)
     assert json.loads(fetch_from_hub("owner/name")) == LLAMA_3_8B
-    assert [command for command, _ in hub.seen] == ["HEAD", "GET"]
-    for _, headers in hub.seen:
+    assert asked_for_the_config(hub) == ["HEAD", "GET"]
+    for _, _, headers in hub.seen:
         assert "authorization" not in {name.lower() for name in headers}
         assert "hf_of_the_host" not in str(headers)
 
@@ -228,7 +233,7 @@ def test_a_large_file_of_the_hub_is_not_even_begun(hub):
     hub.stated = 300_000_000
     with pytest.raises(InvalidInput, match="at most 2 MB"):
         fetch_from_hub("owner/name")
-    assert [command for command, _ in hub.seen] == ["HEAD"]
+    assert asked_for_the_config(hub) == ["HEAD"]
 
 
 def test_a_hub_that_states_no_size_is_read_up_to_the_limit(hub):
