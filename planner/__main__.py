@@ -204,6 +204,10 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--source", default="", help="of profiles: where the measurements come from; stored in them")
     command.add_argument("--date", default="", help="of profiles: date of the fit; stored in them")
     command.set_defaults(run=_calibrate)
+    command = commands.add_parser(
+        "advise", parents=[shared, replay], help="the load test that would narrow a plan most"
+    )
+    command.set_defaults(run=_advise)
     command = commands.add_parser("serve", help="the dashboard")
     command.add_argument("--address", metavar="ADDRESS", help="address to listen on; every address without it")
     command.add_argument("--port", type=int, metavar="PORT", help="port to listen on; 8501 without it")
@@ -596,6 +600,25 @@ def _calibrate(options: argparse.Namespace) -> None:
         except OSError as error:
             raise InvalidInput("--out", options.out, "a file that can be written") from error
     print(text if options.json else calibration_text(made))
+
+
+def _advise(options: argparse.Namespace) -> None:
+    """The load test to run next; with a calibration, by what its runs left in doubt."""
+    from planner.reading import advice_text, advise, factor_sd_of  # noqa: PLC0415 - its tables only here
+
+    scenario = read_scenario(options)
+    done = plan(scenario, requests=_trace(options, scenario), with_policies=False)
+    left = None
+    if options.calibration:
+        left = factor_sd_of(read_file(Path(options.calibration), "--calibration", "a calibration"))
+    found = advise(done, left)
+    if options.json:
+        body = plain(found)
+        for item, test in zip(body["tests"], found.tests, strict=True):
+            item["link"] = to_query(test.scenario)
+        print(json.dumps(body, indent=2))
+    else:
+        print(advice_text(found))
 
 
 def _is_of_kernels(name: str) -> bool:

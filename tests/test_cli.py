@@ -172,6 +172,14 @@ def test_a_start_up_log_replaces_the_estimate_of_its_own_deployment(tmp_path, ca
     assert "tensor_parallel_size" in err
 
 
+def test_the_load_test_to_run_next_is_a_command(capsys):
+    code, out, _ = run("advise", "m=Qwen/Qwen3-8B&nr=100", "--json", capsys=capsys)
+    assert code == 0
+    found = json.loads(out)
+    assert found["tests"][0]["command"].startswith("vllm bench serve")
+    assert found["tests"][0]["error"] < found["error"]
+
+
 def test_profiles_of_step_times_are_no_calibration_of_a_plan(tmp_path, capsys):
     made = tmp_path / "profiles.json"
     made.write_text('{"H100 SXM": {"vllm": {"gemm": {}}}}')

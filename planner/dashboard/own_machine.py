@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import math
+
 import streamlit as st
 
 from planner.dashboard import results, urlstate, widgets
 from planner.dashboard.inputs import adopt
 from planner.errors import PlannerError
-from planner.reading import Calibration, Reading, prints_memory, uncalibrated, value_text, with_printed, without_printed
+from planner.reading import (
+    Calibration,
+    LoadTest,
+    Reading,
+    prints_memory,
+    uncalibrated,
+    value_text,
+    with_printed,
+    without_printed,
+)
 from planner.scenario import Scenario, message
 from planner.units import counted, format_number, format_percent
 
@@ -127,6 +138,28 @@ def figure_rows(made: Calibration) -> list[dict[str, str]]:
         }
         for row in made.figures
     ]
+
+
+def next_test(scenario: Scenario) -> None:
+    """On request, the load test that narrows the plan most, and what the others would leave in doubt."""
+    state = st.session_state
+    if st.button("Find the load test that narrows the plan most", key="own_next"):
+        state["_own_next"] = scenario
+    if state.get("_own_next") != scenario:
+        return
+    found = results.advice_of(scenario)
+    best, *others = found.tests
+    st.markdown(widgets.prose(f"{narrowing(found.figure, found.error, best)}:"))
+    st.code(best.command, language="bash", wrap_lines=True)
+    widgets.bullets(narrowing("", found.error, test) for test in others)
+    st.caption("Drop its output in the sidebar, under “Start from your own …”, and calibrate to it.")
+
+
+def narrowing(figure: str, error: float, test: LoadTest) -> str:
+    """What a test does to the error of the deciding figure."""
+    before, after = (format_percent(math.expm1(value)) for value in (error, test.error))
+    opening = f"{test.load[:1].upper()}{test.load[1:]}"
+    return f"{opening}: {figure} from ± {before} to ± {after}" if figure else f"{opening}: ± {after}"
 
 
 def in_force(scenario: Scenario) -> None:

@@ -20,6 +20,7 @@ from planner.dashboard.inputs import adopt
 from planner.dashboard.tasks import (
     PAPERS_TASK,
     SEED_TASK,
+    advice_task,
     calibration_task,
     fits_task,
     load_test_task,
@@ -30,7 +31,7 @@ from planner.dashboard.tasks import (
     time_task,
 )
 from planner.jobs import OFFICE, Job, Task
-from planner.reading import Calibration, Overlay, Reading
+from planner.reading import Advice, Calibration, Overlay, Reading
 from planner.scenario import Scenario
 from planner.service import PolicyOutcome, ServingMetrics, latencies
 from planner.simulation import FINISHED, SimulationResult
@@ -92,6 +93,12 @@ def calibration_of(data: bytes, base: Scenario) -> Calibration:
     found: Calibration = _computed(
         calibration_task(data, base), "Calibrating to your runs", on_cancel=_stop_calibrating
     )
+    return found
+
+
+def advice_of(scenario: Scenario) -> Advice:
+    """Load tests of a plan by what they leave in doubt."""
+    found: Advice = _computed(advice_task(scenario), "Comparing load tests")
     return found
 
 

@@ -14,7 +14,7 @@ from planner.answer import Fit, Plan, fits, plan, simulate_time, trace_steps
 from planner.charts import StepPicture, step_timeline, without_prompts
 from planner.deploy import predicted
 from planner.jobs import Task
-from planner.reading import Calibration, Overlay, Reading, calibrate, overlay, read
+from planner.reading import Advice, Calibration, Overlay, Reading, advise, calibrate, overlay, read
 from planner.scenario import Scenario
 from planner.service import CURVE_REQUESTS, MOST_REQUESTS, Running
 from planner.simulation import seed_steps, seed_table
@@ -130,6 +130,16 @@ def calibration_task(data: bytes, base: Scenario) -> Task:
 def read_and_calibrate(data: bytes, base: Scenario) -> Calibration:
     """`calibrate`, as a task calls it."""
     return calibrate(read(data, base), base)
+
+
+def advice_task(scenario: Scenario) -> Task:
+    """Load tests of a plan by what they leave in doubt."""
+    return Task(plan_and_advise, ((scenario,),), READING_CPU_S, rank=1, slow=True)
+
+
+def plan_and_advise(scenario: Scenario) -> Advice:
+    """`advise` for a scenario, as a task calls it."""
+    return advise(plan(scenario, with_policies=False))
 
 
 def time_task(service: Running) -> Task:

@@ -4,9 +4,10 @@ In: a start-up log, a benchmark's output or JSON, metrics of a running engine. O
 line, what was not understood, and the Scenario that the file describes; and a plan calibrated to measured runs.
 """
 
+from planner.reading.advising import Advice, LoadTest, advice_text, advise
 from planner.reading.benchmarks import Run
 from planner.reading.calibrating import Calibration, calibrate, uncalibrated
-from planner.reading.calibration_file import calibration_dict, calibration_text, with_calibration
+from planner.reading.calibration_file import calibration_dict, calibration_text, factor_sd_of, with_calibration
 from planner.reading.figures import Understood
 from planner.reading.overlay import Compared, Overlay, overlay, overlay_text
 from planner.reading.printed import prints_memory, with_printed, without_printed
@@ -16,16 +17,21 @@ from planner.reading.wording import reading_dict, reading_text, value_text
 
 __all__ = [
     "MAX_BYTES",
+    "Advice",
     "Calibration",
     "Compared",
+    "LoadTest",
     "NotUnderstood",
     "Overlay",
     "Reading",
     "Run",
     "Understood",
+    "advice_text",
+    "advise",
     "calibrate",
     "calibration_dict",
     "calibration_text",
+    "factor_sd_of",
     "overlay",
     "overlay_text",
     "prints_memory",

@@ -75,6 +75,11 @@ class Calibration:
     figures: tuple[Fitted, ...]
 
     @property
+    def factor_sd(self) -> Floats:
+        """Standard deviation of each factor's logarithm, from its range of 90 %."""
+        return np.array([math.log(item.high / item.low) / (2 * NINETY) for item in self.factors])
+
+    @property
     def runs(self) -> int:
         """Runs that it is fitted to."""
         return self.scenario.calibration_runs
@@ -170,7 +175,7 @@ def calibrate_runs(
         raise InvalidInput("file", refusal or "no figure", "runs that the plan can simulate, with a latency or rate")
 
     def figures(logs: Floats) -> Floats:
-        scaled = [predict(_with_factors(scenario, logs, of)) for scenario in plain]
+        scaled = [predict(with_factors(scenario, logs, of)) for scenario in plain]
         return np.array([scaled[number].get(name, before[number][name]) for number, _, name, _ in rows])
 
     noise = {row["quantity"]: float(row["noise_sd"]) for row in read_table(NOISE)}
@@ -189,7 +194,8 @@ def prior_sd(plan: Scenario) -> Floats:
     return np.array([widths.get(name, CPU_PRIOR_SD) for name in SCALES])
 
 
-def _with_factors(scenario: Scenario, logs: Floats, of: str) -> Scenario:
+def with_factors(scenario: Scenario, logs: Floats, of: str) -> Scenario:
+    """A scenario whose times take factors, by their logarithms in the order of `SCALES`; `of` is its fingerprint."""
     factors = dict(zip(SCALES.values(), np.exp(logs).tolist(), strict=True))
     return scenario.replace(**_within_bounds(factors), calibration_runs=1, calibration_of=of)
 

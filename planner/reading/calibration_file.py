@@ -7,8 +7,11 @@ import json
 import math
 from typing import Any
 
+import numpy as np
+
+from planner.arrays import Floats
 from planner.errors import InvalidInput
-from planner.reading.calibrating import FIGURES, Calibration
+from planner.reading.calibrating import FIGURES, NINETY, Calibration
 from planner.scenario import ERRORS, SCALES, Scenario, to_query
 from planner.units import counted
 
@@ -70,6 +73,21 @@ def with_calibration(scenario: Scenario, text: str, name: str = "calibration") -
             name, of, f"one of the plan's own deployment; it has another {' and '.join(made.not_calibrated_for)}"
         )
     return made
+
+
+def factor_sd_of(text: str) -> Floats:
+    """How uncertain a file's factors still are: standard deviation of each logarithm, in the order of `SCALES`.
+
+    Raises
+    ------
+    InvalidInput
+        When the text is no calibration.
+    """
+    try:
+        ranges = {item["name"]: math.log(item["high"] / item["low"]) for item in json.loads(text)["factors"]}
+        return np.array([ranges[name] / (2 * NINETY) for name in SCALES])
+    except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError) as error:
+        raise InvalidInput("calibration", text[:40], VALID) from error
 
 
 def calibration_text(made: Calibration) -> str:

@@ -1,9 +1,10 @@
 """What a calibration is worth: three published runs of a deployment, and the error on its other runs.
 
-    python -m planner.reading.held_out SERVING.csv [--runs N] [--deployments N] [--seed N] [--json]
+    python -m planner.reading.held_out SERVING.csv [--runs N] [--chosen] [--deployments N] [--seed N] [--json]
 
 Each deployment (source, model, GPU, split, engine with its release) with enough runs is calibrated to some of them,
-drawn at random; its other runs are predicted before and after. Nothing of the other runs is read.
+drawn at random or chosen as `advise` chooses load tests; its other runs are predicted before and after. Nothing that
+was measured of the other runs is read.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ import numpy as np
 from planner.accuracy import read_run, serving_columns
 from planner.arrays import Floats
 from planner.errors import PlannerError
-from planner.reading.calibrating import FIGURES, calibrate_runs, uncalibrated
-from planner.scenario import ERRORS, Scenario, fingerprint
+from planner.reading.advising import narrowed, slopes_of
+from planner.reading.calibrating import FIGURES, calibrate_runs, prior_sd, uncalibrated
+from planner.scenario import ERRORS, SCALES, Scenario, fingerprint
 from planner.units import counted
 
 Measured = tuple[Scenario, dict[str, float]]
@@ -63,8 +65,45 @@ def _number(text: str) -> float:
         return math.nan
 
 
-def held_out(runs: list[Measured], count: int, draw: random.Random) -> list[dict[str, Any]]:
+def most_telling(runs: list[Measured], count: int) -> list[Measured]:
+    """The runs with those first after which the figures of all are known best, by what they sent alone.
+
+    Parameters
+    ----------
+    runs : list
+        Of one deployment.
+    count : int
+        Runs to choose, one after the other.
+    """
+    nothing = np.zeros(len(SCALES))
+    slopes = [slopes_of(scenario, nothing) for scenario, _ in runs]
+    known = [{figure: slope for figure, slope in found.items() if np.isfinite(slope).all()} for found in slopes]
+    covariance, order = np.diag(prior_sd(runs[0][0]) ** 2), list(range(len(runs)))
+    every = np.array([slope for found in known for slope in found.values()]).reshape(-1, len(SCALES))
+
+    def doubt(place: int, covariance: Floats) -> float:
+        after = narrowed(covariance, [known[place]])
+        return float(np.log1p(np.einsum("ij,jk,ik->i", every, after, every)).sum())
+
+    for chosen in range(count):
+        best = min(order[chosen:], key=lambda place: doubt(place, covariance))
+        order.remove(best)
+        order.insert(chosen, best)
+        covariance = narrowed(covariance, [known[best]])
+    return [runs[place] for place in order]
+
+
+def held_out(runs: list[Measured], count: int, draw: random.Random, *, chosen: bool = False) -> list[dict[str, Any]]:
     """Other runs of a deployment, predicted before and after it is calibrated to `count` of its runs.
+
+    Parameters
+    ----------
+    runs : list
+        Of one deployment.
+    count : int
+        Runs to calibrate to: drawn at random, or `most_telling` where they are `chosen`.
+    draw : random.Random
+        For the draw.
 
     Returns
     -------
@@ -73,6 +112,8 @@ def held_out(runs: list[Measured], count: int, draw: random.Random) -> list[dict
         states for further runs).
     """
     mixed = draw.sample(runs, len(runs))
+    if chosen:
+        mixed = most_telling(mixed[: count + MOST_OTHERS], count)
     try:
         made = calibrate_runs(mixed[:count], uncalibrated(mixed[0][0])).scenario
     except PlannerError:
@@ -132,18 +173,23 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--deployments", type=int, default=0, help="at most so many deployments; 0 = all")
     parser.add_argument("--seed", type=int, default=1, help="of the draw of deployments and runs")
     parser.add_argument("--json", action="store_true", help="write JSON")
+    parser.add_argument("--chosen", action="store_true", help="choose the runs by what they tell, not at random")
     options = parser.parse_args(argv)
     draw = random.Random(options.seed)
     with Path(options.file).open(encoding="utf-8", newline="") as file:
         found = deployments(csv.DictReader(file))
     known = [runs for runs in found if len(runs) >= options.runs + LEAST_OTHERS]
     draw.shuffle(known)
-    rows = [row for runs in known[: options.deployments or None] for row in held_out(runs, options.runs, draw)]
+    rows = [
+        row
+        for runs in known[: options.deployments or None]
+        for row in held_out(runs, options.runs, draw, chosen=options.chosen)
+    ]
     lines = summary(rows)
     if options.json:
         print(json.dumps(lines, indent=2))
         return
-    count = len(known[: options.deployments or None])
+    count = len(known)
     print(f"{counted(count, 'deployment')}, each calibrated to {options.runs} of its runs: error of its others")
     for line in lines:
         print(

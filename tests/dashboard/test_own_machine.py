@@ -1,13 +1,15 @@
 """The page follows the user's own machine, says so, and can be told not to."""
 
 import json
+import math
 from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from planner.dashboard.own_machine import errors_in_words, factor_rows, figure_rows
+from planner.dashboard.own_machine import errors_in_words, factor_rows, figure_rows, narrowing
 from planner.dashboard.tasks import calibration_task
+from planner.reading import LoadTest
 from planner.reading.calibrating import Calibration, Factor, Fitted
 from planner.scenario import Scenario
 
@@ -104,3 +106,17 @@ def test_a_log_of_another_deployment_is_refused_by_name():
     button(app, "Use its memory instead of the estimate").click().run()
     assert any("Tensor parallel" in item.value for item in app.error)
     assert app.session_state["_scenario"].printed_kv_tokens is None
+
+
+def test_what_a_load_test_narrows():
+    test = LoadTest(load="32 users at once", error=math.log(1.1), command="vllm bench serve", scenario=Scenario())
+    assert narrowing("TPOT", math.log(1.5), test) == "32 users at once: TPOT from ± 50 % to ± 10 %"
+    assert narrowing("", math.log(1.5), test) == "32 users at once: ± 10 %"
+
+
+def test_the_page_finds_the_load_test_that_narrows_the_plan_most():
+    app = opened()
+    app.button(key="own_next").click().run()
+    assert not app.exception
+    assert sum(item.value.startswith("vllm bench serve") for item in app.code) >= 2
+    assert any("TTFT from ±" in item.value or "TPOT from ±" in item.value for item in app.markdown)

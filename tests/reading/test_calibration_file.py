@@ -1,14 +1,15 @@
 """A calibration as a file: what is written is what a plan reads."""
 
 import json
+import math
 
 import pytest
 
 from planner import Scenario
 from planner.errors import InvalidInput
 from planner.reading.calibrating import Calibration, Factor, Fitted
-from planner.reading.calibration_file import calibration_dict, calibration_text, with_calibration
-from planner.scenario import fingerprint
+from planner.reading.calibration_file import calibration_dict, calibration_text, factor_sd_of, with_calibration
+from planner.scenario import SCALES, fingerprint
 
 BASE = Scenario()
 MADE = Calibration(
@@ -73,3 +74,12 @@ def test_the_text_says_errors_ranges_and_what_the_runs_do_not_show():
     assert "1.2 to 1.3" in text
     assert next(line for line in text.splitlines() if "do not show it" in line).startswith("CPU time per step")
     assert "tpot: further runs within ± 7 %" in text and "ttft: the band stays" in text
+
+
+def test_ranges_of_ninety_percent_give_standard_deviations():
+    body = calibration_dict(MADE) | {
+        "factors": [{"name": name, "low": 1.0, "high": math.exp(2 * 1.645 * 0.2)} for name in SCALES]
+    }
+    assert factor_sd_of(json.dumps(body)) == pytest.approx([0.2] * 5)
+    with pytest.raises(InvalidInput):
+        factor_sd_of("{}")

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from planner.accuracy.serving import serving_columns
-from planner.reading.held_out import deployments, held_out, main, summary
+from planner.reading.held_out import deployments, held_out, main, most_telling, summary
 from tests.reading.test_calibrating import load, shown
 
 ROW = {
@@ -43,6 +43,13 @@ def test_other_runs_of_a_slow_machine_are_predicted_better():
     rows = [row for row in held_out(runs, 3, random.Random(1)) if row["figure"] == "tpot"]
     assert len(rows) == 1
     assert abs(rows[0]["after"]) < 0.3 * abs(rows[0]["before"])
+
+
+def test_runs_are_chosen_by_what_they_send_alone():
+    runs = [(load(users), {}) for users in (1, 1, 1, 48)]
+    first, second = most_telling(runs, 2)[:2]
+    # two loads tell more than one load twice
+    assert {first[0].concurrent_users, second[0].concurrent_users} == {1, 48}
 
 
 def test_the_summary_by_hand():

@@ -4,7 +4,17 @@ import streamlit as st
 
 from planner import charts
 from planner.answer import serving_replicas, sure_line
-from planner.dashboard import alternatives, commands, headlines, inputs, results, sharing, urlstate, widgets
+from planner.dashboard import (
+    alternatives,
+    commands,
+    headlines,
+    inputs,
+    own_machine,
+    results,
+    sharing,
+    urlstate,
+    widgets,
+)
 
 plan = results.current_plan()
 memory, metrics, curve, cost = plan.memory, plan.metrics, plan.curve, plan.cost
@@ -52,6 +62,7 @@ if verdict is not None:
             )
         )
         st.code(verdict.measurement, language="bash", wrap_lines=True)
+        own_machine.next_test(plan.scenario)
 
 if not plan.fits and memory.remedies:
     st.markdown("**What would make it start**, in the order to try:")
