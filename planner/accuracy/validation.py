@@ -101,7 +101,7 @@ def validate(path: str | Path) -> Validation:
         errors = _step_report(frame, predicted)
     else:
         errors = _memory_report(frame, predicted)
-        right, outcomes = _outcomes(frame, predicted)
+        right, outcomes = outcomes_right(frame, predicted)
     return Validation(
         kind=kind,
         num_rows=len(frame),
@@ -188,7 +188,21 @@ def _memory_report(frame: pd.DataFrame, predicted: pd.DataFrame) -> list[ErrorSu
     return out
 
 
-def _outcomes(frame: pd.DataFrame, predicted: pd.DataFrame) -> tuple[float, int]:
+def outcomes_right(frame: pd.DataFrame, predicted: pd.DataFrame) -> tuple[float, int]:
+    """Share of the logged starts and refusals that are predicted as such, and how many rows that is.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Start-up logs; rows of evidence C and failures during operation do not count.
+    predicted : DataFrame
+        `pred_outcome` of every row, in the same order.
+
+    Returns
+    -------
+    float, int
+        NaN and 0 where no row counts.
+    """
     if "outcome" not in frame:
         return math.nan, 0
     guess = pd.Series(predicted["pred_outcome"].astype(object).fillna("").to_numpy(), frame.index)

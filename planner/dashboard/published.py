@@ -183,6 +183,35 @@ def left_out(rows: Iterable[Mapping[str, str]]) -> str:
     return f"On a source that was left out of the fit, the median error is: {'; '.join(parts)}."
 
 
+def memory_left_out_rows() -> tuple[Mapping[str, str], ...]:
+    """Errors of the memory arithmetic on models and sources left out; () where this copy has no such file."""
+    try:
+        return read_table("accuracy/data/memory_left_out.csv")
+    except OSError:
+        return ()
+
+
+def memory_left_out(rows: Iterable[Mapping[str, str]]) -> str:
+    """The memory errors to expect of a model that no log was read for, in one sentence; "" without rows.
+
+    Parameters
+    ----------
+    rows : iterable of mappings
+        Lines of `planner.accuracy.memory_folds`.
+    """
+    found = {row["quantity"]: row for row in rows}
+    words = {"available_kv_gib": "memory for the KV cache", "kv_tokens": "KV cache in tokens"}
+    parts = [
+        f"{words[name]} {float(found[name]['no_model_median_pct']):.1f} % (9 in 10 within "
+        f"{float(found[name]['no_model_p90_pct']):.0f} %)"
+        for name in words
+        if name in found
+    ]
+    if "outcome" in found:
+        parts.append(f"start or refusal right in {float(found['outcome']['no_model_median_pct']):.0f} %")
+    return f"With the logs of each model left out of the memory's constants: {', '.join(parts)}." if parts else ""
+
+
 def against_peer(rows: pd.DataFrame) -> str:
     """Our median error and AIConfigurator's on the rows that both predict."""
     shared = rows[rows["peer_predicted"].notna()]

@@ -7,6 +7,7 @@ defaults       limits that the engine derives from the device when the user sets
 shards         weights per pipeline stage and GPU; expert_padding: what 4-bit kernels add
 kv_layout      blocks, groups, windows, states; compressed (DeepSeek-V4), packed (Qwen4), reserved (llama.cpp)
 runtime        activation peak, buffers
+log_constants  constants that were read off start-up logs
 cuda_graphs    which batch sizes are captured, and their memory
 printed        what the engine's own log says, in place of the estimate
 ranks          the budget rule of each engine family, and the GPU that binds
@@ -21,11 +22,12 @@ from planner.memory.cuda_graphs import captured_sizes
 from planner.memory.defaults import kv_cache_type, ollama_context_tokens
 from planner.memory.explain import FEWER_SEQUENCES
 from planner.memory.kv_layout import kv_bytes_for
+from planner.memory.log_constants import stored_constants, values_without_logs
 from planner.memory.memory_plan import Formula, MemoryPlan, Remedy
 from planner.memory.precision import native_schemes, running_scheme, weights_support
 from planner.memory.printed import printed_note
 from planner.memory.runtime import DRIVER_RESERVE_BYTES, DRIVER_RESERVE_SHARE, visible_memory_bytes
-from planner.memory.sizing import plan_memory
+from planner.memory.sizing import plan_memory, with_log_constants
 from planner.memory.verdict import (
     OOM,
     OOM_CAPTURE,
@@ -70,6 +72,9 @@ __all__ = [
     "plan_memory",
     "printed_note",
     "running_scheme",
+    "stored_constants",
+    "values_without_logs",
     "visible_memory_bytes",
     "weights_support",
+    "with_log_constants",
 ]

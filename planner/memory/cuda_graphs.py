@@ -20,21 +20,12 @@ from planner.memory.edition import (
     edition_of,
 )
 from planner.memory.expert_padding import is_data_centre_blackwell
+from planner.memory.log_constants import constant
 from planner.memory.sglang_limits import sglang_limits
 from planner.model import Layer, MixerKind, ModelShape
-from planner.units import GIB, MIB
 
 LARGEST = 512
 LARGEST_BLACKWELL = 1024  # data-centre Blackwell, vLLM from v0.28 on
-#: 0.2 GiB + 20 MiB per layer with all sizes up to 512 (Hopper, vLLM v0.19, scatter ± 20 %). On smaller GPUs 0.53 GiB
-#: whatever the depth: 0.53 with 28 and 0.52 with 36 layers (RTX 4090 and another of 24 GB), and logs of 64 layers
-#: agree. Experts add 0.4 GiB. All but 0.08 GiB in proportion to the number of sizes (few: 0.08 to 0.11 GiB). Finer
-#: steps to the same largest size cost no more: a log of v0.11 (H100, 67 sizes) holds 1.03 GiB, this makes 1.30.
-BASE_BYTES = 0.08 * GIB
-ALL_SIZES_BYTES = 0.12 * GIB
-LAYER_BYTES = 20 * MIB
-SMALL_GPU_BYTES = 0.45 * GIB
-EXPERT_BYTES = 0.4 * GIB
 STATE_CHUNK_TOKENS = 64  # chunked delta rule: one state per chunk
 WORKSPACE_VALUES = 5  # 16-bit tensors as wide as the values: gate, w, u, corrected values, output
 
@@ -133,16 +124,20 @@ def graph_terms(
     parallelism: Parallelism,
     resolved: Resolved,
 ) -> GraphTerms | None:
-    """Pool of the captured CUDA graphs on one GPU, estimated as the engine does; None where none are captured."""
+    """Pool of the captured CUDA graphs on one GPU, estimated as the engine does; None where none are captured.
+
+    All but a base grows with the number of sizes. Finer steps to the same largest size cost no more: a log of v0.11
+    (H100, 67 sizes) holds 1.03 GiB, this makes 1.30. Constants: catalog/memory_constants.csv.
+    """
     if not engine.cuda_graphs or resolved.edition.family in ("llamacpp", "generic"):
         return None
     wide = is_large(gpu)
     return GraphTerms(
-        base=BASE_BYTES,
-        common=ALL_SIZES_BYTES if wide else SMALL_GPU_BYTES,
-        per_layer=LAYER_BYTES if wide else 0.0,
+        base=constant("graphs_base"),
+        common=constant("graphs_common" if wide else "graphs_small_gpu"),
+        per_layer=constant("graphs_layer") if wide else 0.0,
         num_layers=sum(count for layer, count in layers if layer.mixer.kind is not MixerKind.NONE),
-        experts=EXPERT_BYTES if model.is_moe else 0.0,
+        experts=constant("graphs_experts") if model.is_moe else 0.0,
         sizes=len(captured_sizes(engine, gpu, parallelism, resolved.max_num_seqs)),
         sizes_to_512=len(_sizes_to(LARGEST, resolved.edition, engine.num_speculative_tokens)),
         transient=_state_workspace(layers, resolved, parallelism),

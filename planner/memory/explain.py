@@ -6,10 +6,11 @@ import dataclasses
 import math
 
 from planner.inputs import EngineSettings
+from planner.memory.log_constants import constant
 from planner.memory.memory_plan import Formula, Remedy
 from planner.memory.overheads_text import activation_text, graphs_text, non_torch_text
 from planner.memory.precision import native_schemes
-from planner.memory.ranks import SGLANG_CONTEXT_BYTES, Demand, reserved_contexts
+from planner.memory.ranks import Demand, reserved_contexts
 from planner.memory.runtime import visible_memory_bytes
 from planner.memory.verdict import (
     OOM_CAPTURE,
@@ -107,9 +108,10 @@ def _budget_terms(demand: Demand, share: float, total: float) -> tuple[str, str]
     family, taken = demand.engine.family, demand.occupied_bytes
     others, held = (" − other processes", f" − {_gib(taken)}") if taken else ("", "")
     if family == "sglang":
+        context = constant("sglang_context")
         return (
             f"static fraction × (device memory − context{others}), for weights and cache",
-            f"{share:g} × ({_gib(total)} − {_gib(SGLANG_CONTEXT_BYTES)}{held})",
+            f"{share:g} × ({_gib(total)} − {_gib(context)}{held})",
         )
     if family in ("trtllm", "tgi"):
         return "device memory", _gib(total)

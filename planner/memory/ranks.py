@@ -22,6 +22,7 @@ from planner.memory.edition import (
 from planner.memory.expert_padding import expert_padding
 from planner.memory.kv_groups import KvLayout
 from planner.memory.kv_layout import build_layout
+from planner.memory.log_constants import constant
 from planner.memory.printed import as_printed
 from planner.memory.reserved import PHYSICAL_BATCH_TOKENS, physical_batch, reserved_bytes, reserved_layout
 from planner.memory.runtime import (
@@ -37,12 +38,7 @@ from planner.memory.shards import Stage, absorbed_bytes, pipeline_stages
 from planner.model import Layer, Mixer, MixerKind, ModelShape, Shard, TensorGroup, resolve_scheme, weight_bits
 from planner.units import GIB
 
-SGLANG_CONTEXT_BYTES = 0.5 * GIB  # taken before SGLang looks at free memory
 LLAMACPP_HEADROOM_BYTES = 0.5 * GIB  # CUDA context and the estimator's reserve
-TRTLLM_RESERVED_SHARE = 0.015
-#: TensorRT-LLM and TGI count as used what CUDA does not call free; on unified memory that includes the page cache,
-#: which holds the checkpoint just read: 49.3 GiB beside 63.5 GiB of weights in a log (TensorRT-LLM 1.1, GB10)
-PAGE_CACHE_SHARE = 0.75
 CAPS_TOKENS = ("sglang", "trtllm")  # engines that take a largest number of tokens in the cache
 ONE_SHARED_EXPERT = (0, 5)  # SGLang: from here on the shared expert is divided as the others are
 
@@ -395,7 +391,7 @@ def _with_vllm_budget(demand: Demand, resolved: Resolved, rank: Rank) -> Rank:
 
 def _with_sglang_budget(demand: Demand, resolved: Resolved, rank: Rank) -> Rank:
     """The static fraction of free memory holds weights, states and pool; everything else takes the rest."""
-    free = visible_memory_bytes(demand.gpu) - SGLANG_CONTEXT_BYTES - demand.occupied_bytes
+    free = visible_memory_bytes(demand.gpu) - constant("sglang_context") - demand.occupied_bytes
     budget = resolved.gpu_memory_utilization * max(0.0, free)
     pool = budget - rank.weights_bytes
     states = state_pool(
@@ -411,10 +407,11 @@ def _with_sglang_budget(demand: Demand, resolved: Resolved, rank: Rank) -> Rank:
 
 def _with_budget_of_free_memory(demand: Demand, resolved: Resolved, rank: Rank) -> Rank:
     """TensorRT-LLM and TGI: the pool is a share of what is free once the model is loaded."""
-    cached = PAGE_CACHE_SHARE * rank.weights_bytes if demand.gpu.unified_memory else 0.0
+    # What CUDA does not call free counts as used; on unified memory also the page cache, which holds the checkpoint.
+    cached = constant("page_cache") * rank.weights_bytes if demand.gpu.unified_memory else 0.0
     other, total = rank.non_torch_bytes + cached, visible_memory_bytes(demand.gpu)
     free = total - demand.occupied_bytes - rank.weights_bytes - rank.activation_bytes - other
-    reserved = TRTLLM_RESERVED_SHARE if resolved.edition.family == "trtllm" else 0.0
+    reserved = constant("trtllm_reserved") if resolved.edition.family == "trtllm" else 0.0
     return dataclasses.replace(
         rank,
         budget_bytes=total,

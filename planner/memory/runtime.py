@@ -1,8 +1,8 @@
 """Memory that is neither weights nor cache: activation peak and communication buffers.
 
-Each is a formula with a few constants, fitted to published vLLM start-up logs: H100 with vLLM 0.11 to 0.19 from one
-laboratory, RTX 3090, RTX 4090, T4 and A100 from issue threads. The scatter stands beside each constant. Other engines
-run the same forward pass and take the same formula.
+Each is a formula with a few constants of published vLLM start-up logs (`planner.memory.log_constants`): H100 with vLLM
+0.11 to 0.19 from one laboratory, RTX 3090, RTX 4090, T4 and A100 from issue threads. Other engines run the same forward
+pass and take the same formula.
 """
 
 from __future__ import annotations
@@ -12,35 +12,14 @@ from dataclasses import dataclass
 from planner.inputs import Gpu, Parallelism
 from planner.memory.defaults import Resolved
 from planner.memory.edition import AVAILABLE_MEMORY, LEAN_SAMPLER, SYMMETRIC_MEMORY, Edition
+from planner.memory.log_constants import constant
 from planner.model import Layer, MixerKind, ModelShape, TensorGroup, VisionTower
 from planner.units import GIB
 
-#: bytes per logit at the sampler's peak: bf16 and fp32 logits, two sorted or normalised fp32 copies and a mask (15);
-#: before v0.17 also sort indices in 64 bits (38.4). Scatter ± 1 %.
-SAMPLER_BYTES_LEAN = 15.0
-SAMPLER_BYTES_SORT = 38.4
-#: beside gate, up, their product and two hidden vectors per token: workspace of attention. Scatter ± 5 %.
-FORWARD_WORKSPACE_BYTES = 0.14 * GIB
-V0_HIDDEN_VECTORS = 2.9
 #: since then at most 14 frames, and the prompt's image is not subtracted (logs of v0.23); before, 16 frames with the
 #: image subtracted (v0.8.5). The version between the two is assumed
 SEVEN_FRAME_PAIRS = (0, 11)
-#: CUDA context and cuBLAS per GPU, and communication buffers, with symmetric memory over NVLink from v0.18 on.
-#: Scatter ± 0.03 GiB on H100, ± 0.1 GiB on other GPUs.
-BASE_BYTES = 0.13 * GIB
-BASE_BYTES_LATER = 0.25 * GIB
 BEFORE_HOPPER = ("Turing", "Volta", "Ampere", "Ada")  # no symmetric memory between GPUs
-NCCL_BYTES = {1: 0.0, 2: 0.41 * GIB}
-NCCL_BYTES_LATER = {1: 0.0, 2: 1.83 * GIB}
-PIPELINE_RANK_BYTES = 0.07 * GIB
-#: where CPU and GPU share memory, vLLM reads the system's available memory, so that its own processes, compilers and
-#: the page cache count as used while it profiles: 0 to 13 GiB in published starts
-UNIFIED_HOST_BYTES = 6.0 * GIB
-#: kernels of DeepSeek-V4 on Hopper and data-centre Blackwell: what remains in three logs (B200 TP 8 and DP 8, GH200)
-#: after weights, forward pass, buffers and graphs is 5.5 GiB at 8,192 tokens a step, ± 2 GiB. It grows with the tokens:
-#: 57,344 more take 27 GiB in a pair of starts, of which the forward pass is 4.4
-V4_WORKSPACE_BYTES = 2.3 * GIB
-V4_WORKSPACE_TOKEN_BYTES = 22.6 * GIB / 57_344
 #: experts are computed in pieces of this many tokens (VLLM_FUSED_MOE_CHUNK_SIZE)
 EXPERT_CHUNK_TOKENS = 65_536
 #: memory that the NVIDIA driver reports but programs do not get: 0.3 GiB + 0.25 % (RTX 3090 24.0 -> 23.69, H100 79.65
@@ -109,7 +88,7 @@ def sparse_workspace_bytes(
     kernels = _is_linked_hopper_or_later(gpu)
     if not kernels or all(mixer.kv_compression == 1 for mixer in mixers):
         return 0.0
-    return V4_WORKSPACE_BYTES + V4_WORKSPACE_TOKEN_BYTES * resolved.max_num_batched_tokens
+    return constant("v4_workspace") + constant("v4_workspace_token") * resolved.max_num_batched_tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,10 +170,10 @@ def activation_terms(
     hidden = model.hidden_size
     columns = widest_mlp(layers, parallelism.tensor_parallel_size)
     v0 = edition.family == "vllm" and edition.is_v0
-    forward = tokens * width * (columns + (V0_HIDDEN_VECTORS if v0 else 2) * hidden)
-    forward += 0.03 * GIB if v0 else FORWARD_WORKSPACE_BYTES
+    forward = tokens * width * (columns + (constant("v0_hidden_vectors") if v0 else 2) * hidden)
+    forward += 0.03 * GIB if v0 else constant("forward_workspace")
     lean = edition.family != "vllm" or (edition.since(LEAN_SAMPLER) and not v0)
-    per_logit = (SAMPLER_BYTES_LEAN if lean else SAMPLER_BYTES_SORT) + width - 2
+    per_logit = constant("sampler_lean" if lean else "sampler_sort") + width - 2
     sampler = 0.0
     if is_last:
         sampler = resolved.max_num_seqs * model.vocab_size * per_logit + tokens * hidden * width
@@ -271,13 +250,13 @@ def non_torch_terms(resolved: Resolved, parallelism: Parallelism, gpu: Gpu) -> t
     """Memory outside the framework's allocator on one GPU: context with libraries, and collective buffers. [bytes]."""
     edition, tp = resolved.edition, parallelism.tensor_parallel_size
     later = edition.family != "vllm" or edition.since(SYMMETRIC_MEMORY)
-    host = UNIFIED_HOST_BYTES if gpu.unified_memory and _reads_available_memory(edition) else 0.0
+    host = constant("unified_host") if gpu.unified_memory and _reads_available_memory(edition) else 0.0
     linked = _is_linked_hopper_or_later(gpu)
     if parallelism.pipeline_parallel_size > 1 and tp == 1:
-        return PIPELINE_RANK_BYTES + host, 0.0
-    base = (BASE_BYTES_LATER if later else BASE_BYTES) + host
-    collectives = NCCL_BYTES_LATER if later and linked else NCCL_BYTES
-    return base, collectives.get(tp, collectives[2] * (1 + 0.04 * (tp / 2 - 1)))
+        return constant("pipeline_rank") + host, 0.0
+    base = constant("context_later" if later else "context") + host
+    pair = constant("collectives_later" if later and linked else "collectives")
+    return base, pair * (1 + 0.04 * (tp / 2 - 1)) if tp > 1 else 0.0
 
 
 def non_torch_bytes(resolved: Resolved, parallelism: Parallelism, gpu: Gpu) -> float:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 
 from planner.errors import InvalidInput, require_int, require_number
@@ -11,6 +13,7 @@ from planner.memory.concurrency import TypicalUse
 from planner.memory.defaults import kv_cache_type
 from planner.memory.edition import FREE_MEMORY_CHECK, Edition
 from planner.memory.explain import formulas, remedies
+from planner.memory.log_constants import constants_in_force
 from planner.memory.memory_plan import MemoryPlan
 from planner.memory.pool_range import PoolRange, pool_range, start_doubt
 from planner.memory.printed import PRINTED_PARTS, printed_formulas, printed_note
@@ -134,6 +137,15 @@ def _typical_use(
         max_model_len=demand.max_model_len,
         num_prompts=num_shared_prefixes,
     )
+
+
+@contextmanager
+def with_log_constants(values: Mapping[str, float]) -> Iterator[None]:
+    """Plan memory with other values of the constants of start-up logs while the block runs, for a fit."""
+    _planned.cache_clear()
+    with constants_in_force(values):
+        yield
+    _planned.cache_clear()
 
 
 @lru_cache(maxsize=8192)

@@ -11,6 +11,8 @@ from planner.dashboard.published import (
     error_table,
     left_out,
     left_out_rows,
+    memory_left_out,
+    memory_left_out_rows,
     quantities,
     rows_like,
     sentence,
@@ -68,6 +70,17 @@ def test_rows_like_the_scenario(rows):
 def test_words(rows):
     assert quantities(rows) == ["tpot_ms_mean"]
     assert "TPOT 15 %" in sentence(rows)  # median of 0, 10, 20, 30 %
+
+
+def test_memory_errors_without_the_logs_of_each_model():
+    rows = [
+        {"quantity": "kv_tokens", "no_model_median_pct": "0.13", "no_model_p90_pct": "10.12"},
+        {"quantity": "outcome", "no_model_median_pct": "93.96", "no_model_p90_pct": ""},
+    ]
+    said = memory_left_out(rows)
+    assert "KV cache in tokens 0.1 % (9 in 10 within 10 %), start or refusal right in 94 %" in said
+    assert memory_left_out([]) == ""
+    assert "memory for the KV cache" in memory_left_out(memory_left_out_rows())
 
 
 def test_errors_of_rows_left_out_of_the_fit():

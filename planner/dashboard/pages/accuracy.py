@@ -18,6 +18,7 @@ if rows is None or rows.empty:
 
 sharing.answer(published.sentence(rows))
 st.caption(published.left_out(published.left_out_rows()))
+st.caption(published.memory_left_out(published.memory_left_out_rows()))
 with st.container(horizontal=True):
     quantity = st.selectbox(
         "Quantity",
