@@ -15,7 +15,7 @@ from planner.catalog.engines import (
     version_in_full,
 )
 from planner.catalog.flags import Flag, flags_of
-from planner.catalog.formats import PublishedFormat, one_of_each_kind, plain_model_id, published_formats
+from planner.catalog.formats import PublishedFormat, alike_formats, one_of_each_kind, plain_model_id, published_formats
 from planner.catalog.gguf import gguf_repository, ollama_tag
 from planner.catalog.gpus import get_gpu, gpu_names, recalled_figures
 from planner.catalog.images import EngineImage, engine_image
@@ -33,6 +33,7 @@ from planner.catalog.kernel_support import (
 from planner.catalog.lengths import LENGTH_SET_TITLES, at_equal_steps, length_quantiles, length_set_names
 from planner.catalog.models import base_model_id, checkpoint, find_model_id, get_model, model_names, recalled_facts
 from planner.catalog.prices import PRICE_KINDS, PriceOffer, median_offer, price_offers
+from planner.catalog.recommended import Recommended, recommended_deployments
 
 __all__ = [
     "EMULATED",
@@ -47,6 +48,8 @@ __all__ = [
     "KernelSupport",
     "PriceOffer",
     "PublishedFormat",
+    "Recommended",
+    "alike_formats",
     "as_of",
     "at_equal_steps",
     "base_model_id",
@@ -78,6 +81,7 @@ __all__ = [
     "published_formats",
     "recalled_facts",
     "recalled_figures",
+    "recommended_deployments",
     "release_names",
     "version_at",
     "version_in_full",

@@ -45,6 +45,11 @@ def _format(row: Mapping[str, str]) -> PublishedFormat:
     return PublishedFormat(quantization=row["quantization"], checkpoint=row["checkpoint"], source=row["source"])
 
 
+def alike_formats(one: str, other: str) -> bool:
+    """Whether two formats hold nearly the same bytes and run on the same kernels."""
+    return one == other or any(one in group and other in group for group in ALIKE)
+
+
 def plain_model_id(name: str) -> str:
     """Id of the model that a checkpoint was made of; the model's own id where it is none.
 

@@ -119,6 +119,8 @@ def _rows(found: Search, plan: Plan, scenario: Scenario) -> None:
         with st.expander(f"{counted(len(rest), 'further deployment')}", key="alternatives_rest"):
             for place, row in enumerate(rest, FIRST_ROWS):
                 _row(row, now, scenario, place)
+    if found.advice:
+        st.markdown(widgets.prose(found.advice))
     if found.finished:
         st.caption(widgets.prose(" ".join(filter(None, (tally(found), found.left_out)))))
 
@@ -134,6 +136,12 @@ def deployment_in_words(row: Candidate, base: Scenario) -> str:
     """Split, formats and settings of a row."""
     parts = (split_in_words(row.scenario), format_in_words(row.scenario), changed_settings(row.scenario, base))
     return ", ".join(filter(None, parts))
+
+
+def origin_in_words(row: Candidate) -> str:
+    """The checkpoint of a row, and who recommends it."""
+    recommended = f"recommended by {row.recommended_by}" if row.recommended_by else ""
+    return " · ".join(filter(None, (row.checkpoint, recommended)))
 
 
 def money_in_words(row: Candidate, now: Candidate | None) -> tuple[str, str]:
@@ -165,7 +173,7 @@ def _row(row: Candidate, now: Candidate | None, base: Scenario, place: int) -> N
     cells: list[tuple[str, str]] = [
         (f"{row.num_gpus or 0:,} × {row.scenario.gpu}", deployment_in_words(row, base)),
         money_in_words(row, now),
-        (latency_in_words(row), row.checkpoint),
+        (latency_in_words(row), origin_in_words(row)),
         certainty_in_words(row),
     ]
     with st.container(border=True, key=f"alternative_{place}"):

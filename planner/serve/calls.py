@@ -98,6 +98,7 @@ def recommend_call(arguments: Arguments) -> Answer:
         "candidates_considered": found.candidates_considered,
         "candidates_simulated": found.candidates_simulated,
         "left_out": found.left_out,
+        "advice": found.advice,
         "notes": list(notes),
     }
 

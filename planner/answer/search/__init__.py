@@ -6,6 +6,7 @@ space      GPU × split × weight format × KV cache, then engine settings
 bounds     least replicas of a candidate, from cheap to dear
 recommend  the search itself, in rounds of small tasks for any executor
 outcome    rows; summary: the outcome in a sentence
+vendors    what vendors recommend among the candidates, and why another is cheaper
 changes    what single changes of a plan do
 cluster    a Dask cluster as executor
 """

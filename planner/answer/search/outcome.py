@@ -20,7 +20,8 @@ class Candidate:
     `status` is "meets targets", "misses targets" or "does not start"; figures that do not exist are None. `scenario`
     opens it as a plan. `ttft_s` and `tpot_s` are at the share of requests asked for; `probability` is the chance that
     the targets hold, given our error (NaN where that is unknown); `evidence` says what its kernel times rest on,
-    `binding` which reason sets its number of GPUs, `checkpoint` where its weights come from ("" = the model's own).
+    `binding` which reason sets its number of GPUs, `checkpoint` where its weights come from ("" = the model's own),
+    `recommended_by` the vendor's page that recommends such a replica for the model.
     """
 
     scenario: Scenario
@@ -41,6 +42,7 @@ class Candidate:
     evidence: str = ""
     binding: str = ""
     checkpoint: str = ""
+    recommended_by: str = ""
 
     @property
     def key(self) -> tuple[float, int]:
@@ -87,7 +89,8 @@ def candidate_of(done: Plan, *, evidence: str = "", checkpoint: str = "") -> Can
 class Search:
     """The rows of a search, the cheapest that meets the targets first, and what became of the other candidates.
 
-    `finished` is False in what a search shows on its way. `left_out` says which GPUs were not considered, and why.
+    `finished` is False in what a search shows on its way. `left_out` says which GPUs were not considered, and why;
+    `advice` what vendors recommend for the model, and why the cheapest costs less.
     """
 
     candidates: tuple[Candidate, ...]
@@ -101,6 +104,7 @@ class Search:
     summary: str
     left_out: str = ""
     finished: bool = True
+    advice: str = ""
 
     @property
     def best(self) -> Candidate | None:

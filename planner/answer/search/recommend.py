@@ -30,6 +30,8 @@ from planner.answer.search.bounds import (
 from planner.answer.search.outcome import EVIDENCE, MEETS, MISSES, Candidate, Search, candidate_of
 from planner.answer.search.space import SIZED_ANEW, Choice, Deployment, choices, deployments, scenario_of, tuned
 from planner.answer.search.summary import summary_of
+from planner.answer.search.vendors import advice, recommended_among, recommended_for
+from planner.catalog import Recommended
 from planner.scenario import Scenario
 from planner.service import MOST_REQUESTS
 
@@ -41,6 +43,7 @@ TIED, TIED_PLANS = 16, 2  # candidates that may cost as much as the best: tried,
 SHOWN_GPUS = 8  # further GPUs, each with its cheapest plan
 FASTER = (2, 4)  # times the GPUs of a replica, of the best plan, to show what a shorter latency costs
 ALIKE = 0.05  # latencies that differ by less are the same to a reader
+RECOMMENDED = 2  # deployments that vendors recommend, planned whatever they cost
 CLOSEST = 4  # plans shown where nothing meets the targets
 
 Key = tuple[float, int]
@@ -74,6 +77,7 @@ class _State:
     started: float = field(default_factory=time.perf_counter)
     planned: int = 0
     left_out: str = ""
+    recommended: list[tuple[Recommended, _Open]] = field(default_factory=list)
 
     def key(self, item: _Open, replicas: int | None = None) -> Key:
         """Least cost of a candidate: USD a month, then GPUs."""
@@ -212,6 +216,7 @@ def search_steps(
     yield from _compare_tied(state)
     for item in _worth_showing(state, chosen):
         yield from _plan_cheapest(state, item)
+    yield from _plan_recommended(state)
     yield _told(state, finished=True)
 
 
@@ -378,6 +383,35 @@ def _plan_cheapest(state: _State, items: list[_Open]) -> Iterator[Search]:
     yield _told(state)
 
 
+def _plan_recommended(state: _State) -> Iterator[Search]:
+    """Plan what vendors recommend for this model, so that it is among the rows."""
+    rows = [item for item in state.open if item.row is not None and item.row.status == MEETS and not item.lost]
+    best = min(rows, key=lambda item: (item.row.key if item.row else (0.0, 0), item.order), default=None)
+    places = {id(item.deployment): item for item in state.open}
+    found: list[tuple[Recommended, _Open]] = []
+    for source in recommended_for(state.scenario):
+        alike = recommended_among(state.scenario, source, [item.deployment for item in state.open])
+        starts = [places[id(x)] for x in alike if places[id(x)].bound.out not in (DOES_NOT_START, CONTRADICTS)]
+        if starts:
+            found.append((source, starts[0]))
+    first = best.deployment.choice.name if best is not None else state.scenario.gpu
+    found.sort(key=lambda entry: (entry[0].gpu != first, entry[0].gpu != state.scenario.gpu, state.key(entry[1])))
+    state.recommended = found[:RECOMMENDED]
+    unplanned = [item for _, item in state.recommended if item.row is None]
+    for item, row in zip(unplanned, _tasks(state, [_planning(state, item) for item in unplanned]), strict=True):
+        state.take(item, row)
+    for source, item in state.recommended:
+        if item.row is not None:
+            item.row = dataclasses.replace(item.row, recommended_by=source.by)
+    yield _told(state)
+
+
+def _advice(state: _State, rows: tuple[Candidate, ...]) -> str:
+    if not rows or rows[0].status != MEETS:
+        return ""
+    return " ".join(advice(source, x.row, rows[0]) for source, x in state.recommended if x.row is not None)
+
+
 def _told(state: _State, *, finished: bool = False) -> Search:
     """The search as it stands."""
     rows = [item.row for item in state.open if item.row is not None and not item.lost]
@@ -399,6 +433,7 @@ def _told(state: _State, *, finished: bool = False) -> Search:
         summary=summary_of(ranked, state.scenario, finished=finished),
         left_out=state.left_out,
         finished=finished,
+        advice=_advice(state, ranked) if finished else "",
     )
 
 
@@ -406,7 +441,7 @@ def ranked_rows(rows: Iterable[Candidate]) -> tuple[Candidate, ...]:
     """Rows that meet the targets by cost, then those that come closest; without the dominated ones.
 
     A dearer row stays only where it is at least 5 % faster than every cheaper one, in TTFT or TPOT. The cheapest of
-    each vendor and of each kind of evidence always stays.
+    each vendor and of each kind of evidence always stays, and what a vendor recommends.
     """
     items = list(rows)
     good = sorted((row for row in items if row.status == MEETS), key=_order)
@@ -417,7 +452,7 @@ def ranked_rows(rows: Iterable[Candidate]) -> tuple[Candidate, ...]:
         firsts.setdefault(row.evidence, row)
     kept: list[Candidate] = []
     for row in good:
-        if row in firsts.values() or not any(_as_fast(other, row) for other in kept):
+        if row.recommended_by or row in firsts.values() or not any(_as_fast(other, row) for other in kept):
             kept.append(row)
     return (*kept, *([] if kept else missed[:CLOSEST]))
 

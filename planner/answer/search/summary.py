@@ -83,17 +83,17 @@ def tally(found: Search) -> str:
 def search_text(found: Search, scenario: Scenario) -> str:
     """A search for the terminal: the best, what became of the others, and a line for each row."""
     lines = [found.summary, tally(found)]
-    if found.left_out:
-        lines.append(found.left_out)
+    lines += [text for text in (found.left_out, found.advice) if text]
     for row in found.candidates:
         settings = changed_settings(row.scenario, scenario)
         how = ", ".join(filter(None, (split_in_words(row.scenario), format_in_words(row.scenario), settings)))
         quantile = f"p{row.scenario.target_quantile * 100:g}"
         ttft, tpot = format_duration(row.ttft_s or 0.0), format_duration(row.tpot_s or 0.0)
+        recommended = f", recommended by {row.recommended_by}" if row.recommended_by else ""
         sure = f", {format_percent(row.probability)} sure" if row.probability == row.probability else ""
         lines.append(
             f"  {row.num_gpus or 0:>4} × {row.scenario.gpu:26} {row.usd_per_month or 0.0:>12,.0f} USD/month at "
             f"{format_usd(row.usd_per_gpu_hour or 0.0)}/GPU-h  {quantile} TTFT {ttft}, TPOT {tpot}  {row.status}"
-            f"{sure}, {row.evidence}  {how}"
+            f"{sure}, {row.evidence}{recommended}  {how}"
         )
     return "\n".join(lines)
