@@ -74,6 +74,11 @@ def shares(frame: pd.DataFrame) -> pd.DataFrame:
     return sheet(out)
 
 
+def share_rows(frame: pd.DataFrame) -> list[dict[str, str]]:
+    """The rows of `shares` as text."""
+    return [{str(name): str(value) for name, value in row.items()} for row in shares(frame).to_dict("records")]
+
+
 def seed_rows() -> Table:
     """The seed article's table, from the general simulator."""
     rows = [

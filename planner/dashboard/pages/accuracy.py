@@ -90,13 +90,13 @@ st.markdown(
     "the same benchmark). Shape: the error of the curve once measured and predicted values are divided by their own at "
     "the lowest concurrency of the deployment."
 )
-widgets.table(frames.shares(curves.peer_table(swept)).astype(str).to_dict("records"), "sweeps")
+widgets.table(frames.share_rows(curves.peer_table(swept)), "sweeps")
 st.markdown(
     "Decisions: a user wants 15 to 100 tokens/s per user and the most throughput per GPU, and takes the measured "
     "deployment that the tool's predictions make best. The loss is the measured throughput per GPU given up; too slow "
     "means more than 5 % below the wanted speed."
 )
-widgets.table(frames.shares(curves.decision_table(swept)).astype(str).to_dict("records"), "decisions")
+widgets.table(frames.share_rows(curves.decision_table(swept)), "decisions")
 st.markdown("By model, mean error left out; choose one below and then a deployment to see its curve.")
 curves_by_model = curves.by_model(swept)
 st.dataframe(frames.shares(curves_by_model), hide_index=True, width="stretch", alt="Left-out errors of sweeps by model")
@@ -133,4 +133,4 @@ st.markdown(
     "The bands beside the plan's figures come from predictions of sources that were left out of the fit. Half of the "
     "true figures should lie in the 50 % band and nine of ten in the 90 % band, however near the measured kernels are."
 )
-widgets.table(frames.shares(curves.coverage_table(rows)).astype(str).to_dict("records"), "bands")
+widgets.table(frames.share_rows(curves.coverage_table(rows)), "bands")
