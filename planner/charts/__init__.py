@@ -26,6 +26,10 @@ from planner.charts.policies import slots as policy_slots
 from planner.charts.policies import throughput as policy_throughput
 from planner.charts.policies import timeline as policy_timeline
 from planner.charts.policies import waits as policy_waits
+from planner.charts.recording import recorded_day as recorded_day
+from planner.charts.recording import recorded_gaps as recorded_gaps
+from planner.charts.recording import recorded_lengths as recorded_lengths
+from planner.charts.recording import recorded_week as recorded_week
 from planner.charts.steps import StepPicture as StepPicture
 from planner.charts.steps import step_timeline as step_timeline
 from planner.charts.steps import without_prompts as without_prompts
@@ -70,6 +74,10 @@ __all__ = [
     "policy_waits",
     "predicted_against_measured",
     "rate_over_time",
+    "recorded_day",
+    "recorded_gaps",
+    "recorded_lengths",
+    "recorded_week",
     "step_terms",
     "step_timeline",
     "weights_by_group",

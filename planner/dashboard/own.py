@@ -7,7 +7,7 @@ import math
 import streamlit as st
 
 from planner import charts
-from planner.dashboard import own_machine, results, widgets
+from planner.dashboard import own_machine, recording, results, widgets
 from planner.dashboard.inputs import adopt
 from planner.errors import PlannerError
 from planner.reading import MAX_BYTES, Overlay, Reading, value_text
@@ -48,20 +48,29 @@ def expander() -> None:
 def _take_file() -> None:
     file = st.session_state["own_file"]
     st.session_state["_own"] = None if file is None else (file.getvalue(), st.session_state["_scenario"])
+    _new()
 
 
 def _take_paste() -> None:
     text = st.session_state["own_paste"]
     st.session_state["_own"] = (text.encode(), st.session_state["_scenario"]) if text.strip() else None
+    _new()
     if len(text) > 20_000:
         st.session_state["own_paste"] = ""  # do not send it back and forth with every click
 
 
+def _new() -> None:
+    """What belongs to the file before goes; recorded traffic is shown as soon as it is read."""
+    recording.forget_columns()
+    st.session_state["_own_unseen"] = True
+
+
 def _shown(data: tuple[bytes, Scenario]) -> None:
     try:
-        reading, beside = results.reading_of(*data)
+        reading, beside = results.reading_of(*data, recording.chosen_columns())
     except PlannerError as error:
-        st.error(widgets.prose(message(error)))
+        if not recording.ask_for_columns(data[0], None) or recording.chosen_columns():
+            st.error(widgets.prose(message(error)))
         return
     st.markdown(f"**{widgets.prose(_kind(reading))}**")
     if reading.scenario is None:
@@ -69,7 +78,9 @@ def _shown(data: tuple[bytes, Scenario]) -> None:
     else:
         st.button("Fill in the form", on_click=adopt, args=(reading.scenario,), type="primary", width="stretch")
     own_machine.offers(reading, data[0])
-    if st.button("What it says, and what we predict", width="stretch"):
+    recording.ask_for_columns(data[0], reading)
+    at_once = st.session_state.pop("_own_unseen", False) and reading.traffic is not None
+    if st.button("What it says, and what we predict", width="stretch") or at_once:
         _dialog(reading, beside)
 
 
@@ -83,11 +94,7 @@ def _kind(reading: Reading) -> str:
 @st.dialog("What your file says", width="large")
 def _dialog(reading: Reading, beside: Overlay) -> None:
     if reading.traffic is not None:
-        widgets.show(charts.rate_over_time(reading.traffic), "own_rate")
-        st.caption(
-            "Filling in the form takes over rate, burstiness, reuse and sixteen quantiles of each length: that is what "
-            "the link carries. The recording itself stays here."
-        )
+        recording.show_recording(reading.traffic)
     if beside.refusal:
         st.warning(widgets.prose(f"By our sizing the engine does not start like this: {beside.refusal}"))
     widgets.show(charts.overlay_errors(beside), "own_overlay")

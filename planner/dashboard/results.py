@@ -20,6 +20,7 @@ from planner.dashboard.inputs import adopt
 from planner.dashboard.tasks import (
     PAPERS_TASK,
     SEED_TASK,
+    Columns,
     advice_task,
     calibration_task,
     fits_task,
@@ -82,9 +83,11 @@ def load_test_of(tested: Scenario) -> ServingMetrics | None:
     return found
 
 
-def reading_of(data: bytes, base: Scenario) -> tuple[Reading, Overlay]:
+def reading_of(data: bytes, base: Scenario, columns: Columns = ()) -> tuple[Reading, Overlay]:
     """What a user's file says, and the figures predicted beside it."""
-    found: tuple[Reading, Overlay] = _computed(reading_task(data, base), "Reading your file", on_cancel=_put_away)
+    found: tuple[Reading, Overlay] = _computed(
+        reading_task(data, base, columns), "Reading your file", on_cancel=_put_away
+    )
     return found
 
 

@@ -27,6 +27,7 @@ CURVE_RUNS, FLEET_RUNS = 20, 4
 REQUEST_CPU_S, DECODE_STEP_CPU_S, CHUNK_STEP_CPU_S = 4e-6, 4e-8, 1.5e-7
 FEW_AT_ONCE, DECODE_STEP_OF_FEW_CPU_S = 8, 1.2e-7  # a step for few sequences makes few tokens
 AIM_CPU_S = 3.2
+Columns = tuple[tuple[str, str], ...]  # role, name
 
 
 def request_cpu_s(scenario: Scenario) -> float:
@@ -109,14 +110,14 @@ def picture_of_seed(scheduling: str, num_steps: int) -> StepPicture:
     return step_timeline(without_prompts(seed_steps(scheduling, num_steps)), by_time=False, axis_steps=num_steps)
 
 
-def reading_task(data: bytes, base: Scenario) -> Task:
-    """What a user's file says, and the figures predicted beside it."""
-    return Task(read_and_compare, ((data, answered(base)),), READING_CPU_S, rank=1, slow=True)
+def reading_task(data: bytes, base: Scenario, columns: Columns = ()) -> Task:
+    """What a user's file says, and the figures predicted beside it; `columns` name those of recorded traffic."""
+    return Task(read_and_compare, ((data, answered(base), columns),), READING_CPU_S, rank=1, slow=True)
 
 
-def read_and_compare(data: bytes, base: Scenario) -> tuple[Reading, Overlay]:
+def read_and_compare(data: bytes, base: Scenario, columns: Columns = ()) -> tuple[Reading, Overlay]:
     """`read` and `overlay`, as a task calls them; of a run, as many requests as a page simulates."""
-    reading = read(data, base)
+    reading = read(data, base, dict(columns))
     scenario = reading.scenario
     told = reading if scenario is None else dataclasses.replace(reading, scenario=answered(scenario))
     return reading, overlay(told)

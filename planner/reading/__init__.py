@@ -11,7 +11,7 @@ from planner.reading.calibration_file import calibration_dict, calibration_text,
 from planner.reading.figures import Understood
 from planner.reading.overlay import Compared, Overlay, overlay, overlay_text
 from planner.reading.printed import prints_memory, with_printed, without_printed
-from planner.reading.reading import NotUnderstood, Reading, read
+from planner.reading.reading import NotUnderstood, Reading, columns_of, read
 from planner.reading.text import MAX_BYTES
 from planner.reading.wording import reading_dict, reading_text, value_text
 
@@ -31,6 +31,7 @@ __all__ = [
     "calibrate",
     "calibration_dict",
     "calibration_text",
+    "columns_of",
     "factor_sd_of",
     "overlay",
     "overlay_text",

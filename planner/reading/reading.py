@@ -16,11 +16,12 @@ from planner.reading.metrics_text import metrics_in
 from planner.reading.startup import StartUp, start_up_in
 from planner.reading.text import lines_of, text_of
 from planner.scenario import Scenario, fields_by_name, message
-from planner.workload import TraceSummary, draw, fitted, read_trace, summary_of
+from planner.workload import Columns, TraceSummary, columns_in, draw, fitted, read_trace, summary_of
 
 #: groups of fields that a start-up log says nothing about: they stay as the user has them
 KEPT_GROUPS = ("traffic", "targets", "prices", "simulation", "measured")
 SHOWN_CHARS = 120
+HEAD_BYTES = 400_000  # of a file, in which its first two lines are looked for
 READABLE = (
     "a start-up log of vLLM, SGLang, TensorRT-LLM, llama.cpp, Ollama or TGI, a benchmark's table or JSON, Prometheus "
     "text of a running engine, or a recording of traffic (CSV or JSON lines with times and tokens, a request or access "
@@ -67,7 +68,7 @@ class Reading:
     traffic: TraceSummary | None = None
 
 
-def read(data: bytes | str, base: Scenario | None = None) -> Reading:
+def read(data: bytes | str, base: Scenario | None = None, columns: Mapping[str, str] | None = None) -> Reading:
     """Read what an engine or a benchmark printed.
 
     Parameters
@@ -79,6 +80,8 @@ def read(data: bytes | str, base: Scenario | None = None) -> Reading:
         by content. At most 50 MB.
     base : Scenario, optional
         What stays where the file is silent; None: the form's defaults.
+    columns : mapping, optional
+        Of recorded traffic: the column of "arrival", "prompt" and "output", as `read_trace` takes them.
 
     Returns
     -------
@@ -92,6 +95,8 @@ def read(data: bytes | str, base: Scenario | None = None) -> Reading:
     """
     text = text_of(data)
     lines = lines_of(text)
+    if columns:
+        return _recorded(text, lines[0].text, base or Scenario(), columns)
     runs = json_runs(text)
     start = None if runs else start_up_in(lines)
     runs = runs or tables_in(lines)
@@ -136,12 +141,21 @@ def _reading(start: StartUp | None, runs: tuple[Run, ...], base: Scenario) -> Re
     )
 
 
-def _recorded(text: str, first: str, base: Scenario) -> Reading:
+def columns_of(data: bytes | str) -> Columns | None:
+    """The columns of an uploaded table, for the user to say which is what; None where it is none."""
+    try:
+        text = text_of(data[:HEAD_BYTES])
+    except InvalidInput:
+        return None
+    return columns_in(text)
+
+
+def _recorded(text: str, first: str, base: Scenario, columns: Mapping[str, str] | None = None) -> Reading:
     """A recording of traffic, which is what is left where no engine and no benchmark speaks."""
     try:
-        requests = read_trace(text if "\n" in text else f"{text}\n", lengths=draw(base))
+        requests = read_trace(text if "\n" in text else f"{text}\n", columns=columns, lengths=draw(base))
     except InvalidInput as error:
-        if error.field.startswith("trace line") and error.field != "trace line 1":
+        if columns or (error.field.startswith("trace line") and error.field != "trace line 1"):
             raise  # a recording, with a line that is wrong
         raise InvalidInput("file", first.strip()[:SHOWN_CHARS], READABLE) from error
     told = summary_of(requests)

@@ -26,6 +26,7 @@ MAX_TIME_S = 1e19  # beyond any epoch in nanoseconds
 #: an epoch in seconds stays below 1e11 until the year 5138: larger figures count milliseconds, micro- or nanoseconds
 EPOCH_UNITS = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3))
 ROLES = ("arrival", "prompt", "output")
+MOST_COLUMNS = 200  # that a person could choose from
 _CLOCK = re.compile(r"(?P<whole>[^.]+?)(?:\.(?P<fraction>\d+))?(?P<zone>Z|[+-]\d\d:?\d\d)?")
 #: access logs: the common log format of Apache and nginx
 _ACCESS = re.compile(r'\[(?P<time>\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4})\] "(?P<verb>[A-Z]+) (?P<path>\S+)')
@@ -71,6 +72,35 @@ class Recorded:
     column: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """The columns of a table of requests, or the keys of its records; `known` says which of them is what."""
+
+    names: tuple[str, ...]
+    known: Mapping[str, str]
+
+
+def columns_in(text: str) -> Columns | None:
+    """The columns of a CSV or of JSON lines, from its first two lines; None where the text is no such table."""
+    lines = [line for line in text.split("\n", 50)[:50] if line.strip()][:2]
+    if len(lines) < 2:
+        return None
+    try:
+        if lines[0].lstrip().startswith("{"):
+            item = json.loads(lines[0])
+            names = _flat(item) if isinstance(item, dict) else []
+        else:
+            names = _header(lines[0])
+            if len(next(csv.reader([lines[1]], delimiter=_delimiter(lines[0])))) != len(names):
+                return None
+    except (InvalidInput, ValueError, RecursionError, csv.Error):
+        return None
+    names = [name for name in names if name.strip()]
+    if not 2 <= len(names) <= MOST_COLUMNS or len(set(names)) < len(names):
+        return None
+    return Columns(names=tuple(names), known=_roles(names, {}))
+
+
 def recorded_in(text: str, fmt: str | None, columns: Mapping[str, str] | None) -> Recorded:
     """Columns of a recording, recognised by its content.
 
@@ -81,7 +111,7 @@ def recorded_in(text: str, fmt: str | None, columns: Mapping[str, str] | None) -
     fmt : str, optional
         One of azure, vidur, burstgpt, mooncake; None: recognised.
     columns : mapping, optional
-        Column (or key) of "arrival", "prompt" and "output", where the names are the writer's own.
+        Column (or key) of "arrival", "prompt" and "output", where the names are the writer's own; "": it has none.
 
     Raises
     ------
@@ -142,7 +172,7 @@ def _csv_names(header: list[str], fmt: str | None, columns: Mapping[str, str]) -
         if missing:
             raise InvalidInput("trace line 1", ", ".join(header), f"also the column {', '.join(missing)}")
         return CSV_FORMATS[fmt]._asdict(), fmt
-    found = {role: name for role in ROLES if (name := columns.get(role) or _known(role, header))}
+    found = _roles(header, columns)
     for role, name in found.items():
         if name not in header:
             raise InvalidInput(f"column of {role}", name, "one of " + ", ".join(header))
@@ -152,6 +182,11 @@ def _csv_names(header: list[str], fmt: str | None, columns: Mapping[str, str]) -
             "trace line 1", ", ".join(header), f"the columns of a known format ({wanted}), or their names"
         )
     return found, "csv"
+
+
+def _roles(names: list[str], columns: Mapping[str, str]) -> dict[str, str]:
+    """Column of each role: the one that the user names, else one with a usual name."""
+    return {role: name for role in ROLES if (name := columns[role] if role in columns else _known(role, names))}
 
 
 def _known(role: str, header: list[str]) -> str | None:
@@ -273,11 +308,14 @@ def _jsonl(text: str, fmt: str | None, columns: Mapping[str, str]) -> Recorded:
 def _keys(line: int, content: str, item: dict[str, Any], fmt: str | None, columns: Mapping[str, str]) -> dict[str, str]:
     if fmt == "mooncake" or (not columns and set(MOONCAKE) <= set(item)):
         return MOONCAKE._asdict()
-    flat = [*item, *(f"{name}.{key}" for name, inner in item.items() if isinstance(inner, dict) for key in inner)]
-    found = {role: name for role in ROLES if (name := columns.get(role) or _known(role, flat))}
+    found = _roles(_flat(item), columns)
     if "arrival" not in found:
         raise InvalidInput(f"trace line {line}", content, f"the key {', '.join(MOONCAKE)}, or their names")
     return found
+
+
+def _flat(item: dict[str, Any]) -> list[str]:
+    return [*item, *(f"{name}.{key}" for name, inner in item.items() if isinstance(inner, dict) for key in inner)]
 
 
 def _key(item: dict[str, Any], name: str) -> Any:

@@ -16,8 +16,9 @@ BINS = 120  # of the curve of the rate over time
 LEAST_FOR_BURSTS = 100  # requests below which the spread of the gaps says nothing
 POISSON_CV = 1.1  # spread of the gaps that chance alone may give
 MOST_BURSTY = 20.0
-HOURS_PER_DAY = 24
+HOURS_PER_DAY, DAYS_PER_WEEK = 24, 7
 LEAST_FOR_A_DAY_S = 20 * SECONDS_PER_HOUR
+LEAST_FOR_A_WEEK_S = 6 * SECONDS_PER_DAY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -25,9 +26,10 @@ class TraceSummary:
     """A recording in figures.
 
     `rate_rps` per bin of `bin_s` seconds; `gap_cv` is the standard deviation ÷ mean of the gaps between requests
-    (1: Poisson). `prompt_quantiles` and `output_quantiles` hold tokens at LENGTH_LEVELS. `reused_fraction` is the share
-    of prompt tokens that an earlier request had already. `by_hour_rps` has 24 figures where the recording covers most
-    of a day, else none; `hours` counts from its first request.
+    (1: Poisson), `gap_quantiles` the gaps ÷ their mean at LENGTH_LEVELS, none where there are too few.
+    `prompt_quantiles` and `output_quantiles` hold tokens at LENGTH_LEVELS. `reused_fraction` is the share of prompt
+    tokens that an earlier request had already. `by_hour_rps` has 24 figures where the recording covers most of a day,
+    `by_day_rps` seven where it covers most of a week, else none; both count from its first request.
     """
 
     num_requests: int
@@ -37,12 +39,14 @@ class TraceSummary:
     bin_s: float
     rate_rps: Floats
     gap_cv: float
+    gap_quantiles: Floats
     prompt_quantiles: Floats
     output_quantiles: Floats
     mean_prompt_tokens: float
     mean_output_tokens: float
     reused_fraction: float
     by_hour_rps: Floats
+    by_day_rps: Floats
 
 
 def summary_of(requests: Requests) -> TraceSummary:
@@ -66,7 +70,7 @@ def summary_of(requests: Requests) -> TraceSummary:
     bin_s = float(edges[1] - edges[0])
     rate = counts / bin_s if span > 0 else np.zeros(1)
     gaps = np.diff(arrival)
-    cv = float(gaps.std() / gaps.mean()) if count > LEAST_FOR_BURSTS and gaps.mean() > 0 else 1.0
+    enough = count > LEAST_FOR_BURSTS and gaps.mean() > 0
     reused = _reused(requests.prefix_group, requests.prefix_tokens)
     return TraceSummary(
         num_requests=count,
@@ -75,13 +79,15 @@ def summary_of(requests: Requests) -> TraceSummary:
         peak_rps=float(rate.max()),
         bin_s=bin_s,
         rate_rps=rate,
-        gap_cv=cv,
+        gap_cv=float(gaps.std() / gaps.mean()) if enough else 1.0,
+        gap_quantiles=np.quantile(gaps, LENGTH_LEVELS) / gaps.mean() if enough else np.zeros(0),
         prompt_quantiles=np.quantile(requests.prompt_tokens, LENGTH_LEVELS),
         output_quantiles=np.quantile(requests.output_tokens, LENGTH_LEVELS),
         mean_prompt_tokens=float(requests.prompt_tokens.mean()),
         mean_output_tokens=float(requests.output_tokens.mean()),
         reused_fraction=reused / float(requests.prompt_tokens.sum()),
-        by_hour_rps=_by_hour(arrival, span),
+        by_hour_rps=_in_turn(arrival, span, SECONDS_PER_HOUR, HOURS_PER_DAY, LEAST_FOR_A_DAY_S),
+        by_day_rps=_in_turn(arrival, span, SECONDS_PER_DAY, DAYS_PER_WEEK, LEAST_FOR_A_WEEK_S),
     )
 
 
@@ -90,14 +96,15 @@ def _reused(group: Ints, prefix: Ints) -> float:
     return float(prefix[group >= 0].sum())
 
 
-def _by_hour(arrival: Floats, span: float) -> Floats:
-    if span < LEAST_FOR_A_DAY_S:
+def _in_turn(arrival: Floats, span: float, part_s: float, parts: int, least_s: float) -> Floats:
+    """Requests per second in each part of a period, such as the hours of a day; none of a recording too short."""
+    if span < least_s:
         return np.zeros(0)
-    hour = ((arrival - arrival[0]) % SECONDS_PER_DAY // SECONDS_PER_HOUR).astype(np.int64)
-    # an hour of the day comes as often as the recording has such hours
-    elapsed = np.arange(math.ceil(span / SECONDS_PER_HOUR)) % HOURS_PER_DAY
-    times = np.maximum(1, np.bincount(elapsed, minlength=HOURS_PER_DAY))
-    return np.bincount(hour, minlength=HOURS_PER_DAY)[:HOURS_PER_DAY] / (times * SECONDS_PER_HOUR)
+    part = ((arrival - arrival[0]) // part_s).astype(np.int64) % parts
+    # a part lasts as long as the recording has such parts; one that it barely reaches says nothing of a rate
+    begun = np.arange(math.ceil(span / part_s)) * part_s
+    lasted_s = np.bincount((begun / part_s).astype(int) % parts, np.minimum(part_s, span - begun), minlength=parts)
+    return np.bincount(part, minlength=parts) / np.maximum(lasted_s, part_s / 2)
 
 
 def fitted(scenario: Scenario, recording: Requests | TraceSummary) -> Scenario:

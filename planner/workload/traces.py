@@ -38,7 +38,7 @@ def read_trace(
         (JSONL: timestamp in ms, input_length, output_length, hash_ids). None: recognised, as are other CSV and JSON
         lines by the names in trace_columns.csv, request logs of vLLM and SGLang, and access logs of web servers.
     columns : mapping, optional
-        Column of "arrival", "prompt" and "output", where their names are the writer's own.
+        Column of "arrival", "prompt" and "output", where their names are the writer's own; "": it has none.
     lengths : Requests, optional
         Lengths for a recording that states none (access logs), taken in order and repeated.
 

@@ -7,7 +7,7 @@ import pytest
 
 from planner.errors import InvalidInput
 from planner.reading import read
-from planner.reading.reading import Reading
+from planner.reading.reading import Reading, columns_of
 
 PUBLISHED = Path(__file__).parent / "published"
 LINES = (PUBLISHED / "published.csv").read_text().splitlines()
@@ -62,3 +62,17 @@ def test_recorded_traffic_is_read_where_no_engine_speaks():
 def test_a_wrong_line_of_a_recording_is_named():
     with pytest.raises(InvalidInput, match="line 3, num_decode_tokens"):
         read("arrived_at,num_prefill_tokens,num_decode_tokens\n0,1,2\n1,2,minus\n")
+
+
+def test_a_table_with_names_of_its_own_is_read_by_the_columns_that_the_user_names():
+    data = "seconds,in,out\n".encode("utf-16") + "".join(f"{n},{n + 10},7\n" for n in range(50)).encode("utf-16-le")
+    assert columns_of(data).names == ("seconds", "in", "out")
+    with pytest.raises(InvalidInput):
+        read(data)
+    reading = read(data, columns={"arrival": "seconds", "prompt": "in", "output": "out"})
+    assert reading.traffic.mean_prompt_tokens == sum(range(10, 60)) / 50
+    assert reading.scenario.output_quantiles == ".".join(["7"] * 16)
+    with pytest.raises(InvalidInput) as caught:
+        read(data, columns={"arrival": "nothing"})
+    assert "seconds" in caught.value.valid
+    assert columns_of(b"\x1f\x8b archive") is None

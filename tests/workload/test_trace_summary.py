@@ -82,3 +82,18 @@ def test_everything_but_the_traffic_stays():
     kept = ("model", "gpu", "ttft_target_s", "engine", "max_model_len")
     assert all(getattr(made, name) == getattr(base, name) for name in kept)
     assert dataclasses.is_dataclass(made)
+
+
+def test_a_week_has_its_shape():
+    # one request a minute on five days, none on two; the recording begins with the first of the five
+    minutes = [day * 1440 + minute for day in (0, 1, 2, 3, 4, 7) for minute in range(1440)]
+    told = summary_of(recorded(np.array([*minutes, 14 * 1440 - 1]) * 60.0))
+    assert told.by_day_rps[0] == pytest.approx(1 / 60)  # on both of its days
+    assert told.by_day_rps[1] == pytest.approx(1 / 120)  # on the first of them alone
+    assert told.by_day_rps[5] == 0
+    assert len(summary_of(recorded([0, 86_400.0])).by_day_rps) == 0
+
+
+def test_a_day_that_the_recording_has_half_of_has_its_rate():
+    minutes = np.arange(6 * 1440 + 720 + 1) * 60.0  # a request a minute for six days and a half
+    assert summary_of(recorded(minutes)).by_day_rps == pytest.approx(np.full(7, 1 / 60), rel=2e-3)
