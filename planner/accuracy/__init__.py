@@ -16,13 +16,16 @@ if TYPE_CHECKING:
     from planner.accuracy.names import find_gpu as find_gpu
     from planner.accuracy.names import find_model as find_model
     from planner.accuracy.papers import paper_rows as paper_rows
+    from planner.accuracy.serving import serve as serve
     from planner.accuracy.serving import serving_columns as serving_columns
+    from planner.accuracy.serving_rows import RowSkipped as RowSkipped
     from planner.accuracy.serving_rows import read_run as read_run
     from planner.accuracy.serving_traffic import traffic_of as traffic_of
     from planner.accuracy.validation import format_validation as format_validation
     from planner.accuracy.validation import validate as validate
 
 _HOME = {
+    "RowSkipped": "planner.accuracy.serving_rows",
     "fit_file": "planner.accuracy.calibration",
     "find_gpu": "planner.accuracy.names",
     "find_model": "planner.accuracy.names",
@@ -31,6 +34,7 @@ _HOME = {
     "paper_rows": "planner.accuracy.papers",
     "read_case": "planner.accuracy.memory_rows",
     "read_run": "planner.accuracy.serving_rows",
+    "serve": "planner.accuracy.serving",
     "serving_columns": "planner.accuracy.serving",
     "traffic_of": "planner.accuracy.serving_traffic",
     "validate": "planner.accuracy.validation",

@@ -24,6 +24,9 @@ FIGURES = {
     "tpot_ms_mean": "TPOT, mean",
     "tpot_ms_p50": "TPOT, median",
     "e2e_s_mean": "E2E, mean",
+    "ttft_ms_p95": "TTFT, 95th percentile",
+    "itl_ms_p95": "ITL, 95th percentile",
+    "e2e_s_p95": "E2E, 95th percentile",
     "output_tok_s_total": "Output tokens/s",
     "total_tok_s": "Tokens/s",
     "req_s": "Requests/s",
@@ -46,12 +49,14 @@ def overlay_errors(found: Overlay) -> Chart | None:
     shown = [max(-1.0, min(SHOWN_ERROR, error)) for error in errors]
     reach = max(0.1, *(abs(value) for value in shown)) * 1.05
     worst = max(found.rows, key=lambda row: abs(row.error))
+    said = f"what {found.predicted_by} predicts" if found.predicted_by else "what was measured"
     title = (
         f"{figure_name(worst)} is predicted {format_percent(abs(worst.error))} "
-        f"{'above' if worst.error > 0 else 'below'} what was measured"
+        f"{'above' if worst.error > 0 else 'below'} {said}"
         if abs(worst.error) >= 0.05
-        else f"All {len(rows)} figures are predicted within 5 % of what was measured"
+        else f"All {len(rows)} figures are predicted within 5 % of {said}"
     )
+    theirs = found.predicted_by or "measured"
     bar = {
         "type": "bar",
         "orientation": "h",
@@ -59,7 +64,7 @@ def overlay_errors(found: Overlay) -> Chart | None:
         "x": shown,
         "marker": {"color": COLOUR["own"]},
         "customdata": [[value_text(row.measured), value_text(row.predicted)] for row in rows],
-        "hovertemplate": "%{y}: measured %{customdata[0]}, predicted %{customdata[1]}<extra></extra>",
+        "hovertemplate": f"%{{y}}: {theirs} %{{customdata[0]}}, predicted %{{customdata[1]}}<extra></extra>",
     }
     shape = layout(
         height=70 + 34 * len(rows),
@@ -74,10 +79,10 @@ def overlay_errors(found: Overlay) -> Chart | None:
         showlegend=False,
     )
     alt = "; ".join(
-        f"{figure_name(row)}: measured {value_text(row.measured)}, predicted {value_text(row.predicted)}"
+        f"{figure_name(row)}: {theirs} {value_text(row.measured)}, predicted {value_text(row.predicted)}"
         for row in found.rows
     )
-    return Chart(title=title, subtitle="Predicted ÷ measured − 1", figure=figure([bar], shape), alt=alt)
+    return Chart(title=title, subtitle=f"Predicted ÷ {theirs} − 1", figure=figure([bar], shape), alt=alt)
 
 
 def rate_over_time(told: TraceSummary) -> Chart | None:

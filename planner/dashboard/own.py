@@ -17,7 +17,8 @@ from planner.units import counted, format_percent
 MAX_MB = MAX_BYTES // 1_000_000
 HELP = (
     "A start-up log of vLLM, SGLang, TensorRT-LLM, llama.cpp, Ollama or TGI; the output or JSON of vllm bench serve, "
-    "SGLang bench_serving, GuideLLM, GenAI-Perf, trtllm-bench or llama-bench; /metrics of a running engine; or "
+    "SGLang bench_serving, GuideLLM, GenAI-Perf, trtllm-bench or llama-bench; /metrics of a running engine; "
+    "the result of AIConfigurator (CSV) or llm-d Planner (JSON); or "
     "recorded traffic (Azure, BurstGPT, Vidur, Mooncake, any CSV or JSON lines with times and tokens, an access log). "
     "It stays on the server for this session; prompts are not kept."
 )
@@ -32,6 +33,8 @@ ENGINES = {
     "llama.cpp": "llama.cpp",
     "GuideLLM": "GuideLLM",
     "GenAI-Perf": "GenAI-Perf",
+    "AIConfigurator's": "AIConfigurator's",
+    "llm-d": "llm-d",
 }
 
 

@@ -39,7 +39,7 @@ def offers(reading: Reading, data: bytes) -> None:
         )
         if state.get("_own_refused"):
             st.error(widgets.prose(state["_own_refused"]))
-    if reading.runs:
+    if reading.runs and not reading.runs[0].is_prediction:
         st.button(
             "Calibrate to this",
             on_click=_begin,

@@ -37,11 +37,15 @@ _BENCH_ROW = re.compile(r"^\|.*\|\s*(?P<test>(?:pp|tg)\d+(?:\+tg\d+)?)(?: @ d\d+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One measured run: its columns as in serving_benchmarks.csv, and the lines that say them."""
+    """One measured run: its columns as in serving_benchmarks.csv, and the lines that say them.
+
+    `is_prediction`: another planner predicts these figures, and nobody measured them.
+    """
 
     tool: str
     columns: Mapping[str, float | str]
     understood: tuple[Understood, ...]
+    is_prediction: bool = False
 
     @property
     def tells_deployment(self) -> bool:

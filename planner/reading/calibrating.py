@@ -117,7 +117,7 @@ def calibrate(reading: Reading, base: Scenario | None = None) -> Calibration:
     InvalidInput
         When the file holds no run, runs of another deployment than the base, or none that the plan can simulate.
     """
-    if not reading.runs or reading.scenario is None:
+    if not reading.runs or reading.runs[0].is_prediction or reading.scenario is None:
         valid = "the output of a benchmark with its latencies or throughput, such as that of vllm bench serve"
         raise InvalidInput("file", reading.problem or reading.kind, valid)
     plan = uncalibrated(base or reading.scenario)

@@ -15,6 +15,7 @@ from planner.accuracy import memory_columns, serving_columns
 from planner.answer import size
 from planner.catalog import gpu_names, release_names
 from planner.errors import PlannerError
+from planner.reading.peers import peer_figures
 from planner.reading.reading import Reading
 from planner.scenario import Scenario, fields_by_name
 
@@ -27,6 +28,11 @@ START_FIGURES = (
 RUN_FIGURES = (
     *("ttft_ms_mean", "ttft_ms_p50", "tpot_ms_mean", "tpot_ms_p50", "e2e_s_mean"),
     *("output_tok_s_total", "total_tok_s", "req_s"),
+)
+#: figures that another planner predicts
+PEER_FIGURES = (
+    *("ttft_ms_mean", "tpot_ms_mean", "e2e_s_mean", "ttft_ms_p95", "itl_ms_p95", "e2e_s_p95"),
+    *("output_tok_s_total", "req_s"),
 )
 SMALL_GIB = 0.3  # parts of the memory below this are no reason to look further
 NOTABLE = 0.5  # a reason must take away half of the error
@@ -69,13 +75,15 @@ class Reason:
 class Overlay:
     """A file's figures beside the plan's, and what would explain the difference, the likeliest first.
 
-    `refusal` is the engine's message where, by our sizing, it does not start as the file describes it.
+    `refusal` is the engine's message where, by our sizing, it does not start as the file describes it. `predicted_by`
+    names the other planner whose predictions the figures are; "": they were measured.
     """
 
     rows: tuple[Compared, ...]
     error: float
     reasons: tuple[Reason, ...]
     refusal: str = ""
+    predicted_by: str = ""
 
 
 def overlay(reading: Reading) -> Overlay:
@@ -99,6 +107,10 @@ def overlay(reading: Reading) -> Overlay:
     predict = _predictor(reading)
     rows = _compared(measured, predict(scenario))
     error = _error(rows)
+    peer = next((run.tool.partition("'s ")[0] for run in reading.runs[:1] if run.is_prediction), "")
+    if peer:  # two predictions: no setting explains the one by the other
+        refusal = size(scenario, explain=False).memory.refusal
+        return Overlay(rows=rows, error=error, reasons=(), refusal=refusal, predicted_by=peer)
     stated = {item.name for item in reading.understood}
     tried: list[Reason] = []
     for label, field, value in _candidates(reading, scenario, stated, rows):
@@ -130,12 +142,14 @@ def _likeliest(reason: Reason) -> tuple[float, bool, float]:
 
 def _measured(reading: Reading) -> dict[str, float]:
     if reading.runs:
-        columns = reading.runs[0].columns
-        return {name: float(columns[name]) for name in RUN_FIGURES if isinstance(columns.get(name), float)}
+        columns, names = reading.runs[0].columns, PEER_FIGURES if reading.runs[0].is_prediction else RUN_FIGURES
+        return {name: float(columns[name]) for name in names if isinstance(columns.get(name), float)}
     return {name: reading.measured[name] for name in START_FIGURES if name in reading.measured}
 
 
 def _predictor(reading: Reading) -> Callable[[Scenario], Mapping[str, float]]:
+    if reading.runs and reading.runs[0].is_prediction:
+        return peer_figures
     return serving_columns if reading.runs else memory_columns
 
 
@@ -211,8 +225,9 @@ def overlay_text(found: Overlay) -> str:
     if not found.rows and not found.reasons:
         return "\n".join([*lines, "The file states no figure that this plan predicts."])
     if found.rows:
-        lines.append(f"{'':22} {'measured':>12} {'predicted':>12} {'error':>8}")
-    lines += [f"{row.name:22} {row.measured:12,.6g} {row.predicted:12,.6g} {row.error:+8.1%}" for row in found.rows]
+        theirs, ours = (found.predicted_by, "Headroom") if found.predicted_by else ("measured", "predicted")
+        lines.append(f"{'':22} {theirs:>14} {ours:>12} {'difference' if found.predicted_by else 'error':>10}")
+    lines += [f"{row.name:22} {row.measured:14,.6g} {row.predicted:12,.6g} {row.error:+10.1%}" for row in found.rows]
     if found.reasons:
         lines.append("The file does not state these; each alone would explain most of the difference:")
         before = f"error {found.error:.1%} → " if math.isfinite(found.error) else "error "

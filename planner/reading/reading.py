@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from planner.accuracy import find_model, read_case, read_run, traffic_of
+from planner.accuracy import find_model, read_case, traffic_of
 from planner.catalog import get_model
 from planner.errors import InvalidInput, PlannerError
 from planner.reading.benchmarks import Run, json_runs, tables_in
 from planner.reading.figures import Understood
 from planner.reading.metrics_text import metrics_in
+from planner.reading.peers import peer_runs, peer_scenario, run_planned
 from planner.reading.startup import StartUp, start_up_in
 from planner.reading.text import lines_of, text_of
 from planner.scenario import Scenario, fields_by_name, message
@@ -76,7 +77,8 @@ def read(data: bytes | str, base: Scenario | None = None, columns: Mapping[str, 
     data : bytes or str
         A start-up log (vLLM, SGLang, TensorRT-LLM, llama.cpp, Ollama, TGI), a benchmark's table or JSON (vllm bench
         serve, SGLang bench_serving, GuideLLM, GenAI-Perf, AIPerf, trtllm-bench, llama-bench), Prometheus text of a
-        running engine, or several of them in one file; or a recording of traffic, as `read_trace` reads it. Recognised
+        running engine, or several of them in one file; the result of another planner (AIConfigurator's CSV, llm-d
+        Planner's JSON); or a recording of traffic, as `read_trace` reads it. Recognised
         by content. At most 50 MB.
     base : Scenario, optional
         What stays where the file is silent; None: the form's defaults.
@@ -97,7 +99,7 @@ def read(data: bytes | str, base: Scenario | None = None, columns: Mapping[str, 
     lines = lines_of(text)
     if columns:
         return _recorded(text, lines[0].text, base or Scenario(), columns)
-    runs = json_runs(text)
+    runs = peer_runs(text) or json_runs(text)
     start = None if runs else start_up_in(lines)
     runs = runs or tables_in(lines)
     if not runs:
@@ -263,6 +265,8 @@ def run_scenario(run: Run, base: Scenario, open_points: list[NotUnderstood] | No
     InvalidInput
         When the run states what no plan can have.
     """
+    if run.is_prediction:
+        return peer_scenario(run, base)
     fill = _measured_deployment if run.tells_deployment else _measured_traffic
     return fill(run, base, [] if open_points is None else open_points)
 
@@ -278,7 +282,7 @@ def _measured_deployment(run: Run, base: Scenario, open_points: list[NotUndersto
         "arrival": "offline",
         "kv_dtype": str(columns.get("kv_dtype", "")).lower(),
     }
-    made = read_run(row).scenario
+    made = run_planned(row)
     for name in ("max_num_seqs", "max_num_batched_tokens"):
         if isinstance(columns.get(name), float):
             made = made.replace(**{name: int(float(columns[name]))})

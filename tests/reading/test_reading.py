@@ -76,3 +76,11 @@ def test_a_table_with_names_of_its_own_is_read_by_the_columns_that_the_user_name
         read(data, columns={"arrival": "nothing"})
     assert "seconds" in caught.value.valid
     assert columns_of(b"\x1f\x8b archive") is None
+
+
+def test_a_report_of_a_model_that_no_catalog_has_is_said():
+    report = (Path(__file__).parent / "published" / "bench-trtllm-1.1.txt").read_text()
+    strange = report.replace("deepseek-ai/DeepSeek-R1", "nobody/none").replace("DeepSeek-R1-0528-FP4", "none")
+    reading = read(strange)
+    assert reading.scenario is None
+    assert "nobody/none" in reading.problem

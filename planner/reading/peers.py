@@ -1,0 +1,186 @@
+"""Results of other planners: a deployment with the figures that they predict, to stand beside ours.
+
+AIConfigurator's best_config_topn.csv and pareto.csv, and the JSON of llm-d Planner's recommendations.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from planner.accuracy import RowSkipped, find_model, read_run, serve
+from planner.errors import PlannerError
+from planner.reading.benchmarks import Run
+from planner.reading.figures import Understood
+from planner.scenario import Scenario, fields_by_name
+from planner.tables import read_table
+
+NAMES = "reading/peer_names.csv"
+AICONFIGURATOR, LLM_D = "AIConfigurator's prediction", "llm-d Planner's prediction"
+#: columns that no other table has together, so that a recording of traffic is not taken for one
+CSV_MARKS = frozenset({"model", "isl", "osl", "ttft", "tpot", "request_latency", "tokens/s", "system", "backend"})
+#: lists of one answer of llm-d Planner, each ordered by its own criterion; the first has its own best
+RANKED = ("balanced", "lowest_cost", "lowest_latency", "best_quality", "best_accuracy", "simplest")
+PROFILES = ("traffic_profile", "workload_profile", "configuration", "specification")
+MOST_ROWS = 1000
+DEEPEST = 3  # of profiles within one another
+KEPT_GROUPS = ("targets", "prices", "measured")
+#: of one recommendation, in the unit of its name
+UNITS = {"tok_s": "tokens/s", "req_s": "req/s", "_rps": "req/s", "_ms": "ms", "e2e_s": "s", "usd": "USD a month"}
+
+
+def peer_runs(text: str) -> tuple[Run, ...]:
+    """Deployments that another planner proposes, its best first; empty where the text is no such result.
+
+    Parameters
+    ----------
+    text : str
+        CSV of AIConfigurator (aggregated serving; rows with a split of their own for prefill and decode are left
+        out), or JSON of llm-d Planner.
+    """
+    return (*_aiconfigurator(text), *_llm_d(text))
+
+
+def _aiconfigurator(text: str) -> Iterable[Run]:
+    header = text.lstrip("\ufeff").partition("\n")[0]
+    if not set(header.strip().split(",")) >= CSV_MARKS:
+        return
+    names = _names("aiconfigurator")
+    for number, row in enumerate(csv.DictReader(io.StringIO(text)), 2):
+        if number > MOST_ROWS:
+            return
+        run = _run(AICONFIGURATOR, row, names, number)
+        columns = run.columns
+        if isinstance(columns.get("tp"), float):
+            width = float(columns["tp"]) * float(columns.get("pp", 1.0)) * float(columns.get("attention_dp", 1.0))
+            yield replace(run, columns={**columns, "n_gpus": width})
+
+
+def _llm_d(text: str) -> Iterable[Run]:
+    if '"gpu_config"' not in text:
+        return
+    try:
+        body = json.loads(text)
+    except (ValueError, RecursionError):
+        return
+    if not isinstance(body, dict):
+        return
+    ranked = [body[name] for name in RANKED if isinstance(body.get(name), list)]
+    listed = [item for items in ranked for item in items if isinstance(item, dict)]
+    names, seen = _names("llm-d"), set()
+    for item in listed or [body]:
+        config = item.get("gpu_config")
+        told = _profile(body) | _profile(item) | item | (config if isinstance(config, dict) else {})
+        run = _run(LLM_D, told, names, 1)
+        deployment = tuple(run.columns.get(name) for name in ("model", "gpu", "n_gpus", "tp"))
+        if None not in deployment and deployment not in seen:
+            seen.add(deployment)
+            yield replace(run, columns={**run.columns, "engine": "vLLM"})
+
+
+def _profile(item: Mapping[str, Any], depth: int = DEEPEST) -> dict[str, Any]:
+    """The traffic of an answer, which its versions keep under several names, one within the other."""
+    found: dict[str, Any] = {}
+    for name in PROFILES:
+        inner = item.get(name)
+        if isinstance(inner, dict) and depth:
+            flat = {key: value for key, value in inner.items() if not isinstance(value, dict)}
+            found |= flat | _profile(inner, depth - 1)
+    return found
+
+
+def _names(tool: str) -> dict[str, Mapping[str, str]]:
+    return {row["name"]: row for row in read_table(NAMES) if row["tool"] == tool}
+
+
+def _run(tool: str, told: Mapping[str, Any], names: Mapping[str, Mapping[str, str]], line: int) -> Run:
+    columns: dict[str, float | str] = {}
+    understood: list[Understood] = []
+    for name, row in names.items():
+        value = _value(told.get(name), row["scale"])
+        if value is not None:
+            columns[row["column"]] = value
+            unit = next((unit for part, unit in UNITS.items() if part in row["column"]), "")
+            understood.append(Understood(name=row["column"], value=value, unit=unit if row["scale"] else "", line=line))
+    return Run(tool=tool, columns=columns, understood=tuple(understood), is_prediction=True)
+
+
+def _value(value: Any, scale: str) -> float | str | None:
+    if value is None or isinstance(value, (dict, list)) or not str(value).strip():
+        return None
+    if not scale:
+        return str(value).strip()[:200]
+    try:
+        number = float(value) * float(scale)
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def peer_scenario(run: Run, base: Scenario) -> Scenario:
+    """The base with the deployment and the traffic for which another planner predicts its figures.
+
+    Raises
+    ------
+    PlannerError
+        When the catalog has no such model or GPU, or no plan can have these values.
+    """
+    columns = dict(run.columns)
+    weights = str(columns.get("weight_dtype", ""))
+    row = columns | {"arrival": "concurrency" if columns.get("concurrency") else "poisson"}
+    if "concurrency" not in columns and "request_rate_rps" not in columns:
+        row["request_rate_rps"] = columns.get("highest_req_s", "")  # the load at which its figures hold
+    row |= {"weight_dtype": weights.replace("bfloat16", "bf16"), "n_gpus": columns.get("n_gpus", 1.0)}
+    row["kv_dtype"] = str(columns.get("kv_dtype", "")).replace("bfloat16", "bf16")
+    wide = int(float(columns.pop("attention_dp", 1.0)))
+    if wide > 1:
+        row["n_gpus"] = float(row["n_gpus"]) / wide
+    made = run_planned(row)
+    if wide > 1:
+        made = made.replace(attention_data_parallel_size=wide, expert_parallel=float(columns.get("ep", 1.0)) > 1)
+    if columns.get("prefix_cached_tokens"):
+        made = made.replace(shared_prefix_tokens=int(float(columns["prefix_cached_tokens"])))
+    named = find_model(str(columns["model"]))
+    fields = {
+        name: getattr(made, name)
+        for name, field in fields_by_name().items()
+        if field.metadata["group"] not in KEPT_GROUPS and name != "title"
+    }
+    return base.replace(**fields | {"model": named or made.model})
+
+
+def run_planned(row: Mapping[str, Any]) -> Scenario:
+    """The scenario of a serving row that a user brings.
+
+    Raises
+    ------
+    PlannerError
+        When the catalog has no such model or GPU, or no plan can have these values.
+    """
+    try:
+        return read_run(row).scenario
+    except RowSkipped as error:
+        raise PlannerError(f"No plan has this: {error}.") from error
+
+
+def peer_figures(scenario: Scenario) -> dict[str, float]:
+    """Our figures under the names of `peer_names.csv`; empty where the engine does not start or nothing finishes."""
+    metrics = serve(scenario.replace(title=""))
+    if isinstance(metrics, str) or metrics.num_finished == 0:
+        return {}
+    found = {
+        "ttft_ms_mean": 1e3 * metrics.ttft_s.mean,
+        "tpot_ms_mean": 1e3 * metrics.tpot_s.mean,
+        "e2e_s_mean": metrics.e2e_s.mean,
+        "ttft_ms_p95": 1e3 * metrics.ttft_s.p95,
+        "itl_ms_p95": 1e3 * metrics.itl_s.p95,
+        "e2e_s_p95": metrics.e2e_s.p95,
+        "output_tok_s_total": metrics.output_tokens_per_s,
+        "req_s": metrics.requests_per_s,
+    }
+    return {name: value for name, value in found.items() if math.isfinite(value)}
