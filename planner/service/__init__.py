@@ -27,7 +27,7 @@ from planner.service.load import STEADY_SHARE, LoadCurve, LoadPoint, highest_rat
 from planner.service.metrics import Distribution, ServingMetrics, attainment, latencies, measure
 from planner.service.outage import Outage, serve_outage
 from planner.service.policies import LAB_POLICIES, POLICY_TITLES, PolicyOutcome, compare_policies, under_policy
-from planner.service.pools import PooledFleet, Pools, deploy_pools
+from planner.service.pools import PooledFleet, Pools, deploy_pools, least_pools, pool_rates
 from planner.service.replica import Replica
 from planner.service.taking import LOST, THROUGHPUT, Most, deploy_most, longest_prompt_tokens, most_load
 
@@ -67,12 +67,14 @@ __all__ = [
     "fleet_size",
     "highest_rate",
     "latencies",
+    "least_pools",
     "load_curve",
     "longest_prompt_tokens",
     "measure",
     "meets",
     "most_load",
     "operate",
+    "pool_rates",
     "replicas_for_targets",
     "replicas_needed",
     "serve_apart",

@@ -165,10 +165,7 @@ def deploy_pools(
     PooledFleet
     """
     service = _Service(scenario, replica, requests, trace, kv_bytes_per_token, most_requests)
-    spread = as_open_loop(requests)
-    answers = decode_part(spread)
-    prefill_rps = capacity_rps(replica, prefill_part(spread))
-    decode_rps = capacity_rps(replica, answers) * len(spread) / len(answers) if answers is not None else math.inf
+    prefill_rps, decode_rps = pool_rates(replica, requests)
     prefill, decode, needed = _numbers(service, prefill_rps, decode_rps)
     run, metrics = service.at_peak(prefill, decode)
     serving = prefill + decode
@@ -194,13 +191,26 @@ def deploy_pools(
     return PooledFleet(fleet=fleet, pools=pools)
 
 
+def pool_rates(replica: Replica, requests: Requests) -> tuple[float, float]:
+    """Requests per second that one prefill and one decode replica finish at full throughput. [req/s]"""
+    spread = as_open_loop(requests)
+    answers = decode_part(spread)
+    prefill_rps = capacity_rps(replica, prefill_part(spread))
+    decode_rps = capacity_rps(replica, answers) * len(spread) / len(answers) if answers is not None else math.inf
+    return prefill_rps, decode_rps
+
+
+def least_pools(rate_rps: float, prefill_rps: float, decode_rps: float) -> tuple[int, int]:
+    """Fewest prefill and decode replicas that carry a rate at full throughput, which a short run does not show."""
+    prefill = max(1, math.ceil(rate_rps / (STEADY_SHARE * prefill_rps)) if prefill_rps else 1)
+    return prefill, max(1, math.ceil(rate_rps / (STEADY_SHARE * decode_rps)) if decode_rps else 1)
+
+
 def _numbers(service: _Service, prefill_rps: float, decode_rps: float) -> tuple[int, int, int | None]:
     """Replicas of each kind, and how many the targets need; None when no number that was tried meets them."""
     fixed_prefill, fixed_decode = service.scenario.prefill_replicas, service.scenario.decode_replicas
     rate = service.rate if service.scenario.is_open_loop else 0.0
-    # Fewer than this cannot carry the rate at full throughput, which a short run does not show.
-    least_prefill = max(1, math.ceil(rate / (STEADY_SHARE * prefill_rps)) if prefill_rps else 1)
-    least_decode = max(1, math.ceil(rate / (STEADY_SHARE * decode_rps)) if decode_rps else 1)
+    least_prefill, least_decode = least_pools(rate, prefill_rps, decode_rps)
     prefill, decode = fixed_prefill or least_prefill, fixed_decode or least_decode
     can_grow = {"prefill": fixed_prefill is None, "decode": fixed_decode is None}
     if not _idle_holds(service):

@@ -27,7 +27,9 @@ from planner.service import (
     Replica,
     attainment,
     capacity_rps,
+    least_pools,
     measure,
+    pool_rates,
     replicas_needed,
     serve_apart,
     serve_share,
@@ -123,10 +125,9 @@ def _by_memory(base: Scenario, changes: Changes, budget: Budget) -> Bound:
         return Bound(changes=changes, out=DOES_NOT_START, reason=memory.refusal)
     most_rps = arithmetic_rps(scenario, least_work(scenario, requests, memory.kv_tokens or NO_LIMIT))
     expected = _expected(scenario, REACHED_OF_ARITHMETIC * most_rps)
-    if scenario.is_disaggregated:  # its two kinds of replicas have no common capacity: next comes its plan
-        least = max(2, _least(scenario, most_rps))
-        return Bound(changes=changes, replicas=least, expected=max(2, expected), level=3)
-    return Bound(changes=changes, replicas=_least(scenario, most_rps), expected=expected)
+    fewest = 2 if scenario.is_disaggregated else 1  # a replica of each kind
+    least = max(fewest, _least(scenario, most_rps))
+    return Bound(changes=changes, replicas=least, expected=max(fewest, expected))
 
 
 def _least(scenario: Scenario, most_rps: float) -> int:
@@ -261,11 +262,19 @@ def _by_capacity(base: Scenario, item: Bound, most: float, budget: Budget) -> Bo
         return replace(item, out=MISSES_WHEN_IDLE)
     if not scenario.is_open_loop:
         return item if alone.num_finished else replace(item, out=DOES_NOT_START, reason=NOTHING_FITS)
+    if scenario.is_disaggregated:  # next comes its plan: no fleet of one kind tells what two kinds do
+        return replace(_by_pools(scenario, replica, requests, item), level=3)
     many = as_open_loop(steady_requests(scenario, requests, None, most_requests))
     top = capacity_rps(replica, many)
     if top <= 0:
         return replace(item, out=DOES_NOT_START, reason=NOTHING_FITS)
     return replace(item, replicas=max(least, _least(scenario, top)), expected=_expected(scenario, top))
+
+
+def _by_pools(scenario: Scenario, replica: Replica, requests: Requests, item: Bound) -> Bound:
+    """Fewest replicas of both kinds, with which the search of a plan begins and below which it never goes."""
+    fewest = sum(least_pools(scenario.peak_rate_rps, *pool_rates(replica, requests)))
+    return replace(item, replicas=max(item.replicas, fewest), expected=max(item.expected, fewest))
 
 
 def _by_share(scenario: Scenario, replica: Replica, requests: Requests, item: Bound, most: float) -> Bound:

@@ -135,8 +135,14 @@ def test_drafted_tokens_have_no_bound_from_the_table():
     assert np.isfinite(arithmetic_rps(scenario, least_work(scenario, requests, 10**9)))
 
 
-def test_prefill_and_decode_apart_take_a_replica_of_each_and_go_straight_to_their_plan():
-    (found,) = by_memory(BASE.replace(rate_rps=1.0), [{"deployment": "disaggregated"}], most_requests_of_a_plan)
-    assert (found.out, found.replicas, found.level) == ("", 2, 3)
-    done = plan(BASE.replace(rate_rps=1.0, deployment="disaggregated"), with_policies=False)
-    assert found.replicas <= done.num_replicas
+@pytest.mark.parametrize("changes", [{}, {"gpu": "L40S"}, {"output_mean_tokens": 20.0, "lengths": "lognormal"}])
+def test_prefill_and_decode_apart_take_no_fewer_replicas_than_carry_the_rate(changes):
+    base = BASE.replace(**changes)
+    found = bounded(base, {"deployment": "disaggregated"})
+    done = plan(base.replace(deployment="disaggregated"), most_requests=few_requests(base), with_policies=False)
+    pools = done.pools
+    # by hand: each kind loaded to at most 97 % of its own capacity
+    prefill = max(1, math.ceil(40.0 / (0.97 * pools.prefill_rps)))
+    decode = max(1, math.ceil(40.0 / (0.97 * pools.decode_rps)))
+    assert (found.out, found.level) == ("", 3)
+    assert found.replicas == max(2, prefill + decode) <= done.num_replicas
