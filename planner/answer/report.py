@@ -75,6 +75,12 @@ TRACED = (
 )
 
 
+SURE_OF_A_BURST = (
+    "The chance with other numbers of GPUs is not known for a burst: how long it waits depends on the requests that "
+    "each replica gets, so plan it with that number of replicas"
+)
+
+
 def memory_rows(done: Plan) -> tuple[tuple[str, str], ...]:
     """Memory of one GPU by part, in GiB."""
     memory = done.memory
@@ -151,14 +157,16 @@ def _verdict_lines(found: Verdict) -> list[str]:
     said = f"{found.text[0].upper()}{found.text[1:]}."
     return [
         said,
-        *([f"{sure_line(found)}."] if found.sure else []),
+        *([f"{told}."] if (told := sure_line(found)) else []),
         f"Measure {found.narrows}: {found.measurement}",
         "",
     ]
 
 
 def sure_line(found: Verdict) -> str:
-    """The GPUs at each chance that the targets hold, in a sentence without its full stop."""
+    """The GPUs at each chance that the targets hold, or why none are told, without a full stop; "" if none is known."""
+    if not found.sure:
+        return "" if math.isnan(found.probability) else SURE_OF_A_BURST
     most = {item.num_gpus: item.share for item in found.sure if item.num_gpus is not None}  # shares rise
     told = ", ".join(f"at least {format_percent(share)} with {counted(gpus, 'GPU')}" for gpus, share in most.items())
     never = [item for item in found.sure if item.num_gpus is None]

@@ -8,7 +8,7 @@ from datetime import date
 from html import escape
 
 from planner.answer.outcome import Plan, offered_rps
-from planner.answer.report import figures
+from planner.answer.report import TRACED, figures
 from planner.answer.report_figures import chain_chart, load_chart, memory_chart
 from planner.answer.search import Candidate, Change
 from planner.scenario import Scenario, fields_by_name, to_query
@@ -70,7 +70,7 @@ def _first_page(done: Plan, title: str, day: str) -> str:
     return (
         f"<section><header><h1>{escape(_short(title, MOST_OF_TITLE))}</h1><p class=date>Headroom · {day}</p></header>"
         f"<p class=question>{escape(question(done))}</p><p class=answer>{escape(_short(done.headline, 600))}</p>"
-        f"<p class=sure>{escape(confidence(done))}</p><div class=tiles>{tiles}</div>"
+        f"{_verdict(done)}<p class=sure>{escape(confidence(done))}</p><div class=tiles>{tiles}</div>"
         f"<div class=charts>{charts}</div>{why}{_footer(day, 1)}</section>"
     )
 
@@ -85,7 +85,15 @@ def _second_page(done: Plan, link: str, day: str, alternatives: Sequence[Candida
     parts.append(_bullets(change_lines(changes)[-few:], "What would change the answer"))
     parts.append(_bullets([finding.text for finding in done.findings][:few], "What to know before you sign"))
     parts.append(_heading("Assumptions and sources", _pairs(sources(done), wide=True)))
-    return f"<section>{''.join(parts)}<p class=link>This plan: {_address(link)}</p>{_footer(day, 2)}</section>"
+    traced = f"<p class=link>{escape(TRACED)}</p>" if done.is_traced else ""
+    return f"<section>{''.join(parts)}{traced}<p class=link>This plan: {_address(link)}</p>{_footer(day, 2)}</section>"
+
+
+def _verdict(done: Plan) -> str:
+    """The verdict in its sentence."""
+    if done.verdict is None:
+        return ""
+    return f"<p class=sure>Verdict: it {escape(done.verdict.text)}.</p>"
 
 
 def question(done: Plan) -> str:
@@ -106,10 +114,6 @@ def confidence(done: Plan) -> str:
     if not done.fits:
         return "The engine's own start-up rules decide this; no measurement is needed."
     parts = []
-    if done.slo_probability >= 0 and done.scenario.targets:
-        sure = min(max(done.slo_probability, 0.01), 0.99)
-        bound = "over " if done.slo_probability > 0.99 else "under " if done.slo_probability < 0.01 else ""
-        parts.append(f"Given our error, the chance that the targets hold is {bound}{format_percent(sure)}.")
     for key, name in (("ttft", "TTFT"), ("tpot", "TPOT")):
         band = done.bands[key]
         if math.isfinite(band.median_fraction):

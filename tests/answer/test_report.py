@@ -1,6 +1,7 @@
 """A plan as text."""
 
 import dataclasses
+import math
 
 import pytest
 
@@ -95,3 +96,9 @@ def test_chances_that_take_as_many_gpus_are_one_figure():
     sure = tuple(dataclasses.replace(first, share=share, num_gpus=gpus) for share, gpus in rising)
     told = sure_line(dataclasses.replace(verdict, sure=sure))
     assert told == "Chance that the targets hold: at least 90 % with 2 GPUs, at least 95 % with 4 GPUs"
+
+
+def test_a_burst_says_why_other_numbers_have_no_chance():
+    burst = planned(arrivals="once", num_requests=60).verdict
+    assert "not known for a burst" in sure_line(burst)
+    assert sure_line(dataclasses.replace(burst, probability=math.nan)) == ""

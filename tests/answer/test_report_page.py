@@ -1,5 +1,6 @@
 """The report: what stands on its two pages, and that it needs nothing else."""
 
+import dataclasses
 import re
 import shutil
 from datetime import date
@@ -7,6 +8,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from planner.answer.report import TRACED
 from planner.answer.report_page import MOST_INPUTS, change_lines, confidence, inputs, money_rows, plan_html, question
 from planner.answer.search import Candidate, what_would_change
 from planner.scenario.scenario import Scenario
@@ -86,6 +88,7 @@ def test_question_verdict_confidence_money_and_sources_are_there():
     assert "500 users" in question(done) and "TTFT 1 s" in question(done)
     assert question(done) in said and confidence(done) in said
     assert f"{done.bands['ttft'].rows:,} published results" in confidence(done)
+    assert f"Verdict: it {done.verdict.text}." in said
     for text in (done.cost.price_source, done.gpu.spec_source[:60], done.model.source[:60], *done.reasons[:3]):
         assert text in said
     rows = {row[0]: row[1:] for row in money_rows(done)}
@@ -93,6 +96,12 @@ def test_question_verdict_confidence_money_and_sources_are_there():
     # The bill at the lowest and highest offer: GPUs × price × hours.
     low = done.gpu.usd_per_hour_low * done.num_gpus * done.scenario.hours_per_month
     assert rows["A month at the lowest and highest published GPU price"][0].startswith(format_usd(low))
+
+
+def test_a_replayed_trace_says_that_no_link_carries_it():
+    done = planned()
+    assert TRACED not in read(done)[1]
+    assert TRACED in read(dataclasses.replace(done, is_traced=True))[1]
 
 
 def test_inputs_are_those_that_were_changed_and_the_main_ones():

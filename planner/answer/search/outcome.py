@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from planner.answer.outcome import Plan
 from planner.scenario import Scenario
 
+API_FINDINGS = ("few_requests", "api_cheaper")
 MEETS, MISSES = "meets targets", "misses targets"
 #: what kernel times rest on, the surest first, as `planner.step_time.EVIDENCE`
 EVIDENCE = ("kernels measured", "architecture measured", "kernels not measured")
@@ -21,7 +22,8 @@ class Candidate:
     opens it as a plan. `ttft_s` and `tpot_s` are at the share of requests asked for; `probability` is the chance that
     the targets hold, given our error (NaN where that is unknown); `evidence` says what its kernel times rest on,
     `binding` which reason sets its number of GPUs, `checkpoint` where its weights come from ("" = the model's own),
-    `recommended_by` the vendor's page that recommends such a replica for the model.
+    `recommended_by` the vendor's page that recommends such a replica for the model, `api_note` that a hosted API is
+    cheaper, or may be for so few requests.
     """
 
     scenario: Scenario
@@ -43,6 +45,7 @@ class Candidate:
     binding: str = ""
     checkpoint: str = ""
     recommended_by: str = ""
+    api_note: str = ""
 
     @property
     def key(self) -> tuple[float, int]:
@@ -82,6 +85,7 @@ def candidate_of(done: Plan, *, evidence: str = "", checkpoint: str = "") -> Can
         evidence=evidence,
         binding=max(done.chain, key=lambda link: link.gpus).reason if done.chain else "",
         checkpoint=checkpoint,
+        api_note=next((item.text for item in done.findings if item.kind in API_FINDINGS), ""),
     )
 
 

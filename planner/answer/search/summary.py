@@ -83,7 +83,8 @@ def tally(found: Search) -> str:
 def search_text(found: Search, scenario: Scenario) -> str:
     """A search for the terminal: the best, what became of the others, and a line for each row."""
     lines = [found.summary, tally(found)]
-    lines += [text for text in (found.left_out, found.advice) if text]
+    hosted = found.best.api_note if found.best is not None else ""
+    lines += [text for text in (found.left_out, found.advice, hosted) if text]
     for row in found.candidates:
         settings = changed_settings(row.scenario, scenario)
         how = ", ".join(filter(None, (split_in_words(row.scenario), format_in_words(row.scenario), settings)))

@@ -53,8 +53,8 @@ if metrics is not None:
 
 if verdict is not None:
     with st.expander("How sure, and the measurement that would tell most"):
-        if verdict.sure:
-            st.markdown(widgets.prose(f"{sure_line(verdict)}."))
+        if told := sure_line(verdict):
+            st.markdown(widgets.prose(f"{told}."))
         st.markdown(
             widgets.prose(
                 f"Most in doubt is {verdict.narrows}. This command loads one replica as the plan does; "

@@ -32,3 +32,10 @@ def test_what_does_not_start_has_no_figures_and_ranks_last():
 def test_owned_gpus_rank_by_their_number():
     few, many = (Candidate(scenario=SMALL, status=MEETS, num_gpus=n, usd_per_month=0.0) for n in (1, 4))
     assert few.key < many.key
+
+
+def test_a_row_says_that_an_api_is_cheaper_for_few_requests():
+    # 2 users × 30 requests an hour, 24 hours a day: 1,440 requests a day for one H100.
+    few = candidate_of(plan(SMALL.replace(users=2)))
+    assert few.api_note.startswith("Self-hosting for a few thousand requests a day: 1,440 requests a day cost")
+    assert candidate_of(plan(SMALL.replace(users=2, usd_per_gpu_hour=0.0))).api_note == ""

@@ -1,3 +1,5 @@
+import dataclasses
+
 from planner.answer.search.outcome import EVIDENCE, MEETS, MISSES, Candidate, Search
 from planner.answer.search.summary import (
     changed_settings,
@@ -84,3 +86,10 @@ def test_the_terminal_shows_a_line_for_each_row():
     assert len(lines) == 3
     assert "131,400 USD/month at 4.50 USD/GPU-h" in lines[2]
     assert "80 % sure, kernels measured" in lines[2]
+
+
+def test_the_terminal_says_what_vendors_recommend_and_that_an_api_is_cheaper():
+    best = dataclasses.replace(row(), recommended_by="vLLM's recipes", api_note="An API is cheaper.")
+    text = search_text(dataclasses.replace(search(best), advice="They recommend this."), BASE)
+    assert "recommended by vLLM's recipes" in text
+    assert text.splitlines()[2:4] == ["They recommend this.", "An API is cheaper."]
