@@ -58,7 +58,7 @@ from planner.serve import serve_dashboard, serve_mcp, serve_rest
 from planner.service import Replica, capacity_rps, first_requests, measure
 from planner.simulation import format_seed_table
 from planner.tables import cell_of_text
-from planner.workload import Requests, draw, fitted, hours_of_trace, read_trace, with_rate
+from planner.workload import TRACE_ROLES, Requests, draw, fitted, hours_of_trace, read_trace, with_rate
 
 MAX_FILE_BYTES = 5_000_000
 MAX_ERRORS_SHOWN = 3
@@ -127,6 +127,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="trace to replay: Azure, Vidur, BurstGPT or other CSV, Mooncake or OpenAI JSONL, request or access log",
     )
+    _add_columns(replay)
     replay.add_argument(
         "--calibration",
         metavar="FILE",
@@ -184,6 +185,7 @@ def _parser() -> argparse.ArgumentParser:
     command.set_defaults(run=_fields)
     command = commands.add_parser("read", help="read a log, a benchmark's output or recorded traffic into a plan")
     command.add_argument("file", metavar="FILE", help="log, benchmark, metrics or trace; '-' for stdin")
+    _add_columns(command)
     command.add_argument("--json", action="store_true", help="write JSON")
     command.set_defaults(run=_read_report)
     command = commands.add_parser("seed", help="the scheduling comparison of the seed article")
@@ -219,6 +221,26 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--port", type=int, default=8502, metavar="PORT", help="port to listen on; 0: any free one")
     command.set_defaults(run=lambda options: serve_rest(options.address, options.port))
     return parser
+
+
+def _add_columns(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--column",
+        action="append",
+        default=[],
+        metavar="ROLE=NAME",
+        help="column of a trace with names of its own; ROLE: " + ", ".join(TRACE_ROLES) + "; repeat it for each",
+    )
+
+
+def _columns(options: argparse.Namespace) -> dict[str, str]:
+    found = {}
+    for text in options.column:
+        role, given, name = text.partition("=")
+        if not given or role not in TRACE_ROLES:
+            raise InvalidInput("--column", text, "ROLE=NAME, where ROLE is one of " + ", ".join(TRACE_ROLES))
+        found[role] = name
+    return found
 
 
 def read_scenario(options: argparse.Namespace) -> Scenario:
@@ -404,7 +426,7 @@ def _trace(options: argparse.Namespace, scenario: Scenario) -> Requests | None:
     if not options.trace:
         return None
     text = read_file(Path(options.trace), "--trace", "a readable trace file", max_bytes=None)
-    requests = read_trace(text, lengths=draw(scenario))
+    requests = read_trace(text, columns=_columns(options), lengths=draw(scenario))
     return requests if options.requests is None else first_requests(requests, scenario.num_requests)
 
 
@@ -560,7 +582,7 @@ def _fields(options: argparse.Namespace) -> None:
 def _read_report(options: argparse.Namespace) -> None:
     from planner.reading import overlay, overlay_text, read, reading_dict, reading_text  # noqa: PLC0415 - only here
 
-    reading = read(_own_file(options.file))
+    reading = read(_own_file(options.file), columns=_columns(options))
     beside = overlay(reading)
     if options.json:
         print(json.dumps(reading_dict(reading) | {"overlay": plain(beside)}, indent=2))

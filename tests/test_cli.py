@@ -471,3 +471,19 @@ def test_fits_lists_models_and_names_the_nearest_gpu(capsys):
     code, out, err = run("fits", "RTX 4099", capsys=capsys)
     assert (code, out) == (2, "")
     assert "RTX 4090" in err
+
+
+def test_a_trace_with_names_of_its_own_is_read_by_the_columns_named(tmp_path, capsys):
+    file = tmp_path / "own.csv"
+    file.write_text("seconds,in,out\n" + "".join(f"{n},{n + 10},7\n" for n in range(50)))
+    named = [part for text in ("arrival=seconds", "prompt=in", "output=out") for part in ("--column", text)]
+    code, out, _ = run("read", str(file), *named, "--json", capsys=capsys)
+    assert code == 0
+    told = {item["name"]: item["value"] for item in json.loads(out)["understood"]}
+    assert told["prompt_mean_tokens"] == sum(range(10, 60)) / 50
+    code, out, _ = run("simulate", "--trace", str(file), *named, "--json", capsys=capsys)
+    assert (code, json.loads(out)["requests"]) == (0, 50)
+    for wrong in ("seconds", "when=seconds", "arrival=nothing"):
+        code, _, err = run("read", str(file), "--column", wrong, capsys=capsys)
+        assert code == 2
+        assert len(err.strip().splitlines()) == 1
