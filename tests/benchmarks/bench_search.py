@@ -2,7 +2,7 @@
 
 Run: python -m tests.benchmarks.bench_search [speed] [rows N] [winners N]
 
-`speed` times three searches in processes and in one thread; `rows` compares the rows of searches over random scenarios
+`speed` times four searches in processes and in one thread; `rows` compares the rows of searches over random scenarios
 with their own plans until N rows are compared; `winners` plans every deployment of N small random spaces and compares
 the cheapest. Prints and asserts nothing about time, which belongs to a machine.
 """
@@ -24,6 +24,9 @@ from tests.answer.search.spaces import cheapest, every_plan, random_gpus, random
 SEARCHES = {
     "Llama-3.1-8B, 500 users": Scenario(),
     "Llama-3.3-70B, 3,000 users": Scenario(model="meta-llama/Llama-3.3-70B-Instruct", users=3000),
+    "Llama-3.3-70B, 300 users at once": Scenario(
+        model="meta-llama/Llama-3.3-70B-Instruct", tensor_parallel_size=2, arrivals="closed", concurrent_users=300
+    ),
     "DeepSeek-V3, 80 req/s": Scenario(
         model="deepseek-ai/DeepSeek-V3", gpu="H200 SXM", tensor_parallel_size=8, demand="rate", rate_rps=80.0
     ),

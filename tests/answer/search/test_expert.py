@@ -1,8 +1,15 @@
-"""What an expert would choose where it follows from arithmetic: the fewest GPUs of a kind that hold the weights."""
+"""What an expert would choose where it follows from arithmetic.
+
+The fewest GPUs of a kind that hold the weights; the GPUs whose operations the traffic takes; the time in which a GPU
+reads the weights once.
+"""
+
+import math
 
 import pytest
 
-from planner.answer.search.bounds import by_memory
+from planner.answer.planning import plan
+from planner.answer.search.bounds import by_capacity, by_memory
 from planner.answer.search.recommend import most_requests_of_a_plan
 from planner.answer.search.space import choices, deployments
 from planner.scenario.scenario import Scenario
@@ -57,3 +64,82 @@ def test_the_narrowest_replica_that_starts_is_what_the_memory_says(model, traffi
     bounds = by_memory(scenario, [item.changes for item in found], most_requests_of_a_plan)
     starts = [item.gpus_per_replica for item, bound in zip(found, bounds, strict=True) if not bound.out]
     assert min(starts) == fewest, why
+
+
+STEADY = {
+    "lengths": "constant",
+    "prompt_mean_tokens": 1000.0,
+    "output_mean_tokens": 200.0,
+    "ttft_target_s": None,
+    "tpot_target_s": None,
+    "shared_prefix_tokens": 0,
+}
+SPREAD = {"tensor_parallel_size": 1, "attention_data_parallel_size": 8, "expert_parallel": True}
+
+# Model, GPU, split, weights, req/s, 1e9 parameters that a token multiplies (embedding and head left out), data sheet's
+# TFLOP/s in that format, most times the GPUs that the operations alone take: dense models reach two fifths of the data
+# sheet; cards with slow memory, and sparse experts, of which a token multiplies few and a step reads all, a tenth.
+FLEETS = (
+    ("meta-llama/Llama-3.1-8B-Instruct", "H100 SXM", {}, "auto", 2_000, 6.98, 989, 3),
+    ("meta-llama/Llama-3.1-8B-Instruct", "L4", {}, "fp8", 200, 6.98, 242, 8),
+    ("meta-llama/Llama-3.3-70B-Instruct", "H100 SXM", {"tensor_parallel_size": 4}, "auto", 300, 68.5, 989, 3),
+    ("meta-llama/Llama-3.1-405B-Instruct", "H200 SXM", {"tensor_parallel_size": 8}, "fp8", 500, 401.6, 1978, 3),
+    ("deepseek-ai/DeepSeek-V3", "H200 SXM", SPREAD, "auto", 13_000, 36.6, 1978, 20),  # some 5,000 GPUs
+    ("moonshotai/Kimi-K2-Instruct", "B200", SPREAD, "auto", 2_000, 31.0, 4500, 20),
+)
+
+
+@pytest.mark.parametrize(("model", "gpu", "split", "weights", "rate", "billions", "tflops", "most"), FLEETS)
+def test_a_fleet_is_what_its_operations_take_times_a_usual_share(
+    model, gpu, split, weights, rate, billions, tflops, most
+):
+    # two operations for each parameter and each of the 1,199 tokens that a request computes
+    floor = rate * 2 * billions * 1e9 * 1199 / (tflops * 1e12)
+    fleet = STEADY | {"demand": "rate", "rate_rps": float(rate), "num_requests": 200}
+    done = plan(Scenario(model=model, gpu=gpu, weight_dtype=weights, **split, **fleet), most_requests=2000)
+    assert floor <= done.num_gpus <= most * floor
+
+
+# Model, GPU, GPUs, weights, GB that a token reads (the embedding is looked up), GB/s of the data sheet, most times it
+READS = (
+    ("Qwen/Qwen3-0.6B", "RTX 3060", 1, "auto", 1.2, 360, 2),
+    ("meta-llama/Llama-3.1-8B-Instruct", "L4", 1, "auto", 15.0, 300, 1.5),
+    ("meta-llama/Llama-3.1-8B-Instruct", "RTX 4090", 1, "auto", 15.0, 1008, 1.5),
+    ("meta-llama/Llama-3.3-70B-Instruct", "H100 SXM", 2, "auto", 139.0, 3350, 1.5),
+    ("meta-llama/Llama-3.3-70B-Instruct", "MI300X", 1, "auto", 139.0, 5300, 2),
+    ("Qwen/Qwen3-32B", "L40S", 1, "awq_int4", 18.0, 864, 1.5),
+)
+
+
+@pytest.mark.parametrize(("model", "gpu", "gpus", "weights", "gigabytes", "bandwidth", "most"), READS)
+def test_one_user_waits_for_the_weights_to_be_read(model, gpu, gpus, weights, gigabytes, bandwidth, most):
+    floor_s = gigabytes / (gpus * bandwidth)
+    one = STEADY | {"arrivals": "closed", "concurrent_users": 1, "num_replicas": 1, "num_requests": 20}
+    split = {"tensor_parallel_size": gpus, "max_model_len": 4096}
+    done = plan(Scenario(model=model, gpu=gpu, weight_dtype=weights, **split, **one), most_requests=200)
+    assert floor_s <= done.metrics.tpot_s.p50 <= most * floor_s
+
+
+def test_deepseek_at_80_requests_a_second_takes_40_h200_with_attention_data_parallelism():
+    # Held to a TTFT of 2 s, eight tensor parallel GPUs finish 11.9 req/s: seven replicas. Eight attention ranks with
+    # expert parallelism finish 19.5: 80 ÷ (0.97 × 19.5) = 4.2, five replicas. No search may drop that bound.
+    asked = Scenario(
+        model="deepseek-ai/DeepSeek-V3",
+        gpu="H200 SXM",
+        demand="rate",
+        rate_rps=80.0,
+        ttft_target_s=2.0,
+        tpot_target_s=None,
+        num_requests=300,
+    )
+    done = plan(asked.replace(**SPREAD), with_policies=False)
+    assert (done.num_gpus, done.slo_met) == (40, True)
+    assert plan(asked.replace(tensor_parallel_size=8), with_policies=False).num_gpus >= 56
+    item = next(
+        item
+        for item in deployments(asked, choices(asked, ("H200 SXM",))[0], ("auto",))
+        if SPREAD.items() <= item.changes.items() and item.changes["kv_cache_dtype"] == "auto"
+    )
+    (first,) = by_memory(asked, [item.changes], most_requests_of_a_plan)
+    (bound,) = by_capacity(asked, [(first, math.inf)], most_requests_of_a_plan)
+    assert (bound.out, bound.replicas) == ("", 5)
