@@ -39,6 +39,7 @@ from planner.answer import (
     size,
     time_text,
 )
+from planner.catalog import catalog_date, findings_of, findings_text, hub_ids, model_names, write_findings
 from planner.deploy import Artifact, artifact, artifacts, formats
 from planner.errors import InvalidInput, PlannerError
 from planner.scenario import (
@@ -210,6 +211,18 @@ def _parser() -> argparse.ArgumentParser:
         "advise", parents=[shared, replay], help="the load test that would narrow a plan most"
     )
     command.set_defaults(run=_advise)
+    command = commands.add_parser(
+        "catalog", help="the models that are known; refresh: compare config.json files with them"
+    )
+    command.add_argument(
+        "action", nargs="?", choices=("refresh",), metavar="refresh", help="compare, and say what changed"
+    )
+    command.add_argument(
+        "sources", nargs="*", metavar="FOLDER_OR_ID", help="folders with config.json, or ids on the hub"
+    )
+    command.add_argument("--write", action="store_true", help="put what is new or changed into the catalog")
+    command.add_argument("--json", action="store_true", help="write JSON")
+    command.set_defaults(run=_catalog)
     command = commands.add_parser("serve", help="the dashboard")
     command.add_argument("--address", metavar="ADDRESS", help="address to listen on; every address without it")
     command.add_argument("--port", type=int, metavar="PORT", help="port to listen on; 8501 without it")
@@ -641,6 +654,25 @@ def _advise(options: argparse.Namespace) -> None:
         print(json.dumps(body, indent=2))
     else:
         print(advice_text(found))
+
+
+def _catalog(options: argparse.Namespace) -> None:
+    """How many models are known and since when; with `refresh`, what configs say against that."""
+    if options.action is None:
+        about = {"date": catalog_date(), "models": len(model_names()), "hub_ids": len(hub_ids())}
+        text = f"Catalog of {about['date']}: {about['models']:,} models, {about['hub_ids']:,} further ids of the hub."
+        print(json.dumps(about) if options.json else text)
+        return
+    if not options.sources:
+        raise InvalidInput("FOLDER_OR_ID", None, "a folder with a config.json, or owner/name on the hub")
+    findings = findings_of(options.sources)
+    kept = write_findings(findings, time.strftime("%Y-%m-%d")) if options.write else ()
+    if options.json:
+        print(json.dumps({"findings": plain(findings), "written": kept}, indent=2))
+        return
+    print(findings_text(findings))
+    if options.write:
+        print(f"Written into the catalog: {', '.join(kept) or 'nothing'}.")
 
 
 def _is_of_kernels(name: str) -> bool:

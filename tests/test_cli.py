@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from planner.__main__ import main
+from planner.catalog.models import catalog_date, model_names
 from planner.scenario.link import to_json, to_query
 from planner.scenario.scenario import Scenario
 
@@ -487,3 +488,13 @@ def test_a_trace_with_names_of_its_own_is_read_by_the_columns_named(tmp_path, ca
         code, _, err = run("read", str(file), "--column", wrong, capsys=capsys)
         assert code == 2
         assert len(err.strip().splitlines()) == 1
+
+
+def test_catalog_says_its_date_and_what_configs_change(tmp_path, capsys):
+    assert main(["catalog"]) == 0
+    assert capsys.readouterr().out.startswith(f"Catalog of {catalog_date()}: {len(model_names()):,} models")
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama"}), encoding="utf-8")
+    assert main(["catalog", "refresh", str(tmp_path), "--json"]) == 0
+    (finding,) = json.loads(capsys.readouterr().out)["findings"]
+    assert finding["state"] == "unreadable" and "num_hidden_layers" in finding["problem"]
+    assert main(["catalog", "refresh"]) == 2

@@ -18,6 +18,7 @@ from planner.catalog.flags import Flag, flags_of
 from planner.catalog.formats import PublishedFormat, alike_formats, one_of_each_kind, plain_model_id, published_formats
 from planner.catalog.gguf import gguf_repository, ollama_tag
 from planner.catalog.gpus import get_gpu, gpu_names, recalled_figures
+from planner.catalog.hub import fetch_from_hub
 from planner.catalog.images import EngineImage, engine_image
 from planner.catalog.kernel_support import (
     EMULATED,
@@ -31,9 +32,19 @@ from planner.catalog.kernel_support import (
     kernel_support,
 )
 from planner.catalog.lengths import LENGTH_SET_TITLES, at_equal_steps, length_quantiles, length_set_names
-from planner.catalog.models import base_model_id, checkpoint, find_model_id, get_model, model_names, recalled_facts
+from planner.catalog.models import (
+    base_model_id,
+    catalog_date,
+    checkpoint,
+    find_model_id,
+    get_model,
+    hub_ids,
+    model_names,
+    recalled_facts,
+)
 from planner.catalog.prices import PRICE_KINDS, PriceOffer, median_offer, price_offers
 from planner.catalog.recommended import Recommended, recommended_deployments
+from planner.catalog.refresh import Finding, findings_of, findings_text, write_findings
 
 __all__ = [
     "EMULATED",
@@ -44,6 +55,7 @@ __all__ = [
     "UNVERIFIED",
     "WEIGHT_ONLY",
     "EngineImage",
+    "Finding",
     "Flag",
     "KernelSupport",
     "PriceOffer",
@@ -54,19 +66,24 @@ __all__ = [
     "at_equal_steps",
     "base_model_id",
     "cache_support",
+    "catalog_date",
     "checkpoint",
     "created_on",
     "day_shape",
     "engine_image",
     "engine_names",
     "engine_start_s",
+    "fetch_from_hub",
     "find_model_id",
+    "findings_of",
+    "findings_text",
     "flags_of",
     "get_engine",
     "get_gpu",
     "get_model",
     "gguf_repository",
     "gpu_names",
+    "hub_ids",
     "kernel_architecture",
     "kernel_support",
     "length_quantiles",
@@ -85,4 +102,5 @@ __all__ = [
     "release_names",
     "version_at",
     "version_in_full",
+    "write_findings",
 ]

@@ -56,9 +56,52 @@ def _checkpoints() -> dict[str, Mapping[str, str]]:
 
 
 @lru_cache(maxsize=1)
-def _entries() -> dict[str, dict[str, Any]]:
+def _file() -> dict[str, Any]:
     with _FILE.open(encoding="utf-8") as stream:
-        return {entry["id"]: entry for entry in json.load(stream)["models"]}
+        return json.load(stream)
+
+
+@lru_cache(maxsize=1)
+def _entries() -> dict[str, dict[str, Any]]:
+    return {entry["id"]: entry for entry in _file()["models"]}
+
+
+def catalog_date() -> str:
+    """Day on which the list of models was last brought up to date, such as "2026-11-30"."""
+    return str(_file()["date"])
+
+
+def hub_ids() -> tuple[str, ...]:
+    """Ids of the hub's list, which has further models by their figures alone."""
+    return tuple(_hub())
+
+
+def stored_entry(name: str) -> dict[str, Any]:
+    """The entry of a model as the file has it; empty where it has none."""
+    return dict(_entries().get(name, {}))
+
+
+def write_entries(entries: Mapping[str, Mapping[str, Any]], day: str) -> None:
+    """Put entries into the file, in the place of those of the same id, else at the end.
+
+    Parameters
+    ----------
+    entries : mapping
+        Id to entry.
+    day : str
+        Date of the catalog from now on: "2026-11-30".
+    """
+    left = dict(entries)
+    lines = []
+    for line in _FILE.read_text(encoding="utf-8").splitlines():
+        if line.startswith('{"id": '):  # one entry a line; those that stay keep their spelling
+            name = json.loads(line.rstrip(","))["id"]
+            lines.append(json.dumps(left.pop(name), ensure_ascii=False) if name in left else line.rstrip(","))
+    lines += [json.dumps(entry, ensure_ascii=False) for entry in left.values()]
+    text = f'{{"date": "{day}", "models":[\n' + ",\n".join(lines) + "\n]}\n"
+    _FILE.write_text(text, encoding="utf-8")
+    for cached in (_file, _entries, _variant, get_model):
+        cached.cache_clear()
 
 
 def model_names() -> tuple[str, ...]:

@@ -7,10 +7,10 @@ from typing import Any
 
 import streamlit as st
 
-from planner.catalog import engine_names, gpu_names, length_set_names, model_names
+from planner.catalog import engine_names, fetch_from_hub, gpu_names, length_set_names, model_names
 from planner.cost import gpu_price
 from planner.dashboard import urlstate
-from planner.dashboard.config_text import fetch_from_hub, pruned
+from planner.dashboard.config_text import pruned
 from planner.dashboard.widgets import plain, prose
 from planner.dashboard.words import WORDS, field_label, short
 from planner.errors import InvalidInput

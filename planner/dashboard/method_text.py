@@ -65,6 +65,15 @@ POLICIES = """
 """
 
 
+def catalog_line(day: str, models: int, hub_ids: int) -> str:
+    """How old the list of models is and how it is brought up to date, in markdown; `day` is "2026-11-30"."""
+    return (
+        f"**Models:** the catalog of {day} has {models:,} models with their configs and {hub_ids:,} further ids of the "
+        "hub. `python -m planner catalog refresh FOLDER_OR_ID` compares newer configs with it; a model that it lacks "
+        "can be pasted as config.json."
+    )
+
+
 def fitted(counts: Mapping[str, int]) -> str:
     """How many numbers of the speed model were fitted, and where they are, in markdown."""
     what = {

@@ -13,8 +13,9 @@ import pytest
 
 from planner.answer.planning import plan
 from planner.answer.search import what_would_change
+from planner.catalog.hub import MAX_HUB_BYTES, fetch_from_hub, hub_tensors
 from planner.dashboard import config_text
-from planner.dashboard.config_text import MAX_HUB_BYTES, fetch_from_hub, pruned
+from planner.dashboard.config_text import pruned
 from planner.dashboard.frames import sheet
 from planner.errors import InvalidInput
 from planner.jobs.office import OFFICE
@@ -227,6 +228,13 @@ def test_the_hub_never_sees_the_hosts_token(hub):
     for _, _, headers in hub.seen:
         assert "authorization" not in {name.lower() for name in headers}
         assert "hf_of_the_host" not in str(headers)
+
+
+def test_headers_of_weights_are_asked_for_without_the_hosts_token(hub):
+    assert hub_tensors("owner/name") is None  # this hub sends no weights
+    assert hub.seen
+    for _, _, headers in hub.seen:
+        assert "authorization" not in {name.lower() for name in headers}
 
 
 def test_a_large_file_of_the_hub_is_not_even_begun(hub):

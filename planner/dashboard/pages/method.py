@@ -3,6 +3,7 @@
 import pandas as pd
 import streamlit as st
 
+from planner.catalog import catalog_date, hub_ids, model_names
 from planner.dashboard import frames, method_text, results, sharing, widgets
 from planner.scenario import field_rows
 from planner.step_time import fitted_numbers
@@ -17,6 +18,7 @@ with formulas:
     st.markdown(method_text.fitted(fitted_numbers()))
 with sources:
     st.markdown(method_text.SOURCES)
+    st.markdown(method_text.catalog_line(catalog_date(), len(model_names()), len(hub_ids())))
     plan = results.current_plan()
     st.markdown("**Sources of this plan**")
     widgets.bullets(
