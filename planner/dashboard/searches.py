@@ -7,11 +7,12 @@ and the newest search goes first.
 from __future__ import annotations
 
 import logging
+import queue
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,22 +53,44 @@ class OfficeExecutor(Executor):
 
     def __init__(self, office: Office = OFFICE, rank: int = 0) -> None:
         self._office, self._rank = office, rank
-        self._threads = ThreadPoolExecutor(max_workers=NUM_BACKGROUND, thread_name_prefix="search")
+        self._calls: queue.SimpleQueue[tuple[Future[Any], _Call] | None] = queue.SimpleQueue()
+        # Not a pool of concurrent.futures, whose threads hold up the server's end until their calls are done.
+        for _ in range(NUM_BACKGROUND):
+            threading.Thread(target=self._work, name="search", daemon=True).start()
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Hand a call to the office."""
         assert not kwargs
-        return self._threads.submit(self._do, fn, args)
+        future: Future[Any] = Future()
+        self._calls.put((future, _Call(fn, args)))
+        return future
 
-    def _do(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-        task = Task(_made, ((_Call(function, arguments),),), TASK_CPU_S, rank=self._rank, background=True)
-        with self._office.join(task) as job:
-            job.done.wait()
-        return job.result()
+    def _work(self) -> None:
+        while (item := self._calls.get()) is not None:
+            future, call = item
+            if not future.set_running_or_notify_cancel():
+                continue
+            task = Task(_made, ((call,),), TASK_CPU_S, rank=self._rank, background=True)
+            with self._office.join(task) as job:
+                job.done.wait()
+            if job.error is None:
+                future.set_result(job.value)
+            else:
+                future.set_exception(job.error)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """End the threads."""
-        self._threads.shutdown(wait=wait, cancel_futures=cancel_futures)
+        """End the threads once their calls are done; those not begun can be cancelled."""
+        pending = []
+        while cancel_futures:
+            try:
+                pending.append(self._calls.get_nowait())
+            except queue.Empty:
+                break
+        for item in pending:
+            if item is not None:
+                item[0].cancel()
+        for _ in range(NUM_BACKGROUND):
+            self._calls.put(None)
 
 
 @dataclass(slots=True, eq=False)

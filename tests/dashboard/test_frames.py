@@ -1,5 +1,7 @@
 """Tables of the pages that need pandas."""
 
+import pandas as pd
+
 from planner.dashboard import frames
 
 
@@ -17,3 +19,10 @@ def test_cache_sizes_of_the_seed_article_by_hand():
         per_token = 2 * layers * width * 2
         assert found[index]["per token"] == f"{per_token / 1024:.0f} KiB"
         assert found[index]["together"].split()[0] == f"{per_token * tokens / unit:.0f}"
+
+
+def test_cells_write_fractions_as_percentages_and_what_is_missing_as_a_dash():
+    rows = frames.share_rows(pd.DataFrame({"tool": ["ours", "=1+1"], "points": [1479, 3], "error": [0.123, float("nan")]}))
+    assert rows[0] == {"tool": "ours", "points": "1479", "error": "12 %"}
+    assert rows[1]["error"] == "—"
+    assert not rows[1]["tool"].startswith("=")

@@ -78,3 +78,15 @@ def test_calls_run_in_the_offices_processes():
     finally:
         executor.shutdown()
         office.close()
+
+
+def test_calls_that_have_not_begun_can_be_cancelled():
+    office = Office(num_background=1)
+    executor = OfficeExecutor(office)
+    try:
+        futures = [executor.submit(time.sleep, 0.5) for _ in range(20)]
+        executor.shutdown(cancel_futures=True)
+        assert all(future.cancelled() or future.exception(PATIENCE_S) is None for future in futures)
+        assert sum(future.cancelled() for future in futures) >= 10
+    finally:
+        office.close()
