@@ -9,7 +9,7 @@ import streamlit as st
 from planner import charts
 from planner.dashboard import own_machine, recording, results, widgets
 from planner.dashboard.inputs import adopt
-from planner.errors import PlannerError
+from planner.errors import InvalidInput, PlannerError
 from planner.reading import MAX_BYTES, Overlay, Reading, value_text
 from planner.scenario import Scenario, message
 from planner.units import counted, format_percent
@@ -72,7 +72,8 @@ def _shown(data: tuple[bytes, Scenario]) -> None:
     try:
         reading, beside = results.reading_of(*data, recording.chosen_columns())
     except PlannerError as error:
-        if not recording.ask_for_columns(data[0], None) or recording.chosen_columns():
+        unknown = isinstance(error, InvalidInput)  # else the file is known, and no column would help
+        if not (unknown and recording.ask_for_columns(data[0], None)) or recording.chosen_columns():
             st.error(widgets.prose(message(error)))
         return
     st.markdown(f"**{widgets.prose(_kind(reading))}**")

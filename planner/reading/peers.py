@@ -24,6 +24,7 @@ NAMES = "reading/peer_names.csv"
 AICONFIGURATOR, LLM_D = "AIConfigurator's prediction", "llm-d Planner's prediction"
 #: columns that no other table has together, so that a recording of traffic is not taken for one
 CSV_MARKS = frozenset({"model", "isl", "osl", "ttft", "tpot", "request_latency", "tokens/s", "system", "backend"})
+SPLIT_MARKS = frozenset({"model", "isl", "osl", "ttft", "tpot", "(p)tp", "(d)tp"})
 #: lists of one answer of llm-d Planner, each ordered by its own criterion; the first has its own best
 RANKED = ("balanced", "lowest_cost", "lowest_latency", "best_quality", "best_accuracy", "simplest")
 PROFILES = ("traffic_profile", "workload_profile", "configuration", "specification")
@@ -40,15 +41,24 @@ def peer_runs(text: str) -> tuple[Run, ...]:
     Parameters
     ----------
     text : str
-        CSV of AIConfigurator (aggregated serving; rows with a split of their own for prefill and decode are left
-        out), or JSON of llm-d Planner.
+        CSV of AIConfigurator for aggregated serving, or JSON of llm-d Planner.
+
+    Raises
+    ------
+    PlannerError
+        When it is AIConfigurator's result for disaggregated serving, which no plan of ours can be compared with.
     """
     return (*_aiconfigurator(text), *_llm_d(text))
 
 
 def _aiconfigurator(text: str) -> Iterable[Run]:
-    header = text.lstrip("\ufeff").partition("\n")[0]
-    if not set(header.strip().split(",")) >= CSV_MARKS:
+    header = set(text.lstrip("\ufeff").partition("\n")[0].strip().split(","))
+    if header >= SPLIT_MARKS:
+        raise PlannerError(
+            "AIConfigurator's disaggregated result has a split of its own for prefill and for decode; its result for "
+            "aggregated serving (agg/best_config_topn.csv) can be compared."
+        )
+    if not header >= CSV_MARKS:
         return
     names = _names("aiconfigurator")
     for number, row in enumerate(csv.DictReader(io.StringIO(text)), 2):

@@ -26,6 +26,7 @@ MOST_BYTES = 1_000_000  # of a request's body: a scenario with a config.json in 
 MOST_CALLS = 32  # under way or waiting; further ones are told to come again
 MOST_CONNECTIONS = 256
 AGAIN_S = 5
+BODY_S = 30  # for a body to arrive
 GRACE_S = 5  # for calls under way when the service is stopped
 Fields = dict[str, Any]
 
@@ -36,12 +37,19 @@ def app() -> Starlette:
 
     async def answer(request: Request) -> JSONResponse:
         try:
+            with anyio.fail_after(BODY_S):  # one that trickles in must not hold up the others
+                body = await _body(request)
+        except TimeoutError:
+            return JSONResponse({"error": f"The body did not arrive within {BODY_S} s."}, 408)
+        if body is None:
+            return JSONResponse({"error": f"The body is longer than {MOST_BYTES:,} bytes."}, 413)
+        try:
             under_way.acquire_nowait()
         except anyio.WouldBlock:
             busy = {"error": f"{MOST_CALLS} calls are under way; try again in {AGAIN_S} s."}
             return JSONResponse(busy, 503, headers={"Retry-After": str(AGAIN_S)})
         try:
-            return await _answer(request)
+            return await _answer(request.url.path.strip("/"), body)
         finally:
             under_way.release()
 
@@ -55,17 +63,13 @@ def app() -> Starlette:
     )
 
 
-async def _answer(request: Request) -> JSONResponse:
-    body = await _body(request)
-    if body is None:
-        return JSONResponse({"error": f"The body is longer than {MOST_BYTES:,} bytes."}, 413)
+async def _answer(name: str, body: bytes) -> JSONResponse:
     try:
-        arguments = _parsed(body)
-        found = await anyio.to_thread.run_sync(perform, request.url.path.strip("/"), arguments)
+        found = await anyio.to_thread.run_sync(perform, name, _parsed(body))
     except PlannerError as error:
         return JSONResponse(refusal(error), 422)
     except RuntimeError:
-        LOG.exception("%s failed", request.url.path)
+        LOG.exception("%s failed", name)
         return JSONResponse({"error": "A bug in Headroom kept this call from being answered."}, 500)
     return JSONResponse(found)
 

@@ -94,9 +94,11 @@ def test_attention_data_parallelism_and_experts_are_taken_over():
     assert made.num_replicas == 1
 
 
-def test_rows_with_a_split_of_their_own_for_prefill_are_no_deployment_of_one_kind():
-    columns = [f"(d){name}" if name in ("tp", "pp", "dp") else name for name in COLUMNS]
-    assert peer_runs(csv_of(BEST, columns=columns)) == ()
+def test_a_result_with_a_split_of_its_own_for_prefill_is_said_to_be_one():
+    both = [f"{side}{name}" for name in ("tp", "pp", "dp") for side in ("(p)", "(d)")]
+    columns = [*(name for name in COLUMNS if name not in ("tp", "pp", "dp", "system", "backend")), *both]
+    with pytest.raises(PlannerError, match="disaggregated"):
+        read(csv_of(BEST, columns=columns))
 
 
 @pytest.mark.parametrize(

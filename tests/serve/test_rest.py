@@ -4,15 +4,18 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
 from pathlib import Path
 
+import anyio
 import pytest
 
 from planner.errors import InvalidInput
 from planner.scenario.documented import field_rows
-from planner.serve.rest import MOST_BYTES, app, serve_rest
+from planner.serve import rest
+from planner.serve.rest import MOST_BYTES, MOST_CALLS, app, serve_rest
 from planner.serve.tools import call, tools
 
 ROOT = Path(__file__).parents[2]
@@ -87,3 +90,49 @@ def test_a_port_that_is_taken_is_refused(service):
 
 def test_every_tool_has_an_address():
     assert {route.path for route in app().routes} >= {f"/{name}" for name in tools()}
+
+
+def replies(calls, *, body=b"{}", ends=True, after=lambda found: None):
+    """The statuses that the service answers to clients who POST to /list at once; `after` sees them as they come."""
+    service, found = app(), []
+
+    async def ask_once():
+        scope = {"type": "http", "method": "POST", "path": "/list", "query_string": b"", "headers": [], "root_path": ""}
+        parts = [body]
+
+        async def receive():
+            if not parts:
+                await anyio.sleep_forever()
+            return {"type": "http.request", "body": parts.pop(), "more_body": not ends}
+
+        async def send(message):
+            if message["type"] == "http.response.start":
+                found.append(message["status"])
+                after(found)
+
+        await service(scope, receive, send)
+
+    async def all_at_once():
+        async with anyio.create_task_group() as group:
+            for _ in range(calls):
+                group.start_soon(ask_once)
+
+    anyio.run(all_at_once)
+    return found
+
+
+def test_more_calls_than_it_takes_are_told_to_come_again(monkeypatch):
+    refused = threading.Event()
+
+    def wait(name, arguments):
+        refused.wait(60)
+        return {}
+
+    monkeypatch.setattr(rest, "perform", wait)
+    found = replies(MOST_CALLS + 3, after=lambda found: refused.set() if found.count(503) == 3 else None)
+    assert found == [503] * 3 + [200] * MOST_CALLS
+
+
+def test_a_body_that_never_ends_is_given_up(monkeypatch):
+    monkeypatch.setattr(rest, "BODY_S", 0.05)
+    assert replies(2, body=b"{", ends=False) == [408, 408]
