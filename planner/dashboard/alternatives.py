@@ -165,7 +165,7 @@ def latency_in_words(row: Candidate) -> str:
 def certainty_in_words(row: Candidate) -> tuple[str, str]:
     """How sure the row is, and what sets its number of GPUs."""
     sure = f"{format_percent(row.probability)} sure" if row.probability == row.probability else "error not known"
-    limit = f"{row.evidence}; {row.binding[:1].lower()}{row.binding[1:]} sets the GPUs" if row.binding else row.evidence
+    limit = f"{row.rests_on}; {row.binding[:1].lower()}{row.binding[1:]} sets the GPUs" if row.binding else row.rests_on
     return (sure if row.status == "meets targets" else row.status), limit
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from planner.reading.printed import prints_memory, with_printed
 from planner.reading.reading import Reading
 from planner.scenario import to_json, to_query
 
@@ -24,6 +25,8 @@ def reading_text(reading: Reading) -> str:
         rows.append(f"No plan can start from it: {reading.problem}")
     else:
         rows.append(f"Plan it: {to_query(reading.scenario)}")
+        if prints_memory(reading):
+            rows.append(f"With the memory that it printed: {to_query(with_printed(reading))}")
     return "\n".join(rows)
 
 

@@ -16,7 +16,7 @@ PARTS: Parts = {
     "GPU": ("gpu", "gpu_total_gib"),
     "split": (
         *("tensor_parallel_size", "pipeline_parallel_size", "expert_parallel", "attention_data_parallel_size"),
-        *("decode_context_parallel_size", "deployment"),
+        "decode_context_parallel_size",
     ),
     "engine": (
         *("engine", "engine_version", "engine_core", "enforce_eager", "moe_runner_backend", "latent_cache", "offline"),

@@ -22,3 +22,9 @@ def test_json_opens_the_same_plan_as_the_link():
     assert {"kind", "understood", "not_understood", "scenario"} <= set(body)
     assert from_query(body["link"]).scenario == reading.scenario
     assert {"name": "kv_tokens", "value": 123456.0, "unit": "tokens", "line": 2} in body["understood"]
+
+
+def test_a_start_up_log_also_opens_as_the_plan_with_its_own_memory():
+    told = reading_text(read("vllm serve Qwen/Qwen3-8B --max-model-len 8192\nGPU KV cache size: 123,456 tokens\n"))
+    link = told.rsplit("With the memory that it printed: ", 1)[1]
+    assert from_query(link).scenario.printed_memory.kv_tokens == 123_456

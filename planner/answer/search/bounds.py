@@ -187,6 +187,9 @@ def arithmetic_rps(scenario: Scenario, work: Work) -> float:
     operations = (
         2.0 * max(parameters, 0) * (work.prompt + max(0.0, work.output - 1)) / (1 + scenario.num_speculative_tokens)
     )
+    # A machine that was measured faster than predicted may be faster than its data sheet by as much.
+    scales = scenario.step_scales
+    operations *= min(1.0, scales.weights, scales.sequences, scales.prefill)
     per_second = max(rates) * 1e12 * FASTEST_OF_DATA_SHEET * scenario.parallelism.gpus_per_replica
     return per_second / operations if operations > 0 else math.inf
 

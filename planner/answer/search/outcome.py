@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from planner.answer.outcome import Plan
 from planner.scenario import Scenario
+from planner.units import counted
 
 API_FINDINGS = ("few_requests", "api_cheaper")
 MEETS, MISSES = "meets targets", "misses targets"
@@ -53,6 +54,12 @@ class Candidate:
         if self.usd_per_month is None or self.num_gpus is None:
             return math.inf, 0
         return round(self.usd_per_month, 6), self.num_gpus
+
+    @property
+    def rests_on(self) -> str:
+        """What its speed rests on, in words: the user's own runs of this deployment, or `evidence`."""
+        runs = self.scenario.calibration_runs
+        return f"calibrated to your {counted(runs, 'measurement')}" if self.scenario.is_calibrated else self.evidence
 
 
 def candidate_of(done: Plan, *, evidence: str = "", checkpoint: str = "") -> Candidate:

@@ -95,6 +95,6 @@ def search_text(found: Search, scenario: Scenario) -> str:
         lines.append(
             f"  {row.num_gpus or 0:>4} × {row.scenario.gpu:26} {row.usd_per_month or 0.0:>12,.0f} USD/month at "
             f"{format_usd(row.usd_per_gpu_hour or 0.0)}/GPU-h  {quantile} TTFT {ttft}, TPOT {tpot}  {row.status}"
-            f"{sure}, {row.evidence}{recommended}  {how}"
+            f"{sure}, {row.rests_on}{recommended}  {how}"
         )
     return "\n".join(lines)

@@ -18,6 +18,7 @@ from planner.answer.search.bounds import (
 )
 from planner.answer.search.recommend import most_requests_of_a_plan
 from planner.answer.search.space import candidate_scenarios
+from planner.scenario import fingerprint
 from planner.scenario.scenario import Scenario
 from planner.service import capacity_rps
 from planner.workload import draw
@@ -93,6 +94,9 @@ def test_the_arithmetic_is_two_operations_per_active_parameter_and_token():
     assert arithmetic_rps(scenario, work) == pytest.approx(90.3, rel=0.01)
     assert arithmetic_rps(scenario.replace(tensor_parallel_size=2), work) == pytest.approx(180.6, rel=0.01)
     assert arithmetic_rps(scenario.replace(weight_dtype="fp8"), work) == pytest.approx(180.6, rel=0.01)
+    # measured to take half the predicted time: twice the rate, or the bound would drop what its own plan serves
+    fast = scenario.replace(calibration_prefill=0.5, calibration_runs=3, calibration_of=fingerprint(scenario))
+    assert arithmetic_rps(fast, work) == pytest.approx(180.6, rel=0.01)
 
 
 def test_what_does_not_start_and_what_misses_when_idle_is_out():

@@ -1,7 +1,9 @@
+import dataclasses
 import math
 
 from planner import plan
 from planner.answer.search.outcome import EVIDENCE, MEETS, Candidate, candidate_of
+from planner.scenario import fingerprint
 from planner.scenario.scenario import Scenario
 
 SMALL = Scenario(num_requests=300)
@@ -39,3 +41,11 @@ def test_a_row_says_that_an_api_is_cheaper_for_few_requests():
     few = candidate_of(plan(SMALL.replace(users=2)))
     assert few.api_note.startswith("Self-hosting for a few thousand requests a day: 1,440 requests a day cost")
     assert candidate_of(plan(SMALL.replace(users=2, usd_per_gpu_hour=0.0))).api_note == ""
+
+
+def test_a_row_of_the_measured_deployment_rests_on_the_users_runs():
+    base = Scenario()
+    own = base.replace(calibration_runs=3, calibration_of=fingerprint(base))
+    row = Candidate(scenario=own, status="meets targets", evidence="kernels measured")
+    assert row.rests_on == "calibrated to your 3 measurements"
+    assert dataclasses.replace(row, scenario=own.replace(gpu="L40S")).rests_on == "kernels measured"
