@@ -198,7 +198,8 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument(
         "measurements",
         metavar="FILE",
-        help="a benchmark's output or JSON, as `read` reads it ('-' for stdin); or a CSV of step times or of kernel "
+        nargs="+",
+        help="outputs or JSON of a benchmark, as `read` reads them ('-' for stdin); or one CSV of step times or kernel "
         "measurements, or the folder of published kernel tables, which give profiles for the catalog",
     )
     command.add_argument("--scenario", metavar="SCENARIO", help="the plan whose deployment was measured")
@@ -617,17 +618,20 @@ def _own_file(name: str) -> bytes:
 
 def _calibrate(options: argparse.Namespace) -> None:
     """A benchmark's output calibrates a plan; step times and kernel measurements make profiles for the catalog."""
-    if _is_of_kernels(options.measurements):
+    first, *more = options.measurements
+    if _is_of_kernels(first) and not more:
         from planner.accuracy import fit_file  # noqa: PLC0415 - only this command fits
 
-        text = fit_file(options.measurements, out=options.out, source=options.source, date=options.date)
+        text = fit_file(first, out=options.out, source=options.source, date=options.date)
         if not options.out:
             print(text)
         return
     from planner.reading import calibrate, calibration_dict, calibration_text, read  # noqa: PLC0415 - only here
 
     base = read_scenario(argparse.Namespace(scenario=options.scenario, preset=None, requests=None, seed=None))
-    made = calibrate(read(_own_file(options.measurements), base), base if options.scenario else None)
+    readings = [read(_own_file(name), base) for name in options.measurements]
+    every = tuple(run for reading in readings for run in reading.runs)
+    made = calibrate(dataclasses.replace(readings[0], runs=every), base if options.scenario else None)
     text = json.dumps(calibration_dict(made), indent=2)
     if options.out:
         try:

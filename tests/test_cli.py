@@ -151,6 +151,9 @@ def test_a_benchmark_calibrates_a_plan_through_a_file(tmp_path, capsys):
     code, _, err = run("plan", "m=Qwen/Qwen3-8B&g=L4", *mine[1:], capsys=capsys)
     assert code == 2
     assert "another GPU" in err
+    code, out, _ = run("calibrate", str(run_file), str(run_file), "--json", capsys=capsys)  # one file for each load
+    assert code == 0
+    assert json.loads(out)["calibration"]["calibration_runs"] == 2
 
 
 START_UP = """\
