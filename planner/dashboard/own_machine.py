@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import streamlit as st
 
@@ -15,13 +16,21 @@ from planner.reading import (
     Reading,
     prints_memory,
     uncalibrated,
-    value_text,
     with_printed,
     without_printed,
 )
 from planner.scenario import Scenario, message
 from planner.units import counted, format_number, format_percent
 
+COLUMNS = {
+    "ttft_ms_mean": "TTFT, mean [ms]",
+    "ttft_ms_p50": "TTFT, median [ms]",
+    "tpot_ms_mean": "TPOT, mean [ms]",
+    "tpot_ms_p50": "TPOT, median [ms]",
+    "output_tok_s_total": "Output tokens/s",
+    "total_tok_s": "Tokens/s",
+    "req_s": "Requests/s",
+}
 FIGURES = {"ttft": "TTFT", "tpot": "TPOT", "throughput": "throughput"}
 
 
@@ -78,7 +87,7 @@ def _calibrated(data: bytes, base: Scenario) -> None:
         args=(made,),
         type="primary",
         width="stretch",
-        disabled=st.session_state["_scenario"].is_calibrated,
+        disabled=_numbers(urlstate.current().scenario) == _numbers(made.scenario),
     )
     if st.button("Factors and figures", width="stretch"):
         _dialog(made)
@@ -86,8 +95,13 @@ def _calibrated(data: bytes, base: Scenario) -> None:
 
 def _adopt_calibration(made: Calibration) -> None:
     """The calibration alone: what the form has changed since the fit stays."""
+    urlstate.put(**_numbers(made.scenario))
+
+
+def _numbers(scenario: Scenario) -> dict[str, Any]:
+    """The fields of a calibration."""
     names = (name for name in Scenario.__dataclass_fields__ if name.startswith("calibration_"))
-    urlstate.put(**{name: getattr(made.scenario, name) for name in names})
+    return {name: getattr(scenario, name) for name in names}
 
 
 def errors_in_words(made: Calibration) -> str:
@@ -130,11 +144,11 @@ def figure_rows(made: Calibration) -> list[dict[str, str]]:
     return [
         {
             "Run": str(row.run),
-            "Figure": widgets.plain(row.column),
-            "Measured": value_text(row.measured),
-            "Before": value_text(row.before),
-            "After": value_text(row.after),
-            "Left out": value_text(row.left_out),
+            "Figure": COLUMNS[row.column],
+            "Measured": format_number(row.measured),
+            "Before": format_number(row.before),
+            "After": format_number(row.after),
+            "Left out": format_number(row.left_out),
         }
         for row in made.figures
     ]

@@ -20,6 +20,7 @@ from planner.units import counted
 
 STEP = math.log(1.1)  # of a factor's logarithm, as a fit changes it
 USERS = (1, 8, 32, 128, 512)  # closed loops that are tried beside the plan's own load
+LEAST_SHARE = 0.01  # of the prior's variance, that any calibration leaves
 WAVES, FEWEST = 10, 60  # requests of each user, and of a test at least
 
 
@@ -48,8 +49,8 @@ class Advice:
 def advise(done: Plan, factor_sd: Floats | None = None, predict: Predict = serving_columns) -> Advice:
     """Which load test of one replica would narrow a plan most.
 
-    The factors of a calibration are as uncertain as our error on published runs, or as a fit leaves them; a test
-    narrows them as far as its latencies and throughput follow them.
+    The factors of a calibration are as uncertain as our error on published runs, or as the plan's own calibration
+    leaves them; a test narrows them as far as its latencies and throughput follow them.
 
     Parameters
     ----------
@@ -82,6 +83,10 @@ def advise(done: Plan, factor_sd: Floats | None = None, predict: Predict = servi
         return math.sqrt(float(decides @ covariance @ decides) + left**2)
 
     prior = np.diag(spread**2)
+    stated = done.scenario.calibrated_errors.get(figure)
+    if factor_sd is None and stated is not None:  # a link carries what the runs left of the error, not of each factor
+        share = (stated**2 - left**2) / float(decides @ prior @ decides)
+        prior *= min(1.0, max(LEAST_SHARE, share))
     rows = [
         LoadTest(
             load=words,

@@ -75,6 +75,20 @@ def test_what_a_calibration_left_in_doubt_decides_the_next_test(done):
     assert fingerprint(found.tests[0].scenario) == fingerprint(done.scenario)
 
 
+def test_a_calibrated_plan_is_in_no_more_doubt_than_its_calibration_says(done):
+    made = PLAN.replace(
+        calibration_runs=3,
+        calibration_of=fingerprint(PLAN),
+        calibration_tpot_error=0.1,
+        calibration_ttft_error=0.4,
+        calibration_throughput_error=0.15,
+    )
+    found = advise(plan(made, with_policies=False), predict=machine)
+    stated = {"TTFT": 0.4, "TPOT": 0.1}[found.figure]
+    assert found.error == pytest.approx(stated)
+    assert found.tests[0].error < stated
+
+
 def test_a_plan_that_does_not_start_has_no_test():
     stuck = plan(PLAN.replace(model="meta-llama/Llama-3.3-70B-Instruct", gpu="L4"), with_policies=False)
     with pytest.raises(InvalidInput):
