@@ -41,8 +41,9 @@ def prompt_grid(max_tokens: int) -> Floats:
 def prompt_launch_s(d: RankShare, tokens: Floats, captured: tuple[int, ...]) -> Floats:
     """Time to launch the kernels of a step with prompt tokens, a lower bound of the step. [s]
 
-    MLA and state layers consist of more kernels; an engine that does not compile its layers launches each of them. vLLM
-    V1 runs prompts up to its largest captured size in piecewise graphs and launches only attention one by one.
+    Layers of latents, states or experts consist of more kernels; an engine that does not compile its layers launches
+    each of them. vLLM V1 runs prompts up to its largest captured size in piecewise graphs and launches only attention
+    one by one.
 
     Parameters
     ----------
@@ -58,9 +59,14 @@ def prompt_launch_s(d: RankShare, tokens: Floats, captured: tuple[int, ...]) -> 
     graphed = overhead(name, version, "prompt_graph_us_per_layer") if captured else math.nan
     total = np.zeros_like(tokens)
     for layer, count in d.layers:
-        kind = {MixerKind.MLA: "latent_", MixerKind.STATE: "state_"}.get(layer.mixer.kind, "")
-        own = overhead(name, version, f"prompt_launch_us_per_{kind}layer", generation)
-        each = np.full_like(tokens, usual if math.isnan(own) else own)
+        kinds = ("latent_", "state_", "expert_")
+        runs = (layer.mixer.kind is MixerKind.MLA, layer.mixer.kind is MixerKind.STATE, layer.experts is not None)
+        found = [
+            overhead(name, version, f"prompt_launch_us_per_{kind}layer", generation)
+            for kind, has in zip(kinds, runs, strict=True)
+            if has
+        ]
+        each = np.full_like(tokens, next((value for value in found if not math.isnan(value)), usual))
         if not math.isnan(graphed):
             each = np.where(tokens <= captured[-1], np.minimum(each, graphed), each)
         total += count * each
