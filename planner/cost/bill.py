@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from planner.cost.break_even import BreakEven, OwnSteps, break_even
 from planner.cost.hosted_apis import ApiPrices
@@ -153,10 +154,6 @@ def cost_plan(
     requests, peak_requests = mean_rate_rps * paid_s, peak_rate_rps * paid_s
     tokens_per_request = mean_prompt_tokens + mean_output_tokens
     per_request_api = api.usd_per_request(mean_prompt_tokens, mean_output_tokens, api_cached_share) if api else None
-    compared = per_request_api is not None and requests > 0
-    steps = use.steps if use is not None else None
-    even = break_even(steps, per_request_api) if steps is not None and per_request_api is not None else None
-    loads = _loads(mean_rate_rps, use)
     return CostPlan(
         usd_per_gpu_hour=usd_per_gpu_hour,
         price_source=price_source,
@@ -180,28 +177,47 @@ def cost_plan(
                 output_tokens=mean_output_tokens,
                 output_weight=use.output_weight if use is not None else 1.0,
             )
-            for name, rate in loads
+            for name, rate in _loads(mean_rate_rps, use)
         ),
         owned=owned,
-        gpu_joules_per_token=(
-            _each(num_gpus * use.gpu_w, mean_rate_rps * tokens_per_request) if use is not None and use.gpu_w else None
-        ),
-        kwh_per_month=num_gpus * use.power_w / 1000 * hours_per_month if use is not None and use.power_w else None,
-        api_usd_per_mtok_input=api.usd_per_mtok_input if api else None,
-        api_usd_per_mtok_cached_input=api.usd_per_mtok_cached_input if api else None,
-        api_usd_per_mtok_output=api.usd_per_mtok_output if api else None,
-        api_cached_share=api_cached_share,
-        api_usd_per_month=per_request_api * requests if per_request_api is not None and compared else None,
-        api_usd_per_million_tokens=(
-            per_request_api / tokens_per_request * 1e6 if per_request_api is not None else None
-        ),
-        api_usd_per_request=per_request_api,
-        api_source=api.source if api else "no hosted price known for this model",
-        api_is_estimate=api.is_estimate if api else False,
-        own_steps=steps,
-        break_even=even,
-        break_even_requests_per_month=even.first_requests_per_month if even is not None else None,
+        **_energy(use, num_gpus, mean_rate_rps * tokens_per_request, hours_per_month),
+        **_hosted(api, api_cached_share, per_request_api, requests, tokens_per_request),
+        **_compared(use, per_request_api),
     )
+
+
+def _energy(
+    use: FleetUse | None, num_gpus: int, tokens_per_s: float, hours_per_month: float
+) -> dict[str, float | None]:
+    """What the fleet draws, where its use is known."""
+    joules = _each(num_gpus * use.gpu_w, tokens_per_s) if use is not None and use.gpu_w else None
+    kwh = num_gpus * use.power_w / 1000 * hours_per_month if use is not None and use.power_w else None
+    return {"gpu_joules_per_token": joules, "kwh_per_month": kwh}
+
+
+def _hosted(
+    api: ApiPrices | None, cached_share: float, per_request: float | None, requests: float, tokens_per_request: float
+) -> dict[str, Any]:
+    """The API's prices, and its bill for the same requests."""
+    return {
+        "api_usd_per_mtok_input": api.usd_per_mtok_input if api else None,
+        "api_usd_per_mtok_cached_input": api.usd_per_mtok_cached_input if api else None,
+        "api_usd_per_mtok_output": api.usd_per_mtok_output if api else None,
+        "api_cached_share": cached_share,
+        "api_usd_per_month": per_request * requests if per_request is not None and requests > 0 else None,
+        "api_usd_per_million_tokens": per_request / tokens_per_request * 1e6 if per_request is not None else None,
+        "api_usd_per_request": per_request,
+        "api_source": api.source if api else "no hosted price known for this model",
+        "api_is_estimate": api.is_estimate if api else False,
+    }
+
+
+def _compared(use: FleetUse | None, per_request_api: float | None) -> dict[str, Any]:
+    """The bill of a fleet that grows with the volume, and where it meets the API's."""
+    steps = use.steps if use is not None else None
+    even = break_even(steps, per_request_api) if steps is not None and per_request_api is not None else None
+    first = even.first_requests_per_month if even is not None else None
+    return {"own_steps": steps, "break_even": even, "break_even_requests_per_month": first}
 
 
 def _loads(mean_rate_rps: float, use: FleetUse | None) -> tuple[tuple[str, float], ...]:
