@@ -186,9 +186,7 @@ def cost_plan(
     )
 
 
-def _energy(
-    use: FleetUse | None, num_gpus: int, tokens_per_s: float, hours_per_month: float
-) -> dict[str, float | None]:
+def _energy(use: FleetUse | None, num_gpus: int, tokens_per_s: float, hours_per_month: float) -> dict[str, Any]:
     """What the fleet draws, where its use is known."""
     joules = _each(num_gpus * use.gpu_w, tokens_per_s) if use is not None and use.gpu_w else None
     kwh = num_gpus * use.power_w / 1000 * hours_per_month if use is not None and use.power_w else None
