@@ -66,7 +66,9 @@ def _first_page(done: Plan, title: str, day: str) -> str:
     load = load_chart(done)
     if load:
         charts += _chart("p95 time to first token against load", load)
-    why = _bullets(done.reasons[:MOST_REASONS], "Why this answer" if done.fits else "What would make it start", 250)
+    why = _bullets(
+        done.reasons, "Why this answer" if done.fits else "What would make it start", most=250, lines_shown=MOST_REASONS
+    )
     return (
         f"<section><header><h1>{escape(_short(title, MOST_OF_TITLE))}</h1><p class=date>Headroom · {day}</p></header>"
         f"<p class=question>{escape(question(done))}</p><p class=answer>{escape(_short(done.headline, 600))}</p>"
@@ -80,10 +82,15 @@ def _second_page(done: Plan, link: str, day: str, alternatives: Sequence[Candida
     if done.cost is not None:
         parts.append(_heading("Money", _table(money_rows(done), header=True)))
     if alternatives:
-        parts.append(_heading("Alternatives that were considered", _table(alternative_rows(alternatives), header=True)))
+        title = "Alternatives that were considered"
+        if len(alternatives) > MOST_ALTERNATIVES:
+            title += f" (the first {MOST_ALTERNATIVES} of {len(alternatives)}; the link shows all)"
+        parts.append(_heading(title, _table(alternative_rows(alternatives), header=True)))
     few = MOST_NOTES - 1 if alternatives else MOST_NOTES
-    parts.append(_bullets(change_lines(changes)[-few:], "What would change the answer"))
-    parts.append(_bullets([finding.text for finding in done.findings][:few], "What to know before you sign"))
+    parts.append(_bullets(change_lines(changes), "What would change the answer", lines_shown=few))
+    parts.append(
+        _bullets([finding.text for finding in done.findings], "What to know before you sign", lines_shown=few)
+    )
     parts.append(_heading("Assumptions and sources", _pairs(sources(done), wide=True)))
     traced = f"<p class=link>{escape(TRACED)}</p>" if done.is_traced else ""
     return f"<section>{''.join(parts)}{traced}<p class=link>This plan: {_address(link)}</p>{_footer(day, 2)}</section>"
@@ -199,7 +206,7 @@ def change_lines(changes: Sequence[Change]) -> list[str]:
     """What single changes do, and in one line those that do nothing."""
     idle = [change.label for change in changes if change.text.endswith("no change")]
     lines = [f"{change.label}: {change.text}" for change in changes if change.label not in idle]
-    return [*lines[: MOST_NOTES - 1], *([f"no change: {', '.join(idle)}"] if idle else [])]
+    return [*lines, *([f"no change: {', '.join(idle)}"] if idle else [])]
 
 
 def sources(done: Plan) -> list[tuple[str, str]]:
@@ -255,10 +262,13 @@ def _heading(title: str, body: str) -> str:
     return f"<h2>{escape(title)}</h2>{body}"
 
 
-def _bullets(lines: Sequence[str], title: str, most: int = MOST_SHOWN) -> str:
+def _bullets(lines: Sequence[str], title: str, *, most: int = MOST_SHOWN, lines_shown: int = MOST_NOTES) -> str:
+    """A list of so many lines at most; the last says how many the page has no room for."""
     if not lines:
         return ""
-    shown = "".join(f"<li>{escape(_short(line, most))}</li>" for line in lines[:MOST_NOTES])
+    left = len(lines) - lines_shown
+    kept = [*lines[: lines_shown - 1], f"and {left + 1} more, behind the link"] if left > 0 else lines
+    shown = "".join(f"<li>{escape(_short(line, most))}</li>" for line in kept)
     return f"<h2>{escape(title)}</h2><ul>{shown}</ul>"
 
 
