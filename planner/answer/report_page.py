@@ -88,9 +88,7 @@ def _second_page(done: Plan, link: str, day: str, alternatives: Sequence[Candida
         parts.append(_heading(title, _table(alternative_rows(alternatives), header=True)))
     few = MOST_NOTES - 1 if alternatives else MOST_NOTES
     parts.append(_bullets(change_lines(changes), "What would change the answer", lines_shown=few))
-    parts.append(
-        _bullets([finding.text for finding in done.findings], "What to know before you sign", lines_shown=few)
-    )
+    parts.append(_bullets([finding.text for finding in done.findings], "What to know before you sign", lines_shown=few))
     parts.append(_heading("Assumptions and sources", _pairs(sources(done), wide=True)))
     traced = f"<p class=link>{escape(TRACED)}</p>" if done.is_traced else ""
     return f"<section>{''.join(parts)}{traced}<p class=link>This plan: {_address(link)}</p>{_footer(day, 2)}</section>"

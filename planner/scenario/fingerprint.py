@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 
+from planner.errors import InvalidInput
 from planner.scenario.fields import CONFIG, CUSTOM, Inputs, fields_by_name
 
 DIGITS = 4  # of each part: one in 65,000 other values looks the same
@@ -49,6 +51,13 @@ def fingerprint(inputs: Inputs, parts: Parts = PARTS) -> str:
         Fields by part: `PARTS`, or `MEMORY_PARTS` for the memory of a start.
     """
     return "-".join(_digest(inputs, names) for names in parts.values())
+
+
+def check_fingerprint(field: str, stored: str) -> None:
+    """Raise InvalidInput unless the text is a fingerprint or empty."""
+    parts = stored.split("-") if stored else []
+    if not all(re.fullmatch(f"[0-9a-f]{{{DIGITS}}}", part) for part in parts):
+        raise InvalidInput(field, stored, f"empty, or groups of {DIGITS} hexadecimal digits as a reading gives them")
 
 
 def differing(inputs: Inputs, stored: str, parts: Parts = PARTS) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from planner.errors import InvalidInput
 from planner.scenario import Scenario
 from planner.scenario.fingerprint import MEMORY_PARTS, PARTS, differing, fingerprint
 
@@ -63,3 +64,12 @@ def test_a_fingerprint_stays_what_links_hold():
     parts = ({}, {"gpu": "L4"}, {"tensor_parallel_size": 2}, {})
     digits = [hashlib.sha256(json.dumps(part).encode()).hexdigest()[:4] for part in parts]
     assert fingerprint(Scenario(gpu="L4", tensor_parallel_size=2)) == "-".join(digits) == "4413-f9f5-4284-4413"
+
+
+@pytest.mark.parametrize("field", ["calibration_of", "printed_of"])
+@pytest.mark.parametrize("text", ["https://evil.example", "00g0-0000", "123", "0000-", "ABCD"])
+def test_what_is_no_fingerprint_is_refused(field, text):
+    with pytest.raises(InvalidInput) as refused:
+        Scenario(**{field: text})
+    assert refused.value.field == field
+    assert getattr(Scenario(**{field: fingerprint(Scenario())}), field) == fingerprint(Scenario())

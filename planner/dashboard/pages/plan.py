@@ -21,6 +21,12 @@ memory, metrics, curve, cost = plan.memory, plan.metrics, plan.curve, plan.cost
 spec = plan.gpu
 
 inputs.question(st.session_state["_scenario"], plan.num_replicas)
+if plan.scenario.asks == "take":
+    st.page_link(
+        headlines.PAGES / "fits.py",
+        label=f"Which models fit on {widgets.plain(spec.name)} at all?",
+        icon=":material/memory:",
+    )
 sharing.answer(plan.headline)
 verdict, surer = plan.verdict, headlines.surer_gpus(plan)
 if verdict is not None:
