@@ -208,7 +208,10 @@ def hub(monkeypatch, tmp_path):
         pytest.skip("the hub client is told to stay offline")
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Hub)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    monkeypatch.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+    endpoint = f"http://127.0.0.1:{server.server_port}"
+    monkeypatch.setattr(constants, "ENDPOINT", endpoint)
+    path = "/{repo_id}/resolve/{revision}/{filename}"
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", endpoint + path)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("HF_TOKEN", "hf_of_the_host")
     for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "HTTP_PROXY", "http_proxy"):
@@ -232,7 +235,7 @@ def test_the_hub_never_sees_the_hosts_token(hub):
 
 def test_headers_of_weights_are_asked_for_without_the_hosts_token(hub):
     assert hub_tensors("owner/name") is None  # this hub sends no weights
-    assert hub.seen
+    assert asked_for_the_config(hub)
     for _, _, headers in hub.seen:
         assert "authorization" not in {name.lower() for name in headers}
 
