@@ -1,5 +1,7 @@
 """Figures beside the predicted ones, and traffic over time."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -19,6 +21,12 @@ def test_the_title_names_the_largest_error():
     assert chart.title == "TTFT, mean is predicted 40 % below what was measured"
     assert "within 5 %" in overlay_errors(compared(kv_tokens=0.02)).title
     assert overlay_errors(compared()) is None
+
+
+def test_figures_that_another_planner_predicts_are_not_called_measured():
+    chart = overlay_errors(dataclasses.replace(compared(ttft_ms_mean=-0.4), predicted_by="AIConfigurator"))
+    assert chart.title == "TTFT, mean is predicted 40 % below what AIConfigurator predicts"
+    assert "measured" not in chart.alt + chart.subtitle + chart.figure["data"][0]["hovertemplate"]
 
 
 def test_bars_end_at_the_edge_and_say_how_large_the_error_is():
