@@ -79,4 +79,5 @@ def check_setting(item: dataclasses.Field[Any], value: Any) -> None:
 
 
 def _is_printable(text: str) -> bool:
-    return text.isprintable() or not any(ord(c) < 32 and c not in "\n\t" for c in text)
+    # half of a surrogate pair, which JSON can carry, could be written to no link and no file
+    return text.isprintable() or not any((ord(c) < 32 and c not in "\n\t") or 0xD800 <= ord(c) < 0xE000 for c in text)

@@ -60,6 +60,7 @@ def test_what_fits_passes(name, value):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
+        ("text", "\ud800"),  # half of a surrogate pair
         ("count", 0),
         ("count", 11),
         ("count", 2.0),

@@ -33,7 +33,7 @@ def test_two_equal_calls_are_computed_once(office):
     assert office.num_computed == before + 1
 
 
-@pytest.mark.parametrize("arguments", [{"link": {1, 2}}, {"rows": float("inf")}])
+@pytest.mark.parametrize("arguments", [{"link": {1, 2}}, {"rows": float("inf")}, {"search": "\ud800"}])
 def test_what_json_cannot_carry_is_refused(arguments, office):
     with pytest.raises(InvalidInput) as caught:
         perform("list", arguments, office)

@@ -73,6 +73,7 @@ def test_bad_input_is_422_with_field_value_and_what_would_be_valid(service):
         ("plan", b"[1]", 422),
         ("plan", b"[" * 100_000, 422),
         ("plan", b'{"scenario": {"users": NaN}}', 422),
+        ("plan", b'{"scenario": {"title": "\\ud800"}}', 422),
         ("plan", b" " * (MOST_BYTES + 1), 413),
         ("nonsense", b"{}", 404),
         ("plan", None, 405),
