@@ -181,7 +181,13 @@ def calibrate_runs(
     noise = {row["quantity"]: float(row["noise_sd"]) for row in read_table(NOISE)}
     measured = np.array([value for *_, value in rows])
     found = fit(figures, measured, np.array([noise[figure] for _, figure, *_ in rows]), prior_sd(plan))
-    return _calibration(plan, of, rows, [before[number][name] for number, _, name, _ in rows], found)
+    numbers = np.array([number for number, *_ in rows])
+    left_out = np.array([before[number][name] for number, _, name, _ in rows])
+    for number in set(numbers.tolist()):
+        alone = predict(with_factors(plain[number], found.logs_without(numbers == number), of))
+        for place in np.flatnonzero(numbers == number):
+            left_out[place] = alone.get(rows[place][2], left_out[place])
+    return _calibration(plan, of, rows, [before[number][name] for number, _, name, _ in rows], found, left_out)
 
 
 def prior_sd(plan: Scenario) -> Floats:
@@ -209,20 +215,20 @@ def _within_bounds(factors: Mapping[str, float]) -> dict[str, float]:
 
 
 def _calibration(
-    plan: Scenario, of: str, rows: Sequence[tuple[int, str, str, float]], before: Sequence[float], found: Posterior
+    plan: Scenario,
+    of: str,
+    rows: Sequence[tuple[int, str, str, float]],
+    before: Sequence[float],
+    found: Posterior,
+    left_out: Floats,
 ) -> Calibration:
-    numbers = np.array([number for number, *_ in rows])
-    left_out = np.zeros(len(rows))
-    for number in set(numbers.tolist()):
-        left_out[numbers == number] = found.without(numbers == number)
+    numbers, figures = {number for number, *_ in rows}, np.array([figure for _, figure, *_ in rows])
+    off = np.log(left_out / np.array([value for *_, value in rows]))
     factors = _within_bounds(dict(zip(SCALES.values(), np.exp(found.logs).tolist(), strict=True)))
-    errors = {
-        field: _left_error(figure, left_out[np.array([row[1] == figure for row in rows])])
-        for figure, field in ERRORS.items()
-    }
+    errors = {field: _left_error(figure, off[figures == figure]) for figure, field in ERRORS.items()}
     rounded = {name: float(f"{value:.4g}") for name, value in (factors | errors).items()}
     return Calibration(
-        scenario=plan.replace(**rounded, calibration_runs=len(set(numbers.tolist())), calibration_of=of),
+        scenario=plan.replace(**rounded, calibration_runs=len(numbers), calibration_of=of),
         factors=_factors(found),
         figures=tuple(
             Fitted(
@@ -232,7 +238,7 @@ def _calibration(
                 measured=value,
                 before=before[place],
                 after=value * math.exp(found.residuals[place]),
-                left_out=value * math.exp(left_out[place]),
+                left_out=float(left_out[place]),
             )
             for place, (number, figure, name, value) in enumerate(rows)
         ),
@@ -254,15 +260,15 @@ def _factors(found: Posterior) -> tuple[Factor, ...]:
     )
 
 
-def _left_error(figure: str, left_out: Floats) -> float:
+def _left_error(figure: str, off: Floats) -> float:
     """Standard deviation of ln(measured ÷ predicted) to expect of further runs; 0 where too few were measured.
 
     The usual error of calibrated runs counts as three of the runs. The factor is that of Student's distribution, whose
     standard deviation is wider with few of them.
     """
-    if len(left_out) < LEAST_RUNS:
+    if len(off) < LEAST_RUNS:
         return 0.0
     usual = next(float(row["left_sd"]) for row in read_table(NOISE) if row["quantity"] == figure)
-    freedom = PRIOR_COUNT + len(left_out)
-    variance = (PRIOR_COUNT * usual**2 + float((left_out**2).sum())) / freedom
+    freedom = PRIOR_COUNT + len(off)
+    variance = (PRIOR_COUNT * usual**2 + float((off**2).sum())) / freedom
     return min(5.0, math.sqrt(variance * freedom / (freedom - 2)))

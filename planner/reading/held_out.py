@@ -32,7 +32,7 @@ from planner.units import counted
 Measured = tuple[Scenario, dict[str, float]]
 LEAST_OTHERS = 3  # runs of a deployment beyond those that it is calibrated to
 MOST_OTHERS = 7
-SHARES = (0.5, 0.9)
+OFF = 0.1  # error of the runs that a deployment is calibrated to, from which a calibration is worth the effort
 
 
 def deployments(rows: Iterable[Mapping[str, str]]) -> list[list[Measured]]:
@@ -108,16 +108,17 @@ def held_out(runs: list[Measured], count: int, draw: random.Random, *, chosen: b
     Returns
     -------
     list of dict
-        figure, before and after (ln of predicted ÷ measured) and sd (the standard deviation that the calibration
-        states for further runs).
+        figure, before and after (ln of predicted ÷ measured), sd (the standard deviation that the calibration states
+        for further runs) and own (median absolute error of the figure in the runs that it is calibrated to, before).
     """
     mixed = draw.sample(runs, len(runs))
     if chosen:
         mixed = most_telling(mixed[: count + MOST_OTHERS], count)
     try:
-        made = calibrate_runs(mixed[:count], uncalibrated(mixed[0][0])).scenario
+        fitted = calibrate_runs(mixed[:count], uncalibrated(mixed[0][0]))
     except PlannerError:
         return []
+    made = fitted.scenario
     calibration = {name: getattr(made, name) for name in _calibration_fields()}
     rows = []
     for scenario, measured in mixed[count : count + MOST_OTHERS]:
@@ -127,7 +128,8 @@ def held_out(runs: list[Measured], count: int, draw: random.Random, *, chosen: b
             if name in measured and before.get(name, 0) > 0 and after.get(name, 0) > 0:
                 logs = (math.log(found[name] / measured[name]) for found in (before, after))
                 sd = getattr(made, ERRORS[figure])
-                rows.append({"figure": figure, **dict(zip(("before", "after"), logs, strict=True)), "sd": sd})
+                known = {"figure": figure, "sd": sd, "own": fitted.error("before", figure)}
+                rows.append(known | dict(zip(("before", "after"), logs, strict=True)))
     return rows
 
 
@@ -180,22 +182,25 @@ def main(argv: list[str] | None = None) -> None:
         found = deployments(csv.DictReader(file))
     known = [runs for runs in found if len(runs) >= options.runs + LEAST_OTHERS]
     draw.shuffle(known)
-    rows = [
-        row
-        for runs in known[: options.deployments or None]
-        for row in held_out(runs, options.runs, draw, chosen=options.chosen)
-    ]
-    lines = summary(rows)
+    known = known[: options.deployments or None]
+    each = [held_out(runs, options.runs, draw, chosen=options.chosen) for runs in known]
+    rows = [row for found in each for row in found]
+    parts = {"all": summary(rows), "off": summary([row for row in rows if row["own"] > OFF])}
     if options.json:
-        print(json.dumps(lines, indent=2))
+        print(json.dumps(parts, indent=2))
         return
-    count = len(known)
-    print(f"{counted(count, 'deployment')}, each calibrated to {options.runs} of its runs: error of its others")
+    print(f"{counted(len(known), 'deployment')}, each calibrated to {options.runs} of its runs: error of its others")
+    _print(parts["all"])
+    print(f"Where the figure of those runs was off by more than {100 * OFF:.0f} %:")
+    _print(parts["off"])
+
+
+def _print(lines: list[dict[str, Any]]) -> None:
     for line in lines:
         print(
             f"{line['figure']:>10}: {line['runs']:,} runs, median {line['before_median_pct']:.1f} % → "
             f"{line['after_median_pct']:.1f} %, 90th percentile {line['before_p90_pct']:.0f} % → "
-            f"{line['after_p90_pct']:.0f} %"
+            f"{line['after_p90_pct']:.0f} %; {line['inside_90_pct'] or math.nan:.0f} % in the band of 90 %"
         )
 
 

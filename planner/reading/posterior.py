@@ -40,8 +40,8 @@ class Posterior:
         found: Floats = np.sqrt(np.diag(self.covariance) * freedom / max(freedom - 2, 1))
         return found
 
-    def without(self, left_out: np.ndarray) -> Floats:
-        """Residuals of some figures when the factors are fitted to all others, from the slopes at the optimum.
+    def logs_without(self, left_out: np.ndarray) -> Floats:
+        """The fitted logarithms without some figures, from the slopes at the optimum.
 
         Parameters
         ----------
@@ -52,9 +52,7 @@ class Posterior:
         # The figures as a straight line through the optimum: residual + slopes · move.
         target = self.slopes @ self.logs - self.residuals
         normal = self.slopes.T @ (kept[:, None] * self.slopes) + np.diag(self.prior_sd**-2)
-        logs = np.linalg.solve(normal, self.slopes.T @ (kept * target))
-        found: Floats = self.residuals + self.slopes @ (logs - self.logs)
-        return found[left_out]
+        return np.asarray(np.linalg.solve(normal, self.slopes.T @ (kept * target)), dtype=np.float64)
 
 
 def fit(predict: Callable[[Floats], Floats], measured: Floats, noise_sd: Floats, prior_sd: Floats) -> Posterior:

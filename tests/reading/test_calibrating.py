@@ -49,7 +49,7 @@ def test_it_finds_the_factors_that_the_runs_show(made):
     assert factors["weights"].low < 1.25 < factors["weights"].high
     assert factors["weights"].value == pytest.approx(1.25, rel=0.06)
     assert factors["prefill"].low < 0.7 < factors["prefill"].high
-    assert factors["weights"].is_seen and not factors["request"].is_seen
+    assert factors["weights"].is_seen and not factors["host"].is_seen
     assert made.runs == 3
 
 
@@ -64,8 +64,8 @@ def test_a_run_left_out_is_near_to_what_a_fit_without_it_predicts(made):
     rest = calibrate_runs(runs[:2], PLAN).scenario
     fields = {name: getattr(rest, name) for name in (*SCALES.values(), "calibration_runs", "calibration_of")}
     exact = serving_columns(load(LOADS[2]).replace(**fields))["tpot_ms_mean"]
-    linear = next(row.left_out for row in made.figures if row.run == 3 and row.figure == "tpot")
-    assert linear == pytest.approx(exact, rel=0.02)
+    told = next(row.left_out for row in made.figures if row.run == 3 and row.figure == "tpot")
+    assert told == pytest.approx(exact, rel=0.04)  # the other runs' figures are taken as linear in the factors
 
 
 def test_the_plan_keeps_its_traffic_and_says_what_it_rests_on(made):

@@ -42,7 +42,7 @@ def test_other_runs_of_a_slow_machine_are_predicted_better():
     runs = [(load(users), shown(load(users))) for users in (1, 8, 24, 48)]
     rows = [row for row in held_out(runs, 3, random.Random(1)) if row["figure"] == "tpot"]
     assert len(rows) == 1
-    assert abs(rows[0]["after"]) < 0.3 * abs(rows[0]["before"])
+    assert abs(rows[0]["after"]) < 0.5 * abs(rows[0]["before"])
 
 
 def test_runs_are_chosen_by_what_they_send_alone():
