@@ -59,6 +59,9 @@ def run() -> None:
     """Draw the dashboard: one run of the script."""
     st.set_page_config(page_title="Headroom", page_icon="📐", layout="wide", initial_sidebar_state="auto")
     st.html(PAGES.parent / "browser" / "page.css")
+    if st.user.get("is_logged_in") is False:  # None where the host has set up no sign-in
+        _sign_in()
+        return
     urlstate.load()
     now = urlstate.current()
     pages = [
@@ -98,6 +101,11 @@ def run() -> None:
     except Exception:  # whatever a page raises, the user sees a sentence
         LOG.exception("page %s failed for %s", page.title, to_query(scenario))
         st.error(FAULT, title="Something went wrong")
+
+
+def _sign_in() -> None:
+    st.subheader("Headroom: sign in to plan", anchor=False)
+    st.button("Sign in", type="primary", on_click=st.login)
 
 
 def _form(scenario: Scenario, errors: dict[str, str]) -> None:

@@ -5,6 +5,8 @@ import json
 import re
 import socket
 import threading
+import tomllib
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -252,3 +254,9 @@ def test_a_hub_that_states_no_size_is_read_up_to_the_limit(hub):
     with pytest.raises(InvalidInput, match="at most 2 MB"):
         fetch_from_hub("owner/name")
     assert hub.sent < 20 * MAX_HUB_BYTES  # of 100 MB; what the sockets hold is sent, too
+
+
+def test_the_server_asks_no_service_for_its_own_address():
+    settings = tomllib.loads((Path(__file__).parents[2] / ".streamlit" / "config.toml").read_text())
+    assert settings["browser"]["serverAddress"] == "localhost"
+    assert settings["browser"]["gatherUsageStats"] is False

@@ -1,12 +1,13 @@
 """The frame around every page: all pages are there, a fault stays inside its page."""
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from planner.dashboard import shell
 from planner.dashboard.shell import FAULT, MOVED, TITLES
 from planner.errors import Infeasible
 
-from .conftest import PAGES
+from .conftest import APP, PAGES, clean
 
 
 def test_every_page_of_the_folder_is_listed_once():
@@ -52,3 +53,13 @@ def test_the_name_of_the_plan_stands_above_it(open_app):
 @pytest.mark.parametrize("name", TITLES)
 def test_titles_are_words(name):
     assert TITLES[name][0].isupper()
+
+
+def test_a_host_with_sign_in_shows_nothing_before_it():
+    app = AppTest.from_file(APP, default_timeout=300)
+    app.user = {"is_logged_in": False}
+    clean(app.run())
+    assert [button.label for button in app.button] == ["Sign in"]
+    assert not app.metric
+    app.user = {"is_logged_in": True}
+    assert clean(app.run()).metric
