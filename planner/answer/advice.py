@@ -59,6 +59,7 @@ def findings(
         only_short_prompts(scenario, mean_prompt_tokens, mean_output_tokens),
         cache_ignored(memory),
         runs_short(memory),
+        start_in_doubt(memory),
         weights_kernels(kernels),
         lora_slots(scenario, memory),
     ]
@@ -80,7 +81,7 @@ def findings(
     ]
     found += [
         Finding(kind="estimate", severity="note", text=text[:1].upper() + text[1:])
-        for text in (*memory.notes, *notes)
+        for text in (*(note for note in memory.notes if note != memory.doubt), *notes)
         if not text.startswith(EVIDENCE)
     ]
     kept = [finding for finding in found if finding is not None]
@@ -209,6 +210,20 @@ def runs_short(memory: MemoryPlan) -> Finding | None:
         f"{counted(memory.max_num_batched_tokens, 'token')} needs {-memory.free_bytes / GIB:.2f} GiB more than the GPU "
         f"has (CUDA graphs estimated at {memory.cuda_graph_bytes / GIB:.2f} GiB), so it can run out of memory under "
         "load. Lower the GPU memory utilization.",
+    )
+
+
+def start_in_doubt(memory: MemoryPlan) -> Finding | None:
+    """The same command may start or refuse, as its KV pool differs between starts by more than it has to spare."""
+    if not memory.doubt:
+        return None
+    changes = memory.settled_by.changes if memory.settled_by is not None else {}
+    return Finding(
+        kind="start_in_doubt",
+        severity="warning",
+        field=next(iter(changes), "gpu_memory_utilization"),
+        text=memory.doubt,
+        change=changes,
     )
 
 

@@ -10,6 +10,8 @@ from planner.model import ModelShape
 
 # vLLM: the first version that does this
 LATENT_CACHE = (0, 7)  # MLA caches the latent; before, keys and values of every head
+#: Ollama: from here on it runs llama.cpp (b10488 in August 2026), which caches the latent alone (llama.cpp #19067)
+OLLAMA_LATENT_CACHE = (0, 32)
 HYBRID_POOL = (0, 9)  # windowed layers share a pool of block groups; before, they cached the whole sequence
 FREE_MEMORY_CHECK = (0, 9)  # refuses when other processes hold what it wants; before, it counted theirs as its own
 TRITON_EXPERTS = (0, 10, 2)  # 4-bit experts by Triton on Hopper: with PyTorch 2.8; before, by Marlin
@@ -53,8 +55,8 @@ GROUPED_OUTPUT_DIVIDES_EXPERTS_ONLY = ("sglang",)
 class Edition:
     """Family and version of an engine; `is_v0` marks vLLM's first engine.
 
-    `caches_latent` is False where MLA caches the keys and values of every head: vLLM before v0.7, Ollama (0.14 still
-    did), and any engine whose settings turn `latent_cache` off.
+    `caches_latent` is False where MLA caches the keys and values of every head: vLLM before v0.7, Ollama before 0.32,
+    and any engine whose settings turn `latent_cache` off.
     """
 
     family: str
@@ -103,10 +105,12 @@ def reserves_graphs(edition: Edition, model: ModelShape, gpu: Gpu, *, quantized:
 def edition_of(engine: EngineSettings) -> Edition:
     """Read the edition from the engine's settings; no version means the newest."""
     release = release_of(engine.version)
+    every_head = engine.family == "vllm" and release < LATENT_CACHE
+    every_head |= engine.name.startswith("ollama") and release < OLLAMA_LATENT_CACHE
     return Edition(
         engine.family,
         (release.major, release.minor),
         engine.is_v0,
-        engine.latent_cache and not (engine.family == "vllm" and release < LATENT_CACHE),
+        engine.latent_cache and not every_head,
         release.patch,
     )

@@ -85,6 +85,7 @@ class MemoryPlan:
     kv_pool_low_bytes: float = 0.0  # the pool of the same command differs between starts, from this ...
     kv_pool_high_bytes: float = 0.0  # ... to this
     doubt: str = ""  # what decides between start and refusal where both lie within that range
+    settled_by: Remedy | None = None  # the change with which it starts whatever decides that
     block_bytes: float = 0.0  # of one KV block on one GPU
     logged_kv_blocks: int = 0  # as the log prints them, with the null block that no sequence uses
     blocks_per_sequence: int = 0  # of a sequence of max_model_len, as the start-up check counts them

@@ -10,8 +10,18 @@ import math
 from dataclasses import dataclass
 
 from planner.memory.cuda_graphs import captured_sizes
+from planner.memory.memory_plan import Remedy
 from planner.memory.ranks import Demand, Rank
-from planner.memory.verdict import REFUSED_LENGTH, REFUSED_NO_BLOCKS, REFUSED_STATES, Verdict, needed_bytes
+from planner.memory.verdict import (
+    REFUSED_LENGTH,
+    REFUSED_NO_BLOCKS,
+    REFUSED_STATES,
+    Verdict,
+    checked_blocks,
+    checks_states,
+    largest_that_fits,
+    needed_bytes,
+)
 from planner.units import GIB
 
 #: other engines and vLLM's first core: from start-up logs
@@ -29,6 +39,7 @@ GRAPHS_LOW, GRAPHS_HIGH, GRAPHS_HIGH_EXPERTS = 0.5, 2.1, 3.0
 GRAPH_BYTES_PER_SIZE_OVER_RANKS = 1.4 * GIB
 #: unified memory: 0 to 13 GiB of the system count as used, 6 are assumed
 HOST_LOW_BYTES, HOST_HIGH_BYTES = 7.0 * GIB, 6.0 * GIB
+CONTEXT_STEP = 1024  # tokens, to which a context that settles a doubt is rounded down
 GRAPHS, COMPILING, HOST, OTHER = "graphs", "compiling", "host", "other"
 
 
@@ -100,8 +111,8 @@ def _graph_bounds(demand: Demand, rank: Rank, verdict: Verdict) -> tuple[float, 
     return (1 - GRAPHS_LOW) * graphs, most - graphs
 
 
-def start_doubt(demand: Demand, verdict: Verdict, spread: PoolRange) -> str:
-    """What decides between a start and a refusal where the range holds both, with the setting that settles it; else "".
+def start_doubt(demand: Demand, verdict: Verdict, spread: PoolRange) -> tuple[str, Remedy | None]:
+    """What decides between a start and a refusal where the range holds both, and the setting that settles it.
 
     Parameters
     ----------
@@ -114,19 +125,38 @@ def start_doubt(demand: Demand, verdict: Verdict, spread: PoolRange) -> str:
 
     Returns
     -------
-    str
-        One or two sentences.
+    str, Remedy or None
+        Two or three sentences, "" where there is no doubt; the change with which the smallest pool starts, too.
     """
     needed = needed_bytes(demand, verdict)
-    if verdict.starts and spread.low < needed <= spread.pool:
-        return _may_refuse(verdict.rank, spread, spread.pool - needed)
     refused = verdict.outcome in (REFUSED_LENGTH, REFUSED_NO_BLOCKS, REFUSED_STATES)
-    if refused and spread.pool < needed <= spread.high:
-        return (
+    if verdict.starts and spread.low < needed <= spread.pool:
+        text = _may_refuse(verdict.rank, spread, spread.pool - needed)
+    elif refused and spread.pool < needed <= spread.high:
+        text = (
             f"Refuses by {(needed - spread.pool) / GIB:,.2f} GiB, less than the KV pool differs between starts "
             f"(up to {spread.high / GIB:,.2f} GiB): it may start."
         )
-    return ""
+    else:
+        return "", None
+    settled = _settled_by(demand, verdict, spread)
+    return f"{text} It starts in any case with {settled}." if settled else text, settled
+
+
+def _settled_by(demand: Demand, verdict: Verdict, spread: PoolRange) -> Remedy | None:
+    """Fewer sequences or a shorter context, whichever the smallest pool needs; None where it needs both."""
+    rank, resolved = verdict.rank, verdict.resolved
+    blocks, asked = rank.layout.fitting_blocks(spread.low), demand.max_model_len
+
+    def fits(length: int) -> bool:
+        return checked_blocks(demand, resolved, rank, length) <= blocks
+
+    sequences = int(spread.low / rank.layout.block_bytes) // 8 * 8
+    too_many = checks_states(demand, resolved, rank) and sequences < resolved.max_num_seqs
+    if fits(asked):
+        return Remedy(f"max_num_seqs {sequences:,}", max_num_seqs=sequences) if too_many and sequences else None
+    length = largest_that_fits(fits, 0, asked) // CONTEXT_STEP * CONTEXT_STEP
+    return Remedy(f"max_model_len {length:,}", max_model_len=length) if length and not too_many else None
 
 
 def _may_refuse(rank: Rank, spread: PoolRange, margin: float) -> str:
@@ -149,6 +179,5 @@ def _may_refuse(rank: Rank, spread: PoolRange, margin: float) -> str:
             f"{COLD_COMPILE_BYTES / GIB:,.1f} GiB more and may refuse; a second start finds the compiled kernels."
         )
     return (
-        f"Starts with {margin / GIB:,.2f} GiB of KV pool to spare, less than it differs between starts: it may refuse. "
-        "A shorter max_model_len settles it."
+        f"Starts with {margin / GIB:,.2f} GiB of KV pool to spare, less than it differs between starts: it may refuse."
     )

@@ -161,7 +161,7 @@ def _planned(
     tokens = tokens if printed is None else printed.kv_tokens or tokens
     use = _typical_use(demand, verdict, usable, mean_tokens, shared_tokens, num_shared_prefixes)
     spread = pool_range(demand, verdict)
-    doubt = start_doubt(demand, verdict, spread)
+    doubt, settled = start_doubt(demand, verdict, spread)
     return MemoryPlan(
         total_bytes=visible_memory_bytes(demand.gpu),
         budget_bytes=rank.budget_bytes,
@@ -198,6 +198,7 @@ def _planned(
         kv_pool_low_bytes=spread.low,
         kv_pool_high_bytes=spread.high,
         doubt=doubt,
+        settled_by=settled,
         block_bytes=layout.block_bytes,
         logged_kv_blocks=blocks,
         blocks_per_sequence=verdict.blocks_per_sequence,

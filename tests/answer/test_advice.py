@@ -209,3 +209,16 @@ def test_every_plan_that_rests_on_own_runs_says_so():
     assert elsewhere.severity == "warning"
     assert "another GPU and another split" in elsewhere.text
     assert advice.calibration(base) is None
+
+
+def test_a_start_in_doubt_is_a_warning_with_the_change_that_settles_it():
+    base = Scenario(**BASE, model="Qwen/Qwen3-8B", gpu="RTX 4090", engine_version="0.33.0", kv_cache_dtype="auto")
+    pool = size(base.replace(max_model_len=8192)).memory.kv_pool_bytes
+    length = int((pool - 0.2 * GIB) / 147_456)  # 36 layers × 8 heads × 2 × 128 × 2 bytes a token
+    done = size(base.replace(max_model_len=length))
+    (found,) = (finding for finding in done.findings if finding.kind == "start_in_doubt")
+    assert (found.severity, found.field, found.text) == ("warning", "max_model_len", done.memory.doubt)
+    assert sum(done.memory.doubt in finding.text for finding in done.findings) == 1
+    settled = size(base.replace(**found.change))
+    assert settled.fits
+    assert "start_in_doubt" not in {finding.kind for finding in settled.findings}

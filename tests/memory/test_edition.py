@@ -40,14 +40,16 @@ def test_without_a_version_it_is_the_newest() -> None:
     assert found.since(NEWEST[:2]) and not found.is_v0
 
 
-# Latents are cached since vLLM 0.7; Ollama 0.14 and llama.cpp when told so cache every head.
+# Latents are cached since vLLM 0.7 and since Ollama runs llama.cpp; a log of Ollama 0.14 has every head.
 @pytest.mark.parametrize(
     ("engine", "caches"),
     [
         (EngineSettings(version="0.6.6"), False),
         (EngineSettings(version="0.7.0"), True),
         (EngineSettings(version="0.7.0", latent_cache=False), False),
-        (get_engine("ollama"), False),
+        (get_engine("ollama"), True),
+        (get_engine("ollama", "0.14.3"), False),
+        (get_engine("ollama", "0.32"), True),
         (get_engine("llama-server"), True),
         (Scenario(engine="llama-server", latent_cache="off").engine_settings, False),
         (EngineSettings(family="sglang"), True),

@@ -76,6 +76,34 @@ def test_doubt_names_the_cause_and_the_setting() -> None:
     assert not at(36_000, cuda_graphs=False, gpu_memory_utilization=0.97).doubt
 
 
+def test_a_doubt_is_settled_by_the_longest_context_that_the_smallest_pool_holds() -> None:
+    def at(length: int) -> MemoryPlan:
+        return start("Qwen/Qwen3-8B", "RTX 4090", length=length, version="0.33.0")
+
+    pool = at(8192).kv_pool_bytes
+    for length in (int((pool - 0.2 * GIB) / needed(16)) * 16, int((pool + 0.2 * GIB) / needed(16)) * 16):
+        made = at(length)
+        assert made.settled_by is not None
+        shorter = int(made.settled_by.changes["max_model_len"])  # type: ignore[call-overload]
+        assert f"It starts in any case with max_model_len {shorter:,}." in made.doubt
+        held = made.kv_pool_low_bytes / needed(1)
+        assert held - 1024 - 16 < shorter <= held
+        settled = at(shorter)
+        assert settled.starts and not settled.doubt and settled.settled_by is None
+
+
+def test_a_doubt_about_states_is_settled_by_fewer_sequences() -> None:
+    def at(seqs: int) -> MemoryPlan:
+        return start("Qwen/Qwen3.8-27B", "H200", length=8192, version="0.30.0", max_num_seqs=seqs)
+
+    most = next(seqs for seqs in range(2048, 0, -8) if at(seqs).starts)  # a larger sampler leaves a smaller pool
+    made = at(most)
+    assert made.settled_by is not None
+    fewer = int(made.settled_by.changes["max_num_seqs"])  # type: ignore[call-overload]
+    assert fewer % 8 == 0 and fewer < most
+    assert at(fewer).starts and not at(fewer).doubt
+
+
 def made_above(made: MemoryPlan) -> float:
     return (made.cuda_graph_bytes + made.kv_pool_bytes - needed(made.max_model_len)) / GIB
 
