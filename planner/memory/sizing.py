@@ -10,6 +10,7 @@ from functools import lru_cache
 from planner.errors import InvalidInput, require_int, require_number
 from planner.inputs import EngineSettings, Gpu, Parallelism, PrintedMemory
 from planner.memory.concurrency import TypicalUse
+from planner.memory.default_budget import budget_note
 from planner.memory.defaults import kv_cache_type
 from planner.memory.edition import FREE_MEMORY_CHECK, Edition
 from planner.memory.explain import formulas, remedies
@@ -162,6 +163,8 @@ def _planned(
     use = _typical_use(demand, verdict, usable, mean_tokens, shared_tokens, num_shared_prefixes)
     spread = pool_range(demand, verdict)
     doubt, settled = start_doubt(demand, verdict, spread)
+    told = explain and demand.printed is None  # a start-up log says what this budget takes, not what another would
+    budget = budget_note(demand, verdict, tokens) if told else ""
     return MemoryPlan(
         total_bytes=visible_memory_bytes(demand.gpu),
         budget_bytes=rank.budget_bytes,
@@ -191,7 +194,9 @@ def _planned(
         outcome=verdict.outcome,
         remedies=remedies(dataclasses.replace(demand, printed=None), verdict) if explain else (),
         formulas=(*printed_formulas(formulas(demand, verdict, tokens), estimate), *use.formulas()) if explain else (),
-        notes=(doubt,) * bool(doubt) + _notes(demand, verdict) + ((printed_note(estimate),) if estimate else ()),
+        notes=tuple(
+            x for x in (doubt, *_notes(demand, verdict), budget, printed_note(estimate) if estimate else "") if x
+        ),
         estimated=estimate,
         weights_error=0.0 if "weights" in (name for name, *_ in estimate) else WEIGHTS_ERROR,
         kv_pool_error=_pool_error(spread),
