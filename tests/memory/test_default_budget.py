@@ -8,6 +8,7 @@ from planner.catalog.engines import get_engine
 from planner.catalog.gpus import get_gpu
 from planner.catalog.models import get_model
 from planner.inputs.hardware import Parallelism
+from planner.memory.default_budget import SMALLER
 from planner.memory.sizing import plan_memory
 
 VLLM, GEMMA = get_engine("vllm"), "google/gemma-3-27b-it"
@@ -16,6 +17,14 @@ VLLM, GEMMA = get_engine("vllm"), "google/gemma-3-27b-it"
 def memory_of(gib, model=GEMMA, engine=VLLM, length=131_072, gpu="H200 SXM"):
     board = dataclasses.replace(get_gpu(gpu), memory_gib=gib)
     return plan_memory(get_model(model), board, engine, Parallelism(), max_model_len=length)
+
+
+@pytest.mark.parametrize("tokens", SMALLER)
+def test_the_thresholds_are_those_of_the_defaults(tokens):
+    fewer, sequences, gib = SMALLER[tokens]
+    below, at = memory_of(gib - 0.01), memory_of(gib)
+    assert (below.max_num_batched_tokens, at.max_num_batched_tokens) == (fewer, tokens)
+    assert below.max_num_seqs == (sequences or at.max_num_seqs)
 
 
 def told(memory):
