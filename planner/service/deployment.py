@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 
 from planner.scenario import Scenario
-from planner.service.clients import share_of_one
+from planner.service.clients import first_requests, share_of_one
 from planner.service.fleet import MOST_REQUESTS, drawn, fewest_sharing, find_fleet, find_sharing, fleet_size, run_fleet
 from planner.service.load import STEADY_SHARE, LoadCurve, load_curve, meets, rates_alone, replicas_needed
 from planner.service.metrics import ServingMetrics
@@ -16,6 +16,9 @@ from planner.simulation import SimulationResult
 from planner.workload import Requests, as_open_loop, with_rate
 
 CURVE_REQUESTS = 8_000  # of the load curve and the capacity: the mean of lognormal lengths is then known within 2 %
+MOST_OF_A_CURVE = 100_000  # more tell nothing that a chart shows
+LEAST_SHOWN = 200  # requests under each policy
+MOST_CURVE_TOKENS, LEAST_OF_A_CURVE = 40_000_000, 1_000  # of all answers; requests that are enough where they are long
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -128,10 +131,14 @@ def _guessed(scenario: Scenario, curve: LoadCurve) -> int:
 
 
 def steady_requests(scenario: Scenario, requests: Requests, trace: Requests | None, most_requests: int) -> Requests:
-    """The requests, or so many more of their kind that lengths with a long tail average out."""
-    if trace is not None or len(requests) >= min(CURVE_REQUESTS, most_requests):
+    """The requests, or so many more of their kind that lengths with a long tail average out; 100,000 at most."""
+    if trace is not None:
         return requests
-    return drawn(scenario.replace(num_requests=min(CURVE_REQUESTS, most_requests)))
+    affordable = max(LEAST_OF_A_CURVE, int(MOST_CURVE_TOKENS / float(requests.output_tokens.mean())))
+    most = min(CURVE_REQUESTS, most_requests, affordable)
+    if len(requests) >= most:
+        return first_requests(requests, min(MOST_OF_A_CURVE, affordable))
+    return drawn(scenario.replace(num_requests=most))
 
 
 def _as_in_the_fleet(curve: LoadCurve, peak_rate_rps: float, replicas: int) -> LoadCurve:
@@ -145,9 +152,14 @@ def _as_in_the_fleet(curve: LoadCurve, peak_rate_rps: float, replicas: int) -> L
 
 
 def share_of_replica(scenario: Scenario, requests: Requests, num_serving: int) -> Requests:
-    """What one of the replicas that share the load gets of the requests."""
+    """What one of the replicas that share the load gets of the requests.
+
+    Of an open loop 100,000 at most, and 40 million tokens of answers: policies that serve one by one take a step for
+    each.
+    """
     if scenario.is_open_loop:
-        return with_rate(requests, scenario.peak_rate_rps / num_serving)
+        few = max(LEAST_SHOWN, min(MOST_OF_A_CURVE, int(MOST_CURVE_TOKENS / float(requests.output_tokens.mean()))))
+        return with_rate(first_requests(requests, few), scenario.peak_rate_rps / num_serving)
     return share_of_one(requests, num_serving)
 
 

@@ -34,6 +34,9 @@ FULLEST_AND_OTHERS = 2
 ALONE_S = 600.0  # between requests that must not overlap
 ALONE_REQUESTS = 500
 MOST_REQUESTS = 400_000  # simulated for one figure; a run that needs more says that it is not settled
+MOST_STEPS = 60_000_000  # of the engines, all replicas together: answers of many tokens cost steps, not requests
+MOST_TOKENS = 1_000_000_000  # of the answers of a first run
+MOST_DRAWN, LEAST_DRAWN = 2_000_000, 100  # requests: of a scenario at most, of a replica at least
 GROWTH = 4  # each longer run is this many times the last
 ROUNDS = 8  # requests of each user that a closed loop is simulated for at least: the first and the last do not count
 SHARE_REQUESTS = 500  # at least, where one replica's share is tried
@@ -103,7 +106,8 @@ def run_fleet(
             longer = requests if count == len(requests) else drawn(scenario.replace(num_requests=count))
             run = Run(count, *_serve(scenario, replica, longer, num_replicas, None, most_of_a_loop))
         simulated = len(run.result.arrival_s)
-        if run.metrics.verdict == "overloaded" or GROWTH * simulated > most_requests or enough(run.metrics, scenario):
+        most = GROWTH * simulated > most_requests or GROWTH * run.result.num_steps > MOST_STEPS
+        if run.metrics.verdict == "overloaded" or most or enough(run.metrics, scenario):
             return run
         count, run = GROWTH * run.drawn, None
 
@@ -149,10 +153,16 @@ def _serve(
         total, share = take_requests(requests, slice(0, math.ceil(len(requests) * shown / busy))), shown / busy
     else:
         shown, busy, share, traffic = sample_of(scenario, num_replicas)
-        total = drawn(traffic.replace(num_requests=len(requests) * shown))
+        total = drawn(traffic.replace(num_requests=_affordable(requests, shown)))
     total = with_rate(total, scenario.peak_rate_rps * share)
     result, metrics = _measured(scenario, _routed(scenario, replica, total, shown), 1 / share)
     return result, with_idle(metrics, busy, num_replicas)
+
+
+def _affordable(requests: Requests, shown: int) -> int:
+    """Requests of all replicas that are shown: as many each as asked for, fewer where answers are very long."""
+    most = min(MOST_DRAWN, int(MOST_TOKENS / float(requests.output_tokens.mean())))
+    return min(len(requests) * shown, max(LEAST_DRAWN * shown, most))
 
 
 def _measured(

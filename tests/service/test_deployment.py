@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from planner import Scenario, plan
-from planner.service.deployment import Fleet, deploy, replicas_for_targets, share_of_replica
+from planner.service.deployment import Fleet, deploy, replicas_for_targets, share_of_replica, steady_requests
 from planner.service.load import LoadCurve
 from planner.workload.offered import draw
 from tests.service.cases import toy
@@ -97,3 +97,28 @@ def test_targets_that_no_number_meets():
     assert done.replicas_for_slo is None
     assert not done.holds(hasty)
     assert np.isfinite(done.metrics.ttft_s.p50)
+
+
+@pytest.mark.parametrize(
+    ("asked", "tokens", "most", "shown"),
+    [
+        (2000, 256, 400_000, 8000),  # so many that long tails average out
+        (2000, 256, 3000, 3000),  # a quick search
+        (9000, 256, 400_000, 9000),
+        (20_000, 4000, 400_000, 10_000),  # 40 million tokens
+        (150_000, 256, 400_000, 100_000),  # a curve of more would look the same
+        (2000, 100_000, 400_000, 1000),  # each is 100,000 tokens: they vary no less, but cost 400 times as much
+    ],
+)
+def test_a_load_curve_is_of_as_many_requests_as_it_takes(asked, tokens, most, shown):
+    scenario = STEADY.replace(num_requests=asked, output_mean_tokens=tokens, max_model_len=131_072)
+    assert len(steady_requests(scenario, draw(scenario), None, most)) == shown
+    trace = draw(scenario)
+    assert steady_requests(scenario, trace, trace, most) is trace
+
+
+def test_one_of_the_replicas_shows_a_hundred_thousand_requests_at_most():
+    many = draw(STEADY.replace(num_requests=150_000))
+    share = share_of_replica(STEADY, many, 2)
+    assert (len(share), share.rate_rps) == (100_000, 0.8)
+    np.testing.assert_array_equal(share.output_tokens, many.output_tokens[:100_000])

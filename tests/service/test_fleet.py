@@ -143,6 +143,28 @@ def test_a_run_grows_until_it_is_enough_or_the_most():
 
 
 @pytest.mark.parametrize(
+    ("asked", "tokens", "shown", "served"),
+    [
+        (2000, 256, 32, 64_000),
+        (2_000_000, 256, 32, 2_000_000),  # a scenario has no more
+        (2000, 100_000, 32, 10_000),  # a billion tokens
+        (2000, 1_000_000, 32, 3200),  # and yet a hundred requests for each replica
+        (50, 1_000_000, 32, 1600),
+    ],
+)
+def test_long_answers_are_fewer(asked, tokens, shown, served):
+    assert fleet._affordable(requests_of([tokens] * asked), shown) == served
+
+
+def test_answers_of_many_tokens_end_a_run_by_its_steps(monkeypatch):
+    # Ten tokens each on eight slots: 500 requests take at least 625 steps, 2,000 four times as many.
+    monkeypatch.setattr(fleet, "MOST_STEPS", 20_000)
+    result, _ = operate(UNHURRIED, toy(), draw(UNHURRIED), 1, enough=lambda *_: False)
+    assert len(result.arrival_s) == 2000
+    assert result.num_steps <= 20_000 < 4 * result.num_steps
+
+
+@pytest.mark.parametrize(
     ("attainment", "half_width", "settled", "counted", "long_enough", "plain"),
     [
         (0.97, 0.01, True, 500, True, True),  # the target of 0.95 lies outside the interval
