@@ -6,11 +6,12 @@ For each router and size, with every replica at 94 % of its capacity: the share 
 the sample (with its 95 % interval) and by the whole fleet, and p95 TPOT and TTFT of the one divided by the other's.
 Then how long an answer takes, up to 10⁶ req/s and 100,000 replicas.
 
-Measured: of 40 fleets of 8 to 400 replicas, the two shares agree within their intervals in 36, and differ by 7 points at
-most; sample ÷ whole is 0.95 to 1.06 for p95 TPOT and 0.95 to 1.10 for p95 TTFT. Apart stand 400 replicas under prefix
-affinity, an eighth of which are overloaded and fall behind for as long as a run lasts: 1.13, and 1.27 to 1.41. One
-replica with bursts is not settled at this load, as its plan says. The sample takes 0.7 s of processor time at most, the
-whole fleet up to 11 s, a plan for 10⁶ req/s 2.9 s (round robin, 49,264 replicas) and 3.9 s (least outstanding, 47,311).
+Measured: of 40 fleets of 8 to 400 replicas, the two shares agree within their intervals in 36, and differ by 7 points
+at most; sample ÷ whole is 0.95 to 1.06 for p95 TPOT and 0.95 to 1.10 for p95 TTFT. Apart stand 400 replicas under
+prefix affinity, an eighth of which are overloaded and fall behind for as long as a run lasts: 1.13, and 1.27 to 1.41.
+One replica with bursts is not settled at this load, as its plan says. The sample takes 0.7 s of processor time at most,
+the whole fleet up to 11 s, a plan for 10⁶ req/s 2.9 s (round robin, 49,264 replicas) and 3.9 s (least outstanding,
+47,311).
 """
 
 from __future__ import annotations
