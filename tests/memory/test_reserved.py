@@ -121,3 +121,12 @@ def test_states_of_slots_by_hand(slots: int, drafted: int, tp: int) -> None:
     token = 16 * 2 * 4 * 256 * 2
     made = reserved("Qwen/Qwen3.8-27B", 1000, slots, num_speculative_tokens=drafted, tensor_parallel_size=tp)
     assert made == pytest.approx((slots * 1024 * token + slots * (1 + drafted) * state) / tp)
+
+
+def test_the_projector_is_a_file_of_its_own_in_16_bits() -> None:
+    # Ollama's gemma3:4b is 3.3 GB: 3.88e9 weights of the language model in Q4_K_M and the projector in 16 bits
+    # (ollama.com/library/gemma3); at 4.9 bits the projector alone would make it 0.6 GB less.
+    made = llamacpp("google/gemma-3-4b-it", weights="gguf_q4_k_m")
+    groups = dict(made.weights_by_group)
+    assert groups["vision"] == 2 * get_model("google/gemma-3-4b-it").vision_parameters
+    assert sum(groups.values()) == pytest.approx(3.3e9, rel=0.04)
