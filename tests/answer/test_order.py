@@ -113,13 +113,16 @@ def test_a_faster_gpu_never_takes_longer_for_a_step():
     compared = 0
     for pair in range(100):
         scenario = drawn(rng)
-        if "gpt-oss" in scenario.model:
-            continue  # its MXFP4 experts run on other kernels in each class, and the measured ones differ by more
         slow, fast = (size(scenario.replace(gpu=name), explain=False) for name in (scenario.gpu, FASTER[scenario.gpu]))
         if not (slow.fits and fast.fits):
             continue
         compared += 1
         count = rng.choice([1, 8, 32, 64])
-        assert fast.step_time.decode_s[count] <= slow.step_time.decode_s[count], f"seed {SEED}, pair {pair}: {scenario}"
-        assert fast.step_time.mixed_s[2048] <= slow.step_time.mixed_s[2048], f"seed {SEED}, pair {pair}: {scenario}"
+        oss = (
+            "gpt-oss" in scenario.model
+        )  # its measured kernels differ by 1 % (decode) and 4 % (prefill) on H100 and H200
+        least = slow.step_time.decode_s[count] * (1.02 if oss else 1.0)
+        assert fast.step_time.decode_s[count] <= least, f"seed {SEED}, pair {pair}: {scenario}"
+        least = slow.step_time.mixed_s[2048] * (1.05 if oss else 1.0)
+        assert fast.step_time.mixed_s[2048] <= least, f"seed {SEED}, pair {pair}: {scenario}"
     assert compared > 40
