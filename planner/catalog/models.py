@@ -50,6 +50,12 @@ def _hub() -> dict[str, Mapping[str, str]]:
 
 
 @lru_cache(maxsize=1)
+def _heads() -> dict[str, Mapping[str, str]]:
+    """EAGLE-3 heads by id: they draft for a model and are none themselves."""
+    return {row["id"]: row for row in read_table("catalog/draft_heads.csv")}
+
+
+@lru_cache(maxsize=1)
 def _checkpoints() -> dict[str, Mapping[str, str]]:
     """Checkpoints of catalog models by id, where their publisher keeps other tensors wide than most."""
     return {row["id"]: row for row in read_table("catalog/checkpoints.csv")}
@@ -74,6 +80,11 @@ def catalog_date() -> str:
 def hub_ids() -> tuple[str, ...]:
     """Ids of the hub's list, which has further models by their figures alone."""
     return tuple(_hub())
+
+
+def draft_head_names() -> tuple[str, ...]:
+    """Hub ids of the EAGLE-3 heads that the catalog knows."""
+    return tuple(_heads())
 
 
 def stored_entry(name: str) -> dict[str, Any]:
@@ -164,7 +175,7 @@ def find_model_id(name: str) -> str | None:
         no model fits, or more than one does.
     """
     entries = _entries()
-    if name in entries:
+    if name in entries or name in _heads():
         return name
     wanted = name.strip().lower()
     if not wanted or len(wanted) > MOST_CHARACTERS:
@@ -287,6 +298,8 @@ def get_model(name: str) -> ModelShape:
     key = find_model_id(name) if isinstance(name, str) else None
     if key is None:
         raise InvalidInput("model", name, _suggestion(str(name)))
+    if key in _heads():
+        return _head_shape(key)
     if key in _checkpoints():
         return _checkpoint_shape(key)
     if key not in _entries() and key not in _hub():
@@ -305,6 +318,13 @@ def get_model(name: str) -> ModelShape:
         source=entry.get("config_source", ""),
     )
     return _with_measured_tower(shape)
+
+
+def _head_shape(key: str) -> ModelShape:
+    row = _heads()[key]
+    config: dict[str, Any] = {name: int(text) for name, text in row.items() if name not in ("id", "source")}
+    config |= {"architectures": ["LlamaForCausalLMEagle3"], "num_hidden_layers": 1}
+    return replace(model_from_config(config, key), source=row["source"])
 
 
 def _checkpoint_shape(key: str) -> ModelShape:

@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from planner.catalog import engine_names, fetch_from_hub, gpu_names, length_set_names, model_names
+from planner.catalog import draft_head_names, engine_names, fetch_from_hub, gpu_names, length_set_names, model_names
 from planner.cost import gpu_price
 from planner.dashboard import urlstate
 from planner.dashboard.config_text import pruned
@@ -49,7 +49,7 @@ OPTIONS: dict[str, Callable[[], tuple[str, ...]]] = {
     "weight_dtype": weight_dtype_names,
     "kv_cache_dtype": kv_dtype_names,
     "length_trace": length_set_names,
-    "draft_model": lambda: ("", *model_names()),
+    "draft_model": lambda: ("", *draft_head_names(), *model_names()),
 }
 STEPS = {
     "ttft_target_s": 0.1,

@@ -193,7 +193,9 @@ def _speculation(plan: Plan, options: Options) -> None:
         options.add("--speculative-algorithm", "NGRAM")
         options.add("--speculative-num-draft-tokens", tokens)
         return
-    options.add("--speculative-algorithm", "NEXTN" if own else "STANDALONE")
+    draft = scenario.draft_shape
+    separate = "EAGLE3" if draft is not None and draft.draft_vocab_size else "STANDALONE"
+    options.add("--speculative-algorithm", "NEXTN" if own else separate)
     if scenario.draft_model:
         options.add("--speculative-draft-model-path", scenario.draft_model)
     options.add("--speculative-num-steps", tokens)

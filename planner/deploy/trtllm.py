@@ -169,9 +169,10 @@ def _cache(plan: Plan, options: Options) -> dict[str, Any]:
 
 def _drafter(plan: Plan) -> dict[str, Any]:
     scenario = plan.scenario
-    if scenario.draft_model:
+    draft = scenario.draft_shape
+    if draft is not None:
         return {
-            "decoding_type": "DraftTarget",
+            "decoding_type": "Eagle" if draft.draft_vocab_size else "DraftTarget",
             "max_draft_len": scenario.num_speculative_tokens,
             "speculative_model_dir": scenario.draft_model,
         }

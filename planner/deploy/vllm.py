@@ -203,7 +203,9 @@ def _speculation(plan: Plan, options: Options) -> None:
         return
     drafter: dict[str, object] = {"method": "ngram", "prompt_lookup_max": 4}
     if scenario.draft_model:
-        drafter = {"method": "draft_model", "model": scenario.draft_model}
+        draft = scenario.draft_shape
+        method = "eagle3" if draft is not None and draft.draft_vocab_size else "draft_model"
+        drafter = {"method": method, "model": scenario.draft_model}
     elif plan.model.mtp_parameters:
         drafter = {"method": "mtp"}
     options.add("--speculative-config", json.dumps({**drafter, "num_speculative_tokens": tokens}))

@@ -151,7 +151,8 @@ def _stage_weights(
         if layer.mixer.kind is MixerKind.MLA and layer.mixer.kv_compression == 1:
             sizes[TensorGroup.ATTENTION.value] += number * absorbed_bytes(layer.mixer) / tp
     vocabulary = -(-model.vocab_size // (VOCABULARY_MULTIPLE * tp)) * VOCABULARY_MULTIPLE
-    embedding = vocabulary * model.hidden_size + model.extra_embedding_parameters
+    rows = 0 if model.draft_vocab_size else vocabulary
+    embedding = rows * model.hidden_size + model.extra_embedding_parameters
     embedding_width = weight_bits(model, weight_dtype, TensorGroup.EMBEDDING) / 8
     if is_first or (is_last and model.tie_word_embeddings):
         sizes[TensorGroup.EMBEDDING.value] += embedding * embedding_width

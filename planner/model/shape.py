@@ -203,6 +203,7 @@ class ModelShape:
     layer_order: tuple[int, ...]
     tie_word_embeddings: bool = False
     extra_embedding_parameters: int = 0  # learned positions and the like
+    draft_vocab_size: int = 0  # EAGLE heads: rows of their own output head; their embedding is the model's
     ngram_parameters: int = 0  # hashed n-gram tables, divided by rows; a token reads a few of them
     final_norm_parameters: int = 0
     lm_head_bias: bool = False
@@ -230,7 +231,7 @@ class ModelShape:
         object.__setattr__(self, "num_layers", len(self.layer_order))
         for name in ("hidden_size", "vocab_size", "max_position_embeddings", "num_layers"):
             require_int(name, getattr(self, name))
-        for name in ("image_tokens", "ngram_parameters", "vision_parameters", "mtp_parameters"):
+        for name in ("draft_vocab_size", "image_tokens", "ngram_parameters", "vision_parameters", "mtp_parameters"):
             require_int(name, getattr(self, name), at_least=0, at_most=10**15)
         require_int("mtp_shared_parameters", self.mtp_shared_parameters, at_least=0, at_most=self.mtp_parameters)
         if self.extended_context is not None:
@@ -254,12 +255,13 @@ class ModelShape:
     @property
     def embedding_parameters(self) -> int:
         """Parameters of the input embedding, learned positions and n-gram tables included."""
-        return self.vocab_size * self.hidden_size + self.extra_embedding_parameters + self.ngram_parameters
+        own = 0 if self.draft_vocab_size else self.vocab_size * self.hidden_size
+        return own + self.extra_embedding_parameters + self.ngram_parameters
 
     @property
     def lm_head_parameters(self) -> int:
         """Parameters of the output head; zero when it is tied to the embedding."""
-        weight = 0 if self.tie_word_embeddings else self.vocab_size * self.hidden_size
+        weight = 0 if self.tie_word_embeddings else (self.draft_vocab_size or self.vocab_size) * self.hidden_size
         return weight + (self.vocab_size if self.lm_head_bias else 0)
 
     @property

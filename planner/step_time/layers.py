@@ -274,8 +274,9 @@ def head_s(d: RankShare, rows: Floats) -> Floats:
     """Time of lm_head and sampling for `rows` sequences. [s]"""
     mine = np.maximum(np.ceil(rows / d.attention_ranks), 1.0)
     bits = weight_bits(d.model, d.weight_dtype, TensorGroup.LM_HEAD)
-    out, inner = np.array([d.model.vocab_size / d.tp]), np.array([float(d.model.hidden_size)])
+    rows_of_head = d.model.draft_vocab_size or d.model.vocab_size
+    out, inner = np.array([rows_of_head / d.tp]), np.array([float(d.model.hidden_size)])
     seconds = _gemm_parts(d, mine, out, inner, bits).total[0]
     if not d.kernels_only:
-        seconds = seconds + SAMPLING_S + mine * d.model.vocab_size * 4 * 2 / (LOGITS_FRACTION * d.bandwidth)
+        seconds = seconds + SAMPLING_S + mine * rows_of_head * 4 * 2 / (LOGITS_FRACTION * d.bandwidth)
     return np.where(rows > 0, seconds, 0.0)

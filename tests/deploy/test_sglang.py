@@ -44,3 +44,16 @@ def test_mtp_layers_draft_in_a_chain():
     words = sglang_launch(sized(**DEEPSEEK, tensor_parallel_size=8, num_speculative_tokens=2)).words()
     assert value(words, "--speculative-algorithm") == "NEXTN"
     assert (value(words, "--speculative-num-steps"), value(words, "--speculative-num-draft-tokens")) == ("2", "3")
+
+
+@pytest.mark.parametrize(
+    ("draft", "algorithm"),
+    [
+        ("yuhuili/EAGLE3-LLaMA3.1-Instruct-8B", "EAGLE3"),
+        ("meta-llama/Llama-3.2-1B-Instruct", "STANDALONE"),
+    ],
+)
+def test_the_algorithm_of_a_draft_model(draft, algorithm):
+    words = sglang_launch(sized(engine="sglang", num_speculative_tokens=3, draft_model=draft)).words()
+    assert value(words, "--speculative-algorithm") == algorithm
+    assert value(words, "--speculative-draft-model-path") == draft

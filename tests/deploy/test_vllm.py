@@ -88,6 +88,12 @@ def test_drafting_before_and_after_the_one_json_flag():
     assert json.loads(new[-1]) == {"method": "draft_model", "model": draft["draft_model"], "num_speculative_tokens": 3}
 
 
+def test_an_eagle_head_is_named_by_its_method():
+    head = "yuhuili/EAGLE3-LLaMA3.1-Instruct-8B"
+    words = vllm_launch(sized(num_speculative_tokens=3, draft_model=head)).words()
+    assert json.loads(words[-1]) == {"method": "eagle3", "model": head, "num_speculative_tokens": 3}
+
+
 def test_a_replica_over_two_nodes():
     deepseek = {"model": "deepseek-ai/DeepSeek-V3", "gpu": "H100 SXM"}
     piped = vllm_launch(sized(tensor_parallel_size=8, pipeline_parallel_size=2, **deepseek))

@@ -7,6 +7,7 @@ from typing import Any
 from planner.errors import InvalidInput, require_int
 from planner.model.config.checkpoint import read_kv_cache, read_quantization
 from planner.model.config.decoder import decoder_layers
+from planner.model.config.eagle import EAGLE3, eagle3_fusion, eagle3_layers
 from planner.model.config.encoder_decoder import ENCODER_DECODER, encoder_decoder_stacks
 from planner.model.config.families import (
     EXPERTS_OF_INTERMEDIATE_SIZE,
@@ -67,6 +68,9 @@ def model_from_config(config: dict[str, Any] | str, name: str = "") -> ModelShap
     _note_assumptions(fields, model_type)
     own = model_type in OWN_BUILDER
     layers = hybrid_layers(fields, model_type) if own else decoder_layers(fields, family)
+    heads = model_type == EAGLE3
+    if heads:
+        layers = eagle3_layers(layers)
     kinds, order = _distinct(layers)
     hidden = fields.integer("hidden_size")
     limit = fields.integer("max_position_embeddings", 4096, at_most=10**9, note=True)
@@ -85,7 +89,8 @@ def model_from_config(config: dict[str, Any] | str, name: str = "") -> ModelShap
         layer_kinds=kinds,
         layer_order=order,
         tie_word_embeddings=fields.flag("tie_word_embeddings", family.tied),
-        extra_embedding_parameters=tables,
+        extra_embedding_parameters=tables + (eagle3_fusion(fields) if heads else 0),
+        draft_vocab_size=fields.integer("draft_vocab_size", fields.integer("vocab_size")) if heads else 0,
         ngram_parameters=ngrams,
         final_norm_parameters=_final_norm(fields, family, model_type) + beside,
         lm_head_bias=family.lm_head_bias,

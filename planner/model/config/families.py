@@ -55,6 +55,7 @@ FAMILIES: dict[str, Family] = {
     "ministral3": Family(always_slides=True),
     "mixtral": Family(always_slides=True),
     "phi3": Family(always_slides=True),
+    "eagle3": LLAMA,
     "yi": LLAMA,
     "internlm2": LLAMA,
     "baichuan": LLAMA,
@@ -254,6 +255,8 @@ SAME_AS: dict[str, str] = {
 
 #: class in `architectures` -> family, for configs whose model_type is missing or wrong (Grok-2: git)
 FAMILY_OF_CLASS: dict[str, str] = {
+    "LlamaForCausalLMEagle3": "eagle3",
+    "Eagle3LlamaForCausalLM": "eagle3",
     "Grok1ModelForCausalLM": "grok-1",
     "Grok1ForCausalLM": "grok-2",
     "LongcatFlashForCausalLM": "longcat_flash",
