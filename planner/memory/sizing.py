@@ -16,7 +16,7 @@ from planner.memory.edition import FREE_MEMORY_CHECK, Edition
 from planner.memory.explain import formulas, remedies
 from planner.memory.log_constants import constants_in_force
 from planner.memory.memory_plan import MemoryPlan
-from planner.memory.pool_range import PoolRange, pool_range, start_doubt
+from planner.memory.pool_range import PoolRange, pool_range, start_doubt, unknown_share
 from planner.memory.printed import PRINTED_PARTS, printed_formulas, printed_note
 from planner.memory.ranks import Demand, holds_ngrams
 from planner.memory.runtime import profiled_images, visible_memory_bytes
@@ -198,7 +198,9 @@ def _planned(
             x for x in (doubt, *_notes(demand, verdict), budget, printed_note(estimate) if estimate else "") if x
         ),
         estimated=estimate,
-        weights_error=0.0 if "weights" in (name for name, *_ in estimate) else WEIGHTS_ERROR,
+        weights_error=0.0
+        if "weights" in (name for name, *_ in estimate)
+        else max(WEIGHTS_ERROR, unknown_share(demand.model)),
         kv_pool_error=_pool_error(spread),
         kv_pool_low_bytes=spread.low,
         kv_pool_high_bytes=spread.high,

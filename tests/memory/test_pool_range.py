@@ -5,12 +5,13 @@ import math
 import pytest
 
 from planner.catalog.gpus import get_gpu
-from planner.catalog.models import get_model
+from planner.catalog.models import get_model, stored_entry
 from planner.inputs.engine import EngineSettings
 from planner.inputs.hardware import Parallelism
 from planner.memory.memory_plan import MemoryPlan
 from planner.memory.pool_range import PoolRange
 from planner.memory.sizing import plan_memory
+from planner.model.config.build import model_from_config
 from planner.units import GIB
 
 
@@ -102,6 +103,23 @@ def test_a_doubt_about_states_is_settled_by_fewer_sequences() -> None:
     fewer = int(made.settled_by.changes["max_num_seqs"])  # type: ignore[call-overload]
     assert fewer % 8 == 0 and fewer < most
     assert at(fewer).starts and not at(fewer).doubt
+
+
+def test_an_unknown_architecture_widens_the_range_by_its_share_of_the_weights() -> None:
+    def at(model_type: str) -> MemoryPlan:
+        config = dict(stored_entry("Qwen/Qwen3-8B")["config"], model_type=model_type)
+        config.pop("architectures", None)
+        return plan_memory(
+            model_from_config(config), get_gpu("H100 SXM"), EngineSettings(), Parallelism(), max_model_len=8192
+        )
+
+    known, unknown = at("llama"), at("tomorrows-llama")
+    assert unknown.kv_pool_high_bytes - unknown.kv_pool_bytes == pytest.approx(
+        known.kv_pool_high_bytes - known.kv_pool_bytes + 0.09 * known.weights_bytes
+    )
+    assert unknown.kv_pool_low_bytes < known.kv_pool_low_bytes
+    assert (known.weights_error, unknown.weights_error) == (0.02, 0.09)
+    assert any("tomorrows-llama is not known" in note for note in unknown.notes)
 
 
 def made_above(made: MemoryPlan) -> float:
