@@ -92,6 +92,9 @@ def _speculation(plan: Plan, options: Options) -> None:
     if scenario.draft_model:
         options.add("-md", f"{scenario.draft_model.rpartition('/')[2]}.gguf")
         options.notes.append("-md is the draft model's GGUF file.")
+        draft = scenario.draft_shape
+        if draft is not None and draft.draft_vocab_size:
+            options.add("--spec-type", "draft-eagle3")
     else:
         options.add("--spec-type", "draft-mtp" if plan.model.mtp_parameters else "ngram-simple")
     options.add("--spec-draft-n-max", tokens)

@@ -40,3 +40,12 @@ def test_ollama_is_told_by_its_environment():
         "OLLAMA_KV_CACHE_TYPE": "q8_0",
     }
     assert launch.after == (("ollama", "pull", "llama3.1:8b"),)
+
+
+def test_an_eagle_head_is_a_type_of_speculation():
+    head = "yuhuili/EAGLE3-LLaMA3.1-Instruct-8B"
+    draft = {"num_speculative_tokens": 3, "weight_dtype": "gguf_q4_k_m"}
+    words = llamacpp_launch(sized(engine="llama-server", draft_model=head, **draft)).words()
+    assert words[words.index("--spec-type") + 1] == "draft-eagle3"
+    plain = llamacpp_launch(sized(engine="llama-server", draft_model="meta-llama/Llama-3.2-1B-Instruct", **draft))
+    assert "--spec-type" not in plain.words()
