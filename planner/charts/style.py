@@ -97,7 +97,7 @@ def log_ticks(low: float, high: float, write: Callable[[float], str]) -> dict[st
     if not (math.isfinite(low) and math.isfinite(high)):
         low, high = 0.1, 1.0
     low, high = max(low, 1e-9), max(high, 1e-9)
-    steps = (1, 2, 5) if math.log10(high / low) < 2.5 else (1,)
+    steps = (1, 2, 5) if math.log10(high / low) < 2 else (1,)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     values = [step * 10.0**power for power in powers for step in steps]
     return {"type": "log", "tickmode": "array", "tickvals": values, "ticktext": [write(value) for value in values]}
