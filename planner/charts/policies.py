@@ -113,7 +113,7 @@ def kv_use(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
                     [_shares(w, e) for w, e in zip(written, empty, strict=True)],
                     "%{x:.1%} reserved, empty",
                     name="KV reserved",
-                    textposition=["inside" if w + e > 0.55 else "outside" for w, e in zip(written, empty, strict=True)],
+                    textposition=["inside" if w + e > 0.6 else "outside" for w, e in zip(written, empty, strict=True)],
                     insidetextanchor="end",
                     marker=fill("kv_reserved", pattern=HATCH),
                     insidetextfont={"color": INK},
@@ -125,8 +125,7 @@ def kv_use(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
                 barmode="stack",
                 showlegend=False,
                 yaxis=ROWS,
-                # Beyond 100 % there is room for the words beside a bar.
-                xaxis={"tickformat": ".0%", "range": [0, 1.8], "tickvals": [0, 0.25, 0.5, 0.75, 1]},
+                xaxis={"tickformat": ".0%", "range": [0, 1]},
             ),
         ),
         alt="; ".join(
@@ -137,8 +136,7 @@ def kv_use(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
 
 
 def _shares(written: float, empty: float) -> str:
-    held = f"{format_percent(written)} in use"
-    return f"{held}, {format_percent(empty)} empty" if empty >= 0.0005 else held
+    return f"{format_percent(empty)} empty" if empty >= 0.0005 else f"{format_percent(written)} in use"
 
 
 def waits(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
