@@ -4,7 +4,7 @@ import re
 import tomllib
 from pathlib import Path
 
-from planner.__main__ import _parser
+from planner.commands import parser
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -17,7 +17,7 @@ def test_the_library_example_runs(capsys):
 
 
 def test_every_command_is_in_the_readme():
-    actions = next(action for action in _parser()._actions if action.choices)
+    actions = next(action for action in parser()._actions if action.choices)
     for name in actions.choices:
         assert f"python -m planner {name}" in README
 

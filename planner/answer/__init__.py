@@ -3,7 +3,7 @@
 In: a Scenario. Out: a `Plan`; `recommend` searches for the cheapest one; `report` writes it down.
 """
 
-from planner.answer.as_json import plain, plan_dict
+from planner.answer.as_json import linked, plain, plan_dict
 from planner.answer.confidence import BAND_OF, EVIDENCE_WORDS, Band
 from planner.answer.fits import Fit, fits, fits_text
 from planner.answer.kernels import KernelNote, kernel_note, nearest_native
@@ -105,6 +105,7 @@ __all__ = [
     "growth_sentence",
     "input_half_width",
     "kernel_note",
+    "linked",
     "load_test_scenario",
     "meeting",
     "nearest_native",

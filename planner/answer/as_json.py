@@ -34,6 +34,12 @@ def plan_dict(done: Plan) -> dict[str, Any]:
     return body
 
 
+def linked(row: Any) -> dict[str, Any]:
+    """A row with a scenario as plain types for JSON, with the link of its plan in place of the scenario."""
+    body = {item.name: plain(getattr(row, item.name)) for item in dataclasses.fields(row) if item.name != "scenario"}
+    return body | {"link": to_query(row.scenario)}
+
+
 def plain(value: Any) -> Any:
     """Value objects as plain types for JSON; NaN and infinity become null."""
     if isinstance(value, ServingMetrics) or dataclasses.is_dataclass(value):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
-from planner.answer import Candidate, Fit, Plan, candidate_of, plain, plan_dict
+from planner.answer import Candidate, Plan, candidate_of, linked, plain, plan_dict
 from planner.errors import PlannerError
-from planner.scenario import Scenario, fields_by_name, message, to_query
+from planner.scenario import Scenario, fields_by_name, message
 
 #: parts of `plan --json` that are long: whole ones, and entries of those that stay
 LEFT_OUT = ("policies", "scenario", "gpu", "engine")
@@ -47,7 +46,6 @@ def compared_plan(name: str, done: Plan) -> dict[str, Any]:
 
 def candidate_answer(row: Candidate) -> dict[str, Any]:
     """One row of a search, with the query string of its plan."""
-    body = {item.name: plain(getattr(row, item.name)) for item in dataclasses.fields(row) if item.name != "scenario"}
     scenario = row.scenario
     return {
         "model": scenario.model,
@@ -56,15 +54,8 @@ def candidate_answer(row: Candidate) -> dict[str, Any]:
         "engine": scenario.engine,
         "weight_dtype": scenario.weight_dtype,
         "kv_cache_dtype": scenario.kv_cache_dtype,
-        **body,
-        "link": to_query(scenario),
+        **linked(row),
     }
-
-
-def fit_answer(row: Fit) -> dict[str, Any]:
-    """One model that starts, with the query string of its plan."""
-    body = {item.name: plain(getattr(row, item.name)) for item in dataclasses.fields(row) if item.name != "scenario"}
-    return body | {"link": to_query(row.scenario)}
 
 
 def refusal(error: PlannerError) -> dict[str, Any]:

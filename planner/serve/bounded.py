@@ -27,7 +27,8 @@ def perform(name: str, arguments: Arguments, office: Office = OFFICE) -> Answer:
         text = json.dumps(arguments, sort_keys=True, allow_nan=False, ensure_ascii=False)
         text.encode()  # half of a surrogate pair is in no text
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInput("arguments", None, "plain JSON values") from error
+        odd = "NaN, infinity, broken Unicode or very deep nesting"
+        raise InvalidInput("arguments", odd, "plain JSON values") from error
     with office.join(Task(call_text, ((name, text),), tool.cpu_s, slow=tool.cpu_s > LONG_S)) as job:
         job.done.wait()
     answer = job.result()

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
-from planner.answer import fits, plan, recommend
+from planner.answer import fits, linked, plan, recommend
 from planner.errors import InvalidInput, require_choice, require_int
 from planner.scenario import (
     COMPARED,
@@ -24,7 +24,7 @@ from planner.scenario import (
     to_params,
     to_query,
 )
-from planner.serve.answers import candidate_answer, changed, compared_plan, fit_answer, plan_answer, refusal
+from planner.serve.answers import candidate_answer, changed, compared_plan, plan_answer, refusal
 from planner.serve.listing import KINDS, entries
 
 Arguments = Mapping[str, Any]
@@ -138,7 +138,8 @@ def compare_call(arguments: Arguments) -> Answer:
 def fits_call(arguments: Arguments) -> Answer:
     """The models that start on a GPU."""
     engines = arguments.get("engines")
-    if engines is not None and not (isinstance(engines, list) and all(isinstance(name, str) for name in engines)):
+    named = isinstance(engines, list) and engines and all(isinstance(name, str) for name in engines)
+    if engines is not None and not named:
         raise InvalidInput("engines", engines, "a list of engine names")
     rows, wanted = _rows(arguments, FEW_ROWS, MOST_ROWS), _text(arguments, "search").casefold()
     found = fits(
@@ -148,7 +149,7 @@ def fits_call(arguments: Arguments) -> Answer:
         engines=engines,
     )
     models = [row for row in found if wanted in row.model.casefold()]
-    return {"total": len(models), "models": [fit_answer(row) for row in models[:rows]]}
+    return {"total": len(models), "models": [linked(row) for row in models[:rows]]}
 
 
 def read_link_call(arguments: Arguments) -> Answer:

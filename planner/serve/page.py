@@ -10,6 +10,7 @@ from planner.errors import InvalidInput, require_int
 
 PACKED = Path(__file__).parent / "dashboard"  # where pyproject.toml puts both in a wheel
 CHECKOUT = Path(__file__).parents[2]
+EVERY = ("0.0.0.0", "::", "")  # addresses that stand for all of a machine's
 
 
 def dashboard_script() -> Path:
@@ -34,6 +35,8 @@ def serve_dashboard(address: str | None = None, port: int | None = None) -> None
     arguments = ["streamlit", "run", str(dashboard_script())]
     if address is not None:
         arguments += ["--server.address", address]
+        if address not in EVERY:  # the address printed at the start; else that of the settings
+            arguments += ["--browser.serverAddress", address]
     if port is not None:
         require_int("--port", port, at_most=65_535)
         arguments += ["--server.port", str(port)]

@@ -55,7 +55,12 @@ def count(description: str, *, default: int, at_most: int, at_least: int = 1) ->
 def engines() -> Schema:
     """A list of engine presets."""
     items = {"type": "string", "enum": list(engine_names())}
-    return {"type": "array", "items": items, "description": "Engines to try; vLLM and llama-server without it."}
+    return {
+        "type": "array",
+        "items": items,
+        "minItems": 1,
+        "description": "Engines to try; vLLM and llama-server without it.",
+    }
 
 
 def arguments(properties: dict[str, Schema], required: tuple[str, ...] = ()) -> Schema:

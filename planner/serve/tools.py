@@ -52,8 +52,9 @@ def call(name: str, arguments: calls.Arguments) -> calls.Answer:
         if argument not in known:
             raise InvalidInput("argument", argument, "one of " + ", ".join(known))
     for argument in tool.arguments.get("required", ()):
-        if argument not in arguments:
-            raise InvalidInput(argument, None, f"a value: {known[argument]['description']}")
+        if arguments.get(argument) is None:
+            said = known[argument]["description"].rstrip(".")
+            raise InvalidInput(argument, None, said[0].lower() + said[1:])
     return tool.answer(arguments)
 
 

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.answer.as_json import plain, plan_dict
+from planner.answer.as_json import linked, plain, plan_dict
+from planner.answer.fits import fits
 from planner.answer.planning import plan
 from planner.scenario.link import from_query
 from planner.scenario.scenario import Scenario
@@ -30,3 +31,11 @@ def test_a_plan_is_strict_json_that_leads_back_to_its_scenario():
     assert body["metrics"]["ttft_s"]["p95"] == done.metrics.ttft_s.p95
     assert from_query(body["link"]).scenario == done.scenario
     assert "result" not in body
+
+
+def test_a_row_has_the_link_of_its_plan_in_place_of_the_scenario():
+    [fit] = fits("RTX 4090", engines=["vllm"], models=["Qwen/Qwen3-4B"])
+    row = linked(fit)
+    assert "scenario" not in row
+    assert row["model"] == "Qwen/Qwen3-4B"
+    assert from_query(row["link"]).scenario == fit.scenario

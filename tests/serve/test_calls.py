@@ -120,3 +120,9 @@ def test_a_list_can_be_searched_and_cut():
     assert [row["vendor"] for row in answer["entries"]] == ["NVIDIA"]
     with pytest.raises(InvalidInput):
         list_call({"what": "gpus", "rows": 0})
+
+
+def test_no_engine_is_not_every_engine():
+    with pytest.raises(InvalidInput) as caught:
+        fits_call({"gpu": "RTX 4090", "engines": []})
+    assert caught.value.field == "engines"

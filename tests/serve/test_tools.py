@@ -18,7 +18,8 @@ def test_the_tools_are_the_six_promised():
         ("plam", {}, "tool", "the closest is plan"),
         ("plan", {"nonsense": 1}, "argument", "scenario, link, preset"),
         ("plan", [], "arguments", "a JSON object"),
-        ("fits", {}, "gpu", "a value"),
+        ("fits", {}, "gpu", "a GPU of the catalog"),
+        ("read_link", {"link": None}, "link", "a link of the dashboard, or its query string"),
         ("list", {"what": "everything"}, "what", "one of models"),
     ],
 )
