@@ -35,6 +35,19 @@ def repeated(requests: Requests, count: int) -> Requests:
     return dataclasses.replace(requests, **arrays)
 
 
+def without_turns(requests: Requests, max_loras: int) -> Requests:
+    """The requests as a queue without end is served: no LoRA adapter waits for the turn of another.
+
+    While some adapters have the slots, the requests for others wait, and each change of turns drains the batch. The
+    longer the queue, the longer are the turns, so a rate that keeps the engine full between the changes is a stable
+    one, as in every polling system with exhaustive service (Takagi 1986). A run shows as many changes as it has
+    adapters, whatever its length. Prefixes stay those of one adapter, as within a turn.
+    """
+    if requests.adapter is None or not 0 < max_loras < len(np.unique(requests.adapter[requests.adapter >= 0])):
+        return requests
+    return dataclasses.replace(requests, adapter=None)
+
+
 def capacity_rps(replica: Replica, requests: Requests) -> float:
     """Requests per second that may be offered to one replica before its queue grows without end.
 
@@ -45,7 +58,7 @@ def capacity_rps(replica: Replica, requests: Requests) -> float:
     between the two. The requests are repeated until that span holds several fillings.
 
     With a queue that never empties, engine and API server never wait for each other: the engine is simulated without
-    its API server, and the slower of the two sets the rate.
+    its API server, and the slower of the two sets the rate. Nor do LoRA adapters wait for each other (`without_turns`).
 
     Parameters
     ----------
@@ -60,6 +73,7 @@ def capacity_rps(replica: Replica, requests: Requests) -> float:
         0 when no request of the workload fits.
     """
     engine = replica.engine.with_patient_clients()
+    requests = without_turns(requests, engine.max_loras)
     alone = dataclasses.replace(replica.step_time, server_per_request_s=0.0, server_per_token_s=0.0)
     result = simulate(at_once(requests), engine, replica.limits, alone)
     if len(requests) < FILLINGS * result.peak_running:

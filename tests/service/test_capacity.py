@@ -84,3 +84,37 @@ def test_capacity_does_not_hang_on_how_long_clients_wait():
         engine = dataclasses.replace(get_engine("vllm"), **changes)
         replica = Replica(engine=engine, limits=limits(seqs=2 if "max_conc" not in str(changes) else 9), step_time=UNIT)
         assert capacity_rps(replica, requests) == pytest.approx(0.2, rel=0.02)
+
+
+@pytest.mark.parametrize("count", [600, 3_000])
+@pytest.mark.parametrize("max_loras", [1, 2, 8])
+def test_adapters_that_take_turns_cost_no_capacity(count, max_loras):
+    # Eight slots, answers of 10 tokens, a second a token: 0.8 a second for as long as one adapter has its turn. Turns
+    # grow with the queue, so the drain at their ends weighs ever less; in a run this long it would still show.
+    adapters = np.random.default_rng(2).integers(0, 8, count)
+    requests = dataclasses.replace(requests_of(np.random.default_rng(1).integers(5, 16, count)), adapter=adapters)
+    engine = dataclasses.replace(get_engine("vllm"), max_loras=max_loras)
+    expected = SLOTS / requests.output_tokens.mean()
+    assert capacity_rps(dataclasses.replace(toy(), engine=engine), requests) == pytest.approx(expected, rel=0.02)
+
+
+def test_a_long_run_with_turns_comes_to_the_capacity():
+    # What `without_turns` says at once, and the scheduler with its turns only in the limit, from below.
+    def rate(count):
+        adapters = np.arange(count) % 4
+        requests = dataclasses.replace(requests_of(np.resize([5, 10, 15, 30], count)), adapter=adapters)
+        engine = dataclasses.replace(get_engine("vllm"), max_loras=1)
+        result = dataclasses.replace(toy(), engine=engine).run(at_once(requests))
+        return count / result.duration_s, capacity_rps(dataclasses.replace(toy(), engine=engine), requests)
+
+    short, long = rate(200), rate(20_000)
+    assert short[0] < 0.9 * short[1]
+    assert long[0] == pytest.approx(long[1], rel=0.01)
+
+
+def test_adapters_without_a_slot_are_turned_away_all_the_same():
+    # Every second request is for an adapter, and there is no LoRA: 0.8 finished are half of what is offered.
+    requests = dataclasses.replace(requests_of(np.full(600, 10)), adapter=np.tile([-1, 0], 300))
+    engine = dataclasses.replace(get_engine("vllm"), max_loras=0)
+    found = capacity_rps(dataclasses.replace(toy(), engine=engine), requests)
+    assert found == pytest.approx(SLOTS / 10 * 2, rel=0.02)
