@@ -2,7 +2,8 @@
 
     python tests/benchmarks/bench_dashboard.py
 
-Prints the figures; asserts nothing, since they belong to a machine.
+Prints the figures beside those of a bare Streamlit page with as many figures and charts (`bare_page.py`), measured in
+the same run, and the ratios. Asserts nothing: the figures belong to a machine.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import time
 import urllib.request
 from pathlib import Path
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page, Playwright, sync_playwright
 
 ROOT = Path(__file__).parents[2]
 CHROMIUM = shutil.which("chromium") or "chromium"
@@ -42,7 +43,7 @@ WATCH = """
 """
 
 
-def start() -> tuple[subprocess.Popen[bytes], str, float]:
+def start(script: str = "app.py") -> tuple[subprocess.Popen[bytes], str, float]:
     """Start a server and wait until it is healthy."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -50,7 +51,7 @@ def start() -> tuple[subprocess.Popen[bytes], str, float]:
     url = f"http://127.0.0.1:{port}"
     began = time.perf_counter()
     process = subprocess.Popen(
-        [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port), "--server.headless", "true"],
+        [sys.executable, "-m", "streamlit", "run", script, "--server.port", str(port), "--server.headless", "true"],
         cwd=ROOT,
         env={name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"},
         stdout=subprocess.DEVNULL,
@@ -71,43 +72,50 @@ def settle(page: Page) -> None:
     page.wait_for_selector('[data-testid="stApp"][data-test-script-state="notRunning"]', timeout=300_000)
 
 
+def measure(playwright: Playwright, script: str) -> dict[str, float]:
+    """Cold start [s], and median and worst of the changes [ms]."""
+    # A user's browser is open already: it is started first, with an empty cache.
+    browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    process, url, began = start(script)
+    try:
+        page.goto(url)
+        page.wait_for_selector('[data-testid="stMetricValue"]', timeout=300_000)
+        page.wait_for_function("document.querySelectorAll('.js-plotly-plot .main-svg').length >= 3", timeout=300_000)
+        found = {"cold start, server process to first full page, s": time.perf_counter() - began}
+        settle(page)
+        users = page.locator("[data-testid=stNumberInput]", has_text="Users").first
+        if not users.is_visible():
+            page.locator("summary", has_text=re.compile("Traffic")).click()
+        users.wait_for()
+        page.wait_for_timeout(500)
+        page.evaluate(
+            "window.__press = () => [...document.querySelectorAll('[data-testid=stNumberInput]')]"
+            ".find(x => x.innerText.startsWith('Users')).querySelector('[data-testid=stNumberInputStepUp]').click()"
+        )
+        changes = []
+        for _ in range(CHANGES):
+            changes.append(page.evaluate(WATCH))
+            page.wait_for_timeout(700)
+        for name, times in zip(
+            ("change to new figures", "change to all charts"), zip(*changes, strict=True), strict=True
+        ):
+            known = [value for value in times if value is not None]
+            found |= {f"{name}, median ms": statistics.median(known), f"{name}, worst ms": max(known)}
+        return found
+    finally:
+        browser.close()
+        process.terminate()
+        process.wait(timeout=20)
+
+
 def main() -> None:
     """Run the measurements and print them."""
     with sync_playwright() as playwright:
-        # A user's browser is open already: it is started first, with an empty cache.
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        page = browser.new_page(viewport={"width": 1280, "height": 900})
-        process, url, began = start()
-        try:
-            page.goto(url)
-            page.wait_for_selector('[data-testid="stMetricValue"]', timeout=300_000)
-            page.wait_for_function(
-                "document.querySelectorAll('.js-plotly-plot .main-svg').length >= 3", timeout=300_000
-            )
-            print(f"cold start, server process to first full render: {time.perf_counter() - began:.2f} s")
-            settle(page)
-            users = page.locator("[data-testid=stNumberInput]", has_text="Users").first
-            if not users.is_visible():
-                page.locator("summary", has_text=re.compile("Traffic")).click()
-            users.wait_for()
-            page.wait_for_timeout(500)
-            page.evaluate(
-                "window.__press = () => [...document.querySelectorAll('[data-testid=stNumberInput]')]"
-                ".find(x => x.innerText.startsWith('Users')).querySelector('[data-testid=stNumberInputStepUp]').click()"
-            )
-            figures, charts = [], []
-            for _ in range(CHANGES):
-                seen, settled = page.evaluate(WATCH)
-                figures.append(seen)
-                charts.append(settled)
-                page.wait_for_timeout(700)
-            for name, times in (("figures changed", figures), ("script idle, all charts sent", charts)):
-                known = [value for value in times if value is not None]
-                print(f"{name}: median {statistics.median(known):.0f} ms, worst {max(known):.0f} ms of {len(known)}")
-        finally:
-            browser.close()
-            process.terminate()
-            process.wait(timeout=20)
+        bare = measure(playwright, "tests/benchmarks/bare_page.py")
+        ours = measure(playwright, "app.py")
+    for name, value in ours.items():
+        print(f"{name}: {value:,.4g}; bare page {bare[name]:,.4g}; ratio {value / bare[name]:.2f}")
 
 
 if __name__ == "__main__":
