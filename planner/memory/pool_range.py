@@ -115,7 +115,7 @@ def pool_range(demand: Demand, verdict: Verdict) -> PoolRange:
 
 def unknown_share(model: ModelShape) -> float:
     """Share of the weights that may be wrong because the architecture is not known; 0 where it is."""
-    return UNKNOWN_ARCHITECTURE_SHARE if any(x.startswith("model_type:") for x in model.estimated_fields) else 0.0
+    return 0.0 if model.architecture_is_known else UNKNOWN_ARCHITECTURE_SHARE
 
 
 def _graph_bounds(demand: Demand, rank: Rank, verdict: Verdict) -> tuple[float, float]:

@@ -287,6 +287,11 @@ class ModelShape:
         return max(self.max_position_embeddings, self.extended_context or 0)
 
     @property
+    def architecture_is_known(self) -> bool:
+        """Whether the config names an architecture that Headroom knows, rather than being read as a Llama's."""
+        return not any(name.startswith("model_type:") for name in self.estimated_fields)
+
+    @property
     def is_moe(self) -> bool:
         """Whether any layer routes tokens to experts."""
         return any(layer.experts is not None for layer in self.layer_kinds)

@@ -115,7 +115,7 @@ def test_change_the_model_copy_the_link_open_it_elsewhere(server, browser):
     page.wait_for_selector(IDLE, timeout=WAIT_MS)
     after = figures(page)
     assert after != before
-    assert page.locator(".js-plotly-plot").count() >= 3
+    page.wait_for_function("document.querySelectorAll('.js-plotly-plot').length >= 3", timeout=WAIT_MS)
 
     page.get_by_test_id("stMainBlockContainer").get_by_role("button", name="Share").click()
     link = page.locator('[data-testid="stPopoverBody"] [data-testid="stCode"] code').first.inner_text().strip()
