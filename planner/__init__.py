@@ -1,7 +1,7 @@
 """Headroom: what hardware and settings serve this LLM to these users, and what it costs.
 
     inputs, model, catalog ─► scenario ─► workload ─► memory ─► step_time ─► simulation ─► service ─► cost ─► answer
-                                                     deploy, accuracy, reading, charts, jobs ─► dashboard, serve
+                                        deploy, accuracy, reading, charts, jobs ─► serve ─► dashboard, commands
 
 The library in ten lines::
 
@@ -39,6 +39,7 @@ charts     the only stage with plotly
 jobs       work for many at once, in processes that can be ended
 serve      the tools that programs call, over MCP and HTTP; the dashboard as a process
 dashboard  the only stage with streamlit
+commands   the command line: options in, text and files out
 ========== =====================================================================================================
 
 Where a change belongs: a fact in a data file of `catalog/`; an input in `scenario/fields.py`; a rule of an engine in

@@ -3,9 +3,9 @@
     python -m planner.accuracy.memory_folds [MEMORY.csv] [--out LEFT_OUT.csv]
 
 `catalog/memory_constants.csv` holds what the memory stage took from logs; all else follows the engines' sources. Each
-fold takes one model, or one source, away, fits the constants to the logs that remain, beginning from what would be
-assumed without logs, and predicts those taken away. A constant that only the model left out informs thus goes back to
-that. `accuracy/data/memory_left_out.csv`, which the Accuracy page shows, is written with `--out`.
+fold takes away one model, or one source, fits the constants to the other logs, starting from what would be assumed
+without logs, and predicts the logs taken away. A constant that no other model's logs inform stays as assumed.
+`accuracy/data/memory_left_out.csv`, which the Accuracy page shows, is written with `--out`.
 """
 
 from __future__ import annotations
@@ -100,15 +100,19 @@ def fit_constants(base: Floats, slope: Floats, without_logs: Floats) -> Floats:
     return multiples
 
 
+def assumed_without_logs() -> Floats:
+    """What would be assumed of each constant if there were no log, as a multiple of its stored value."""
+    assumed = values_without_logs()
+    return np.array([assumed[name] / value for name, value in stored_constants().items()])
+
+
 def left_out(frame: pd.DataFrame, base: Floats, slope: Floats, groups: pd.Series) -> pd.DataFrame:
     """Predictions of each row with constants fitted to the rows of all other groups."""
-    stored = stored_constants()
-    assumed = values_without_logs()
-    center = np.array([assumed[name] / value for name, value in stored.items()])
+    stored, assumed = stored_constants(), assumed_without_logs()
     parts = []
     for group in groups.unique():
         mine = (groups == group).to_numpy()
-        multiples = fit_constants(base[~mine], slope[~mine], center)
+        multiples = fit_constants(base[~mine], slope[~mine], assumed)
         fitted = {name: value * x for (name, value), x in zip(stored.items(), multiples, strict=True)}
         with with_log_constants(fitted):
             parts.append(memory.predict(frame[mine])[0])
@@ -154,11 +158,11 @@ def main(argv: list[str] | None = None) -> None:
     frame = read_rows(options.file).reset_index(drop=True)
     base = differences(frame)
     slope = slopes(frame, base)
-    stored, assumed = stored_constants(), values_without_logs()
-    center = np.array([assumed[name] / value for name, value in stored.items()])
     print("constants fitted to all rows ÷ stored, and how many figures each decides")
     informed = (np.abs(slope[~np.isnan(base)]) > NOISE_GIB / 2).sum(axis=0)
-    for name, x, count in zip(stored, fit_constants(base, slope, center), informed, strict=True):
+    for name, x, count in zip(
+        stored_constants(), fit_constants(base, slope, assumed_without_logs()), informed, strict=True
+    ):
         print(f"  {name:20} {x:6.2f}  {count:4}")
     found = {
         "stored": memory.predict(frame)[0],

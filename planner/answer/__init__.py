@@ -4,11 +4,11 @@ In: a Scenario. Out: a `Plan`; `recommend` searches for the cheapest one; `repor
 """
 
 from planner.answer.as_json import linked, plain, plan_dict
-from planner.answer.confidence import BAND_OF, EVIDENCE_WORDS, Band
+from planner.answer.confidence import BAND_OF, Band
 from planner.answer.fits import Fit, fits, fits_text
-from planner.answer.kernels import KernelNote, kernel_note, nearest_native
+from planner.answer.kernels import KernelNote
 from planner.answer.lab import BURST_FITS, BURST_REQUESTS, OWN_ENGINE, trace_steps
-from planner.answer.load_test import BENCH, bench_flags, input_half_width, load_test_scenario
+from planner.answer.load_test import BENCH, bench_command, bench_flags, input_half_width, load_test_scenario
 from planner.answer.outcome import (
     ChainLink,
     Plan,
@@ -16,7 +16,6 @@ from planner.answer.outcome import (
     Sure,
     Taken,
     Verdict,
-    chance_with_replicas,
     fit_on_rank,
     offered_rps,
     reached,
@@ -36,7 +35,6 @@ from planner.answer.search import (
     Change,
     Search,
     candidate_of,
-    candidate_scenarios,
     change_steps,
     changed_settings,
     dask_executor,
@@ -47,7 +45,6 @@ from planner.answer.search import (
     search_text,
     split_in_words,
     tally,
-    what_would_change,
 )
 from planner.answer.times import (
     DayCost,
@@ -70,7 +67,6 @@ __all__ = [
     "BURST_FITS",
     "BURST_REQUESTS",
     "EVIDENCE",
-    "EVIDENCE_WORDS",
     "OWN_ENGINE",
     "Band",
     "Candidate",
@@ -88,10 +84,9 @@ __all__ = [
     "Sure",
     "Taken",
     "Verdict",
+    "bench_command",
     "bench_flags",
     "candidate_of",
-    "candidate_scenarios",
-    "chance_with_replicas",
     "change_steps",
     "changed_settings",
     "changed_verdict",
@@ -104,11 +99,9 @@ __all__ = [
     "format_in_words",
     "growth_sentence",
     "input_half_width",
-    "kernel_note",
     "linked",
     "load_test_scenario",
     "meeting",
-    "nearest_native",
     "offered_rps",
     "outage_sentence",
     "over_time",
@@ -135,5 +128,4 @@ __all__ = [
     "time_text",
     "trace_steps",
     "typical_step",
-    "what_would_change",
 ]

@@ -136,8 +136,12 @@ def bench_flags(tested: Scenario, model: str, base_url: str = "") -> Flags:
 
 def measurement(plan: Plan) -> str:
     """The command that loads one replica as the plan does, with the figures of the targets, in one line."""
-    flags = bench_flags(load_test_scenario(plan), plan.model.name)
-    return shlex.join([*BENCH, *(word for name, words in flags for word in (name, *words))])
+    return bench_command(load_test_scenario(plan), plan.model.name)
+
+
+def bench_command(tested: Scenario, model: str) -> str:
+    """`vllm bench serve` with `bench_flags`, in one line."""
+    return shlex.join([*BENCH, *(word for name, words in bench_flags(tested, model) for word in (name, *words))])
 
 
 def _percentiles(level: ServiceLevel) -> str:

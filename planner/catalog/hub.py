@@ -58,7 +58,7 @@ def fetch_from_hub(hub_id: str) -> str:
 
 
 def hub_tensors(hub_id: str) -> SafetensorsRepoMetadata | None:
-    """Names, types and shapes of a public model's tensors, of the headers of its safetensors files, without a token.
+    """Names, types and shapes of a public model's tensors, from the headers of its safetensors files, without a token.
 
     Returns
     -------

@@ -51,7 +51,7 @@ def _hub() -> dict[str, Mapping[str, str]]:
 
 @lru_cache(maxsize=1)
 def _heads() -> dict[str, Mapping[str, str]]:
-    """EAGLE-3 heads by id: they draft for a model and are none themselves."""
+    """EAGLE-3 heads by id: they draft for a model and are not models on their own."""
     return {row["id"]: row for row in read_table("catalog/draft_heads.csv")}
 
 

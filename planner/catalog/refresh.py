@@ -1,4 +1,4 @@
-"""Configs that a user points to, against the catalog: what is new, what changed, whether the totals hold.
+"""Compare configs that a user points to with the catalog: what is new, what changed, whether the totals agree.
 
 A config.json comes from a folder, or from the hub by id. Where safetensors files lie beside it, their headers say how
 many parameters there are, without reading the weights.
@@ -220,7 +220,7 @@ def _finding(name: str, text: str, tensors: SafetensorsRepoMetadata | None, orig
 
 
 def _differences(old: ModelShape, new: ModelShape) -> tuple[str, ...]:
-    """What a config says otherwise than the catalog, in words."""
+    """Where a config differs from the catalog, in words."""
     tower = any(note.startswith(ESTIMATED_TOWER) for note in new.estimated_fields)
     found = []
     for name, words in TRAITS:

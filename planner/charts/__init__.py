@@ -15,7 +15,6 @@ from planner.charts.load import step_terms as step_terms
 from planner.charts.memory import GROUP_TITLES as GROUP_TITLES
 from planner.charts.memory import concurrency as concurrency
 from planner.charts.memory import memory_bar as memory_bar
-from planner.charts.memory import parts as memory_parts
 from planner.charts.memory import weights_by_group as weights_by_group
 from planner.charts.own import overlay_errors as overlay_errors
 from planner.charts.own import rate_over_time as rate_over_time
@@ -33,7 +32,6 @@ from planner.charts.recording import recorded_week as recorded_week
 from planner.charts.steps import StepPicture as StepPicture
 from planner.charts.steps import step_timeline as step_timeline
 from planner.charts.steps import without_prompts as without_prompts
-from planner.charts.style import COLOUR as COLOUR
 from planner.charts.style import Chart as Chart
 from planner.charts.tiles import Line as Line
 from planner.charts.tiles import bar_svg as bar_svg
@@ -43,7 +41,6 @@ from planner.charts.times import day_replicas as day_replicas
 from planner.charts.times import months as months
 
 __all__ = [
-    "COLOUR",
     "Chart",
     "Line",
     "StepPicture",
@@ -62,7 +59,6 @@ __all__ = [
     "latency_finding",
     "line_svg",
     "memory_bar",
-    "memory_parts",
     "months",
     "overlay_errors",
     "plan_bars",

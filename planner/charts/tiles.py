@@ -88,7 +88,7 @@ def bar_svg(share: float, about: str) -> str:
 
 def _figure(drawn: str, about: str, ends: tuple[str, ...]) -> str:
     words = "".join(f"<span>{escape(text)}</span>" for text in ends)
-    # An image: pages drop drawings from their HTML, and keep pictures.
+    # As an image: Streamlit removes inline SVG from HTML.
     svg = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH:g} {HEIGHT:g}" color="{COLOUR}" '
         f'preserveAspectRatio="none">{STYLE}{drawn}</svg>'

@@ -1,4 +1,4 @@
-"""The command about the catalog: how old it is, and what configs say against it."""
+"""The command about the catalog: how old it is, and where config.json files differ from it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
 def add_to(commands: Commands) -> None:
     """Declare the command."""
-    command = commands.add_parser(
-        "catalog", help="the models that are known; refresh: compare config.json files with them"
-    )
+    command = commands.add_parser("catalog", help="how old the catalog is; refresh: compare config.json files with it")
     command.add_argument(
         "action", nargs="?", choices=("refresh",), metavar="refresh", help="compare, and say what changed"
     )
@@ -33,7 +31,7 @@ def add_to(commands: Commands) -> None:
 
 
 def _catalog(options: argparse.Namespace) -> None:
-    """How many models are known and since when; with `refresh`, what configs say against that."""
+    """How many models are known and since when; with `refresh`, where config.json files differ."""
     if options.action is None:
         about = {"date": catalog_date(), "models": len(model_names()), "hub_ids": len(hub_ids())}
         text = f"Catalog of {about['date']}: {about['models']:,} models, {about['hub_ids']:,} further ids of the hub."

@@ -84,11 +84,6 @@ class CostPlan:
         """Whether a hosted API costs less at this volume."""
         return self.api_usd_per_month is not None and self.api_usd_per_month < self.usd_per_month
 
-    @property
-    def api_always_cheaper(self) -> bool:
-        """Whether a hosted API costs less at every volume, with as many GPUs as each needs."""
-        return self.break_even is not None and self.break_even.first_requests_per_month is None
-
 
 def cost_plan(
     *,

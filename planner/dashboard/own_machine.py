@@ -11,15 +11,15 @@ from planner.dashboard import results, urlstate, widgets
 from planner.dashboard.inputs import adopt
 from planner.errors import PlannerError
 from planner.reading import (
+    AdvisedTest,
     Calibration,
-    LoadTest,
     Reading,
     prints_memory,
     uncalibrated,
     with_printed,
     without_printed,
 )
-from planner.scenario import Scenario, message
+from planner.scenario import CALIBRATION, Scenario, message
 from planner.units import counted, format_number, format_percent
 
 COLUMNS = {
@@ -100,8 +100,7 @@ def _adopt_calibration(made: Calibration) -> None:
 
 def _numbers(scenario: Scenario) -> dict[str, Any]:
     """The fields of a calibration."""
-    names = (name for name in Scenario.__dataclass_fields__ if name.startswith("calibration_"))
-    return {name: getattr(scenario, name) for name in names}
+    return {name: getattr(scenario, name) for name in CALIBRATION}
 
 
 def errors_in_words(made: Calibration) -> str:
@@ -169,7 +168,7 @@ def next_test(scenario: Scenario) -> None:
     st.caption("Drop its output in the sidebar, under “Start from your own …”, and calibrate to it.")
 
 
-def narrowing(figure: str, error: float, test: LoadTest) -> str:
+def narrowing(figure: str, error: float, test: AdvisedTest) -> str:
     """What a test does to the error of the deciding figure."""
     before, after = (format_percent(math.expm1(value)) for value in (error, test.error))
     opening = f"{test.load[:1].upper()}{test.load[1:]}"

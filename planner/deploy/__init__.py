@@ -5,9 +5,8 @@ flag can say is named beside the command.
 """
 
 from planner.deploy.artifacts import Artifact, artifact, artifacts, formats, formats_of
-from planner.deploy.engines import launch
 from planner.deploy.launch import Launch
-from planner.deploy.load_test import LoadTest, load_test, predicted
+from planner.deploy.load_test import LoadTest, predicted
 
 __all__ = [
     "Artifact",
@@ -17,7 +16,5 @@ __all__ = [
     "artifacts",
     "formats",
     "formats_of",
-    "launch",
-    "load_test",
     "predicted",
 ]

@@ -4,7 +4,6 @@ In: figures from the catalog or a user. Out: frozen `Gpu`, `EngineSettings`, `Tr
 """
 
 from planner.inputs.engine import (
-    MAMBA_FULL_MEMORY_RATIO,
     V1_DEFAULT,
     Batching,
     EngineSettings,
@@ -21,7 +20,6 @@ from planner.inputs.traffic import ArrivalKind, Arrivals, LengthKind, Lengths, S
 
 __all__ = [
     "AS_PREDICTED",
-    "MAMBA_FULL_MEMORY_RATIO",
     "NEWEST",
     "V1_DEFAULT",
     "ArrivalKind",

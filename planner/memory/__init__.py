@@ -20,8 +20,6 @@ sizing         `plan_memory`
 
 from planner.memory.cuda_graphs import captured_sizes
 from planner.memory.defaults import kv_cache_type, ollama_context_tokens
-from planner.memory.explain import FEWER_SEQUENCES
-from planner.memory.kv_layout import kv_bytes_for
 from planner.memory.log_constants import stored_constants, values_without_logs
 from planner.memory.memory_plan import Formula, MemoryPlan, Remedy
 from planner.memory.precision import native_schemes, running_scheme, weights_support
@@ -47,7 +45,6 @@ from planner.memory.verdict import (
 __all__ = [
     "DRIVER_RESERVE_BYTES",
     "DRIVER_RESERVE_SHARE",
-    "FEWER_SEQUENCES",
     "OOM",
     "OOM_CAPTURE",
     "OOM_HOST",
@@ -65,7 +62,6 @@ __all__ = [
     "MemoryPlan",
     "Remedy",
     "captured_sizes",
-    "kv_bytes_for",
     "kv_cache_type",
     "native_schemes",
     "ollama_context_tokens",

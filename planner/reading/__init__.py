@@ -4,7 +4,7 @@ In: a start-up log, a benchmark's output or JSON, metrics of a running engine. O
 line, what was not understood, and the Scenario that the file describes; and a plan calibrated to measured runs.
 """
 
-from planner.reading.advising import Advice, LoadTest, advice_text, advise
+from planner.reading.advising import Advice, AdvisedTest, advice_text, advise
 from planner.reading.benchmarks import Run
 from planner.reading.calibrating import Calibration, calibrate, uncalibrated
 from planner.reading.calibration_file import calibration_dict, calibration_text, factor_sd_of, with_calibration
@@ -18,9 +18,9 @@ from planner.reading.wording import reading_dict, reading_text, value_text
 __all__ = [
     "MAX_BYTES",
     "Advice",
+    "AdvisedTest",
     "Calibration",
     "Compared",
-    "LoadTest",
     "NotUnderstood",
     "Overlay",
     "Reading",

@@ -1,32 +1,30 @@
-"""The one load test to run next: the one after which the plan's deciding figure is known best."""
+"""Which load test to run next: the one that leaves least doubt about the plan's most doubtful target."""
 
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from planner.accuracy import serving_columns
-from planner.answer import BAND_OF, BENCH, Plan, bench_flags, load_test_scenario
+from planner.answer import BAND_OF, Plan, bench_command, load_test_scenario
 from planner.arrays import Floats
 from planner.errors import InvalidInput
-from planner.reading.calibrating import FIGURES, NOISE, Predict, prior_sd, uncalibrated, with_factors
+from planner.reading.calibrating import FIGURES, Predict, noise_sd, prior_sd, uncalibrated, usual_error, with_factors
 from planner.scenario import SCALES, Scenario, fingerprint
-from planner.tables import read_table
 from planner.units import counted
 
 STEP = math.log(1.1)  # of a factor's logarithm, as a fit changes it
 USERS = (1, 8, 32, 128, 512)  # closed loops that are tried beside the plan's own load
-LEAST_SHARE = 0.01  # of the prior's variance, that any calibration leaves
+LEAST_SHARE = 0.01  # of the prior's variance: any calibration leaves as much
 WAVES, FEWEST = 10, 60  # requests of each user, and of a test at least
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoadTest:
-    """A load test, in words and as a command, and what is left of the error of the deciding figure after it."""
+class AdvisedTest:
+    """A load test, in words and as a command, with the error of the deciding figure that it would leave."""
 
     load: str
     error: float
@@ -43,14 +41,14 @@ class Advice:
 
     figure: str
     error: float
-    tests: tuple[LoadTest, ...]
+    tests: tuple[AdvisedTest, ...]
 
 
 def advise(done: Plan, factor_sd: Floats | None = None, predict: Predict = serving_columns) -> Advice:
-    """Which load test of one replica would narrow a plan most.
+    """The load tests of one replica by how far they would narrow a plan.
 
-    The factors of a calibration are as uncertain as our error on published runs, or as the plan's own calibration
-    leaves them; a test narrows them as far as its latencies and throughput follow them.
+    Before a test, the factors of a calibration are as uncertain as our error on published runs, or as the plan's own
+    calibration leaves them. A test narrows a factor by how strongly its latencies and throughput follow it.
 
     Parameters
     ----------
@@ -77,7 +75,7 @@ def advise(done: Plan, factor_sd: Floats | None = None, predict: Predict = servi
     decides = found[0][2].get(figure)
     if decides is None:
         raise InvalidInput("scenario", done.scenario.model, "a plan of which one replica serves its load")
-    left = next(float(row["left_sd"]) for row in read_table(NOISE) if row["quantity"] == figure)
+    left = usual_error(figure)
 
     def error(covariance: Floats) -> float:
         return math.sqrt(float(decides @ covariance @ decides) + left**2)
@@ -88,10 +86,10 @@ def advise(done: Plan, factor_sd: Floats | None = None, predict: Predict = servi
         share = (stated**2 - left**2) / float(decides @ prior @ decides)
         prior *= min(1.0, max(LEAST_SHARE, share))
     rows = [
-        LoadTest(
+        AdvisedTest(
             load=words,
             error=error(narrowed(prior, [slopes])),
-            command=shlex.join([*BENCH, *_words(tested, done.model.name)]),
+            command=bench_command(tested, done.model.name),
             scenario=tested,
         )
         for words, tested, slopes in found
@@ -111,10 +109,6 @@ def _closed_loops(done: Plan, own: Scenario) -> list[tuple[str, Scenario]]:
         for users in USERS
         if users <= most
     ]
-
-
-def _words(tested: Scenario, model: str) -> list[str]:
-    return [word for name, words in bench_flags(tested, model) for word in (name, *words)]
 
 
 def slopes_of(scenario: Scenario, logs: Floats, predict: Predict = serving_columns) -> dict[str, Floats]:
@@ -150,7 +144,7 @@ def narrowed(covariance: Floats, runs: Sequence[dict[str, Floats]]) -> Floats:
     runs : sequence of dict
         `slopes_of` each.
     """
-    noise = {row["quantity"]: float(row["noise_sd"]) for row in read_table(NOISE)}
+    noise = noise_sd()
     information = np.linalg.inv(covariance)
     for slopes in runs:
         for figure, slope in slopes.items():

@@ -18,7 +18,7 @@ from planner.errors import InvalidInput
 from planner.reading.benchmarks import Run
 from planner.reading.posterior import Posterior, fit
 from planner.reading.reading import Reading, run_scenario
-from planner.scenario import ERRORS, SCALES, Scenario, differing, fields_by_name, fingerprint
+from planner.scenario import CALIBRATION, ERRORS, SCALES, Scenario, differing, fields_by_name, fingerprint
 from planner.tables import read_table
 
 NOISE = "reading/calibration_noise.csv"
@@ -33,7 +33,7 @@ PRIOR_BAND = {"weights": "tpot", "sequences": "tpot", "prefill": "ttft"}
 CPU_PRIOR_SD = 0.4
 #: how benchmark clients run one replica and report it
 CLIENT = {"question": "will", "num_replicas": 1, "measured_requests": "all", "exact_output_limit": True}
-SEEN = 0.8  # of the prior's standard deviation: a factor is seen where the runs narrow it below that
+SEEN = 0.8  # of the prior's standard deviation: where runs leave less, they show the factor
 NINETY = 1.645  # standard deviations to each side that hold 90 % of a normal distribution
 PRIOR_COUNT = 3  # runs that the usual error of a calibrated figure counts as
 LEAST_RUNS = 3  # whose left-out errors narrow a band
@@ -43,7 +43,7 @@ Predict = Callable[[Scenario], Mapping[str, float]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Factor:
-    """One fitted factor, measured ÷ predicted time, with its range of 90 %; `is_seen`: the runs say something of it."""
+    """One fitted factor, measured ÷ predicted time, with its range of 90 %; `is_seen`: the runs narrow it."""
 
     name: str
     label: str
@@ -93,8 +93,17 @@ class Calibration:
 def uncalibrated(scenario: Scenario) -> Scenario:
     """The scenario without its calibration."""
     declared = fields_by_name()
-    names = (*SCALES.values(), *ERRORS.values(), "calibration_runs", "calibration_of")
-    return scenario.replace(**{name: declared[name].default for name in names})
+    return scenario.replace(**{name: declared[name].default for name in CALIBRATION})
+
+
+def noise_sd() -> dict[str, float]:
+    """Standard deviation of ln(measured ÷ predicted) of one run with the right factors, by figure."""
+    return {row["quantity"]: float(row["noise_sd"]) for row in read_table(NOISE)}
+
+
+def usual_error(figure: str) -> float:
+    """Standard deviation of ln(measured ÷ predicted) that calibrations usually leave of a figure."""
+    return next(float(row["left_sd"]) for row in read_table(NOISE) if row["quantity"] == figure)
 
 
 def calibrate(reading: Reading, base: Scenario | None = None) -> Calibration:
@@ -178,7 +187,7 @@ def calibrate_runs(
         scaled = [predict(with_factors(scenario, logs, of)) for scenario in plain]
         return np.array([scaled[number].get(name, before[number][name]) for number, _, name, _ in rows])
 
-    noise = {row["quantity"]: float(row["noise_sd"]) for row in read_table(NOISE)}
+    noise = noise_sd()
     measured = np.array([value for *_, value in rows])
     found = fit(figures, measured, np.array([noise[figure] for _, figure, *_ in rows]), prior_sd(plan))
     numbers = np.array([number for number, *_ in rows])
@@ -268,7 +277,6 @@ def _left_error(figure: str, off: Floats) -> float:
     """
     if len(off) < LEAST_RUNS:
         return 0.0
-    usual = next(float(row["left_sd"]) for row in read_table(NOISE) if row["quantity"] == figure)
     freedom = PRIOR_COUNT + len(off)
-    variance = (PRIOR_COUNT * usual**2 + float((off**2).sum())) / freedom
+    variance = (PRIOR_COUNT * usual_error(figure) ** 2 + float((off**2).sum())) / freedom
     return min(5.0, math.sqrt(variance * freedom / (freedom - 2)))

@@ -12,11 +12,10 @@ import numpy as np
 from planner.arrays import Floats
 from planner.errors import InvalidInput
 from planner.reading.calibrating import FIGURES, NINETY, Calibration
-from planner.scenario import ERRORS, SCALES, Scenario, to_query
+from planner.scenario import CALIBRATION, ERRORS, SCALES, Scenario, to_query
 from planner.units import counted
 
 KIND, VERSION = "headroom calibration", 1
-FIELDS = (*SCALES.values(), *ERRORS.values(), "calibration_runs", "calibration_of")
 #: what the file says of the deployment, for its reader
 DEPLOYMENT = (
     *("model", "weight_dtype", "kv_cache_dtype", "gpu", "tensor_parallel_size", "pipeline_parallel_size"),
@@ -32,7 +31,7 @@ def calibration_dict(made: Calibration) -> dict[str, Any]:
         "kind": KIND,
         "version": VERSION,
         "deployment": {name: getattr(made.scenario, name) for name in DEPLOYMENT},
-        "calibration": {name: getattr(made.scenario, name) for name in FIELDS},
+        "calibration": {name: getattr(made.scenario, name) for name in CALIBRATION},
         "factors": [dataclasses.asdict(item) for item in made.factors],
         "figures": [dataclasses.asdict(item) for item in made.figures],
         "median_error": {when: made.error(when) for when in ("before", "after", "left_out")},
@@ -60,7 +59,7 @@ def with_calibration(scenario: Scenario, text: str, name: str = "calibration") -
     try:
         body = json.loads(text)
         fields = dict(body["calibration"])
-        ours = body["kind"] == KIND and set(fields) <= set(FIELDS)
+        ours = body["kind"] == KIND and set(fields) <= set(CALIBRATION)
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise InvalidInput(name, text[:40], VALID) from error
     if not ours:
@@ -99,7 +98,7 @@ def calibration_text(made: Calibration) -> str:
         f"{'time, measured ÷ predicted':34} {'factor':>7}   range of 90 %",
     ]
     for item in made.factors:
-        seen = "" if item.is_seen else "   the runs do not show it: as before"
+        seen = "" if item.is_seen else "   these runs do not show it"
         lines.append(f"{item.label:34} {item.value:7.3g}   {item.low:.3g} to {item.high:.3g}{seen}")
     lines += ["", f"{'run':>4} {'figure':20} {'measured':>11} {'before':>11} {'after':>11} {'left out':>11}"]
     for row in made.figures:

@@ -26,13 +26,13 @@ from planner.arrays import Floats
 from planner.errors import PlannerError
 from planner.reading.advising import narrowed, slopes_of
 from planner.reading.calibrating import FIGURES, calibrate_runs, prior_sd, uncalibrated
-from planner.scenario import ERRORS, SCALES, Scenario, fingerprint
+from planner.scenario import CALIBRATION, ERRORS, SCALES, Scenario, fingerprint
 from planner.units import counted
 
 Measured = tuple[Scenario, dict[str, float]]
 LEAST_OTHERS = 3  # runs of a deployment beyond those that it is calibrated to
 MOST_OTHERS = 7
-OFF = 0.1  # error of the runs that a deployment is calibrated to, from which a calibration is worth the effort
+OFF = 0.1  # from this error of the chosen runs on, a calibration is worth the effort
 
 
 def deployments(rows: Iterable[Mapping[str, str]]) -> list[list[Measured]]:
@@ -66,7 +66,7 @@ def _number(text: str) -> float:
 
 
 def most_telling(runs: list[Measured], count: int) -> list[Measured]:
-    """The runs with those first after which the figures of all are known best, by what they sent alone.
+    """The runs, the most telling first: those that narrow the figures of all runs most. Reads only what they sent.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def held_out(runs: list[Measured], count: int, draw: random.Random, *, chosen: b
     except PlannerError:
         return []
     made = fitted.scenario
-    calibration = {name: getattr(made, name) for name in _calibration_fields()}
+    calibration = {name: getattr(made, name) for name in CALIBRATION}
     rows = []
     for scenario, measured in mixed[count : count + MOST_OTHERS]:
         before, after = serving_columns(scenario), serving_columns(scenario.replace(**calibration))
@@ -131,10 +131,6 @@ def held_out(runs: list[Measured], count: int, draw: random.Random, *, chosen: b
                 known = {"figure": figure, "sd": sd, "own": fitted.error("before", figure)}
                 rows.append(known | dict(zip(("before", "after"), logs, strict=True)))
     return rows
-
-
-def _calibration_fields() -> tuple[str, ...]:
-    return tuple(name for name in Scenario.__dataclass_fields__ if name.startswith("calibration_"))
 
 
 def summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

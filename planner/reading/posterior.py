@@ -51,7 +51,7 @@ class Posterior:
         kept = np.where(left_out, 0.0, self.weights)
         # The figures as a straight line through the optimum: residual + slopes · move.
         target = self.slopes @ self.logs - self.residuals
-        normal = self.slopes.T @ (kept[:, None] * self.slopes) + np.diag(self.prior_sd**-2)
+        normal = _information(self.slopes, kept, self.prior_sd)
         return np.asarray(np.linalg.solve(normal, self.slopes.T @ (kept * target)), dtype=np.float64)
 
 
@@ -81,23 +81,28 @@ def fit(predict: Callable[[Floats], Floats], measured: Floats, noise_sd: Floats,
             [(np.log(predict(logs + STEP * unit)) - target - residuals) / STEP for unit in np.eye(len(logs))], axis=1
         )
         weights = _weights(residuals, noise_sd)
-        normal = slopes.T @ (weights[:, None] * slopes) + np.diag(prior_sd**-2)
+        normal = _information(slopes, weights, prior_sd)
         move = np.linalg.solve(normal, -slopes.T @ (weights * residuals) - logs * prior_sd**-2)
         logs, residuals, moved = _stepped(predict, target, noise_sd, prior_sd, logs, residuals, move)
         if moved < SETTLED:
             break
     weights = _weights(residuals, noise_sd)
-    normal = slopes.T @ (weights[:, None] * slopes) + np.diag(prior_sd**-2)
     scatter = max(1.0, float(np.mean(weights * residuals**2)))
-    known = slopes.T @ (weights[:, None] * slopes) / scatter + np.diag(prior_sd**-2)
+    known = _information(slopes, weights / scatter, prior_sd)
     return Posterior(
         logs=logs,
-        covariance=np.linalg.inv(known),
+        covariance=np.asarray(np.linalg.inv(known), dtype=np.float64),
         residuals=residuals,
         slopes=slopes,
         weights=weights,
         prior_sd=prior_sd,
     )
+
+
+def _information(slopes: Floats, weights: Floats, prior_sd: Floats) -> Floats:
+    """Inverse covariance of the logarithms: what the figures and the prior say together."""
+    found: Floats = slopes.T @ (weights[:, None] * slopes) + np.diag(prior_sd**-2)
+    return found
 
 
 def _weights(residuals: Floats, noise_sd: Floats) -> Floats:

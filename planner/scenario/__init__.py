@@ -26,7 +26,7 @@ from planner.scenario.link import (
     to_params,
     to_query,
 )
-from planner.scenario.measured import ERRORS, PRINTED, SCALES
+from planner.scenario.measured import CALIBRATION, ERRORS, PRINTED, SCALES
 from planner.scenario.messages import message
 from planner.scenario.own_gpus import own_gpus
 from planner.scenario.presets import capacity_fraction, for_use, preset, preset_names, uses
@@ -37,6 +37,7 @@ from planner.scenario.settings import MAX_CONFIG_TEXT
 from planner.scenario.targets import TARGETS, Target
 
 __all__ = [
+    "CALIBRATION",
     "COMPARED",
     "CONFIG",
     "CUSTOM",

@@ -12,6 +12,7 @@ from planner.scenario.pools import SeparatePools
 from planner.scenario.settings import optional_setting, setting
 
 LEAST_FACTOR, MOST_FACTOR = 0.05, 20.0
+#: part of the work → field with its factor, measured ÷ predicted time
 SCALES = {
     "weights": "calibration_weights",
     "sequences": "calibration_sequences",
@@ -25,8 +26,8 @@ ERRORS = {
     "tpot": "calibration_tpot_error",
     "throughput": "calibration_throughput_error",
 }
-
-
+#: every field of a calibration
+CALIBRATION = (*SCALES.values(), *ERRORS.values(), "calibration_runs", "calibration_of")
 #: part of `planner.inputs.PrintedMemory` → field with what the log prints, in GiB or tokens
 PRINTED = {
     "weights_bytes": "printed_weights_gib",

@@ -6,9 +6,8 @@ it is stopped.
 
 from planner.serve.mcp_server import serve_mcp
 from planner.serve.page import serve_dashboard
-from planner.serve.tools import Tool, call, tools
 
-__all__ = ["Tool", "call", "serve_dashboard", "serve_mcp", "serve_rest", "tools"]
+__all__ = ["serve_dashboard", "serve_mcp", "serve_rest"]
 
 
 def serve_rest(address: str, port: int) -> None:

@@ -29,7 +29,7 @@ def memory_of(scenario):
 def test_parts_of_the_memory_bar_add_up_to_the_gpu():
     memory = memory_of(Scenario())
     for held, written in ((None, None), (0.5, 0.2), (1.0, 1.0), (0.3, 0.6)):
-        total = sum(size for _, _, size in charts.memory_parts(memory, held, written))
+        total = sum(size for _, _, size in parts(memory, held, written))
         assert total == pytest.approx(memory.total_bytes)
 
 

@@ -48,7 +48,6 @@ def test_break_even_is_where_both_bills_are_equal():
     cost = make(use=use(3650.0, 100e6))
     # 1,000 × 0.10 + 250 × 0.40 USD per million = 0.0002 USD per request.
     assert cost.break_even_requests_per_month == pytest.approx(3650 / 0.0002)
-    assert not cost.api_always_cheaper
     assert cost.api_usd_per_month == pytest.approx(10_512_000 * 0.0002)
     assert cost.api_is_cheaper
     assert not make(mean_rate_rps=8.0, num_gpus=1).api_is_cheaper
@@ -67,14 +66,13 @@ def test_published_break_even():
 def test_a_fleet_that_grows_with_the_volume_may_never_pay():
     # 3,650 USD buy what the API sells for 0.0002 × 18 million = 3,600 USD.
     cost = make(use=use(3650.0, 18e6))
-    assert cost.api_always_cheaper
+    assert cost.break_even.first_requests_per_month is None
     assert cost.break_even_requests_per_month is None
 
 
 def test_targets_that_are_missed_at_every_volume_have_no_break_even():
     cost = make(use=use(1.0, 1.0, steps=None, at_targets_rps=0.0))
     assert cost.break_even is None
-    assert not cost.api_always_cheaper
 
 
 def test_prices_at_three_loads():

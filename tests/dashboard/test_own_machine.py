@@ -9,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from planner.dashboard.own_machine import errors_in_words, factor_rows, figure_rows, narrowing
 from planner.dashboard.tasks import calibration_task
-from planner.reading import LoadTest
+from planner.reading import AdvisedTest
 from planner.reading.calibrating import Calibration, Factor, Fitted
 from planner.scenario import Scenario
 
@@ -109,7 +109,7 @@ def test_a_log_of_another_deployment_is_refused_by_name():
 
 
 def test_what_a_load_test_narrows():
-    test = LoadTest(load="32 users at once", error=math.log(1.1), command="vllm bench serve", scenario=Scenario())
+    test = AdvisedTest(load="32 users at once", error=math.log(1.1), command="vllm bench serve", scenario=Scenario())
     assert narrowing("TPOT", math.log(1.5), test) == "32 users at once: TPOT from ± 50 % to ± 10 %"
     assert narrowing("", math.log(1.5), test) == "32 users at once: ± 10 %"
 

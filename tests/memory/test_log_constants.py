@@ -11,7 +11,7 @@ from tests.memory.cases import LLAMA, plan
 
 def test_every_constant_states_the_logs_that_it_comes_from() -> None:
     rows = read_table(log_constants.FILE)
-    assert all(row["logs"] and float(row["value"]) > 0 <= float(row["without_logs"]) for row in rows)
+    assert all(row["source"] and float(row["value"]) > 0 <= float(row["without_logs"]) for row in rows)
     assert len({row["name"] for row in rows}) == len(rows)
 
 

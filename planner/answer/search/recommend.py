@@ -262,7 +262,7 @@ def _settle(state: _State) -> Iterator[Search]:
 
 
 def _compare_tied(state: _State) -> Iterator[Search]:
-    """Plan the fastest of the candidates that may cost exactly as much as the best, of which a reader would take it."""
+    """Among the candidates that may cost exactly as much as the best, plan the fastest, which a reader would choose."""
     rows = [item.row for item in state.open if item.row is not None and item.row.status == MEETS and not item.lost]
     if not rows:
         return

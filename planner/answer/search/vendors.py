@@ -93,15 +93,15 @@ def _reasons(recommended: Recommended, theirs: Candidate, ours: Candidate) -> li
         most = theirs.slo_rate_rps * theirs.num_replicas
         if most >= MUCH_MORE * scenario.peak_rate_rps:
             held, arrive = format_number(most), format_number(scenario.peak_rate_rps)
-            found.append(f"theirs holds the targets up to {held} req/s, and {arrive} req/s arrive")
+            found.append(f"theirs meets the targets up to {held} req/s, and {arrive} req/s arrive")
     own, other = _weights_gib(ours.scenario), _weights_gib(theirs.scenario)
     if own < 0.9 * other:
-        found.append(f"its weights take {format_number(own)} GiB in place of {format_number(other)} GiB")
+        found.append(f"its weights take {format_number(own)} GiB instead of {format_number(other)} GiB")
     if (ours.num_gpus or 0) < (theirs.num_gpus or 0):
         found.append(f"{counted(ours.num_gpus or 0, 'GPU')} suffice{'s' if ours.num_gpus == 1 else ''}")
     if (ours.usd_per_gpu_hour or 0.0) < (theirs.usd_per_gpu_hour or 0.0):
         price, instead = format_usd(ours.usd_per_gpu_hour or 0.0), format_usd(theirs.usd_per_gpu_hour or 0.0)
-        found.append(f"an hour of {ours.scenario.gpu} costs {price} in place of {instead}")
+        found.append(f"an hour of {ours.scenario.gpu} costs {price} instead of {instead}")
     return found
 
 

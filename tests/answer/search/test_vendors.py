@@ -52,8 +52,8 @@ def test_the_reasons_are_those_of_both_plans():
     said = advice(theirs, row(), ours)
     assert said.startswith("Z.ai's README recommends 16 × H200 SXM (TP 16) for zai-org/GLM-4.5: 52,560 USD a month")
     assert "theirs is for contexts of 131,072 tokens, and this plan has 8,192" in said
-    assert "theirs holds the targets up to 20 req/s, and 1 req/s arrive" in said
-    assert "GiB in place of" in said
+    assert "theirs meets the targets up to 20 req/s, and 1 req/s arrive" in said
+    assert "GiB instead of" in said
     assert "4 GPUs suffice" in said
     assert "costs" not in said.split("because")[1]  # the same price of a GPU-hour
 
