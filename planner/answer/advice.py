@@ -98,7 +98,7 @@ def calibration(scenario: Scenario) -> Finding | None:
             kind="calibration",
             severity="warning",
             field="calibration_of",
-            text=f"Not calibrated: your {runs} were taken with another {' and another '.join(other)}. The speeds are "
+            text=f"Not calibrated: your {runs} came from another {' and another '.join(other)}. The speeds are "
             "those of the published kernels.",
         )
     factors = ", ".join(f"{part} × {getattr(scenario, name):.3g}" for part, name in SCALES.items())

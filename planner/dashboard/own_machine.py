@@ -105,16 +105,16 @@ def _numbers(scenario: Scenario) -> dict[str, Any]:
 
 def errors_in_words(made: Calibration) -> str:
     """Median error of each figure before and after, and left out, in one sentence."""
+    several = made.runs > 1  # one run cannot be predicted from others
     parts = [
-        f"{name} {format_percent(made.error('before', figure))} → {format_percent(made.error('after', figure))} "
-        f"({format_percent(made.error('left_out', figure))})"
+        f"{name} {format_percent(made.error('before', figure))} → {format_percent(made.error('after', figure))}"
+        + (f" ({format_percent(made.error('left_out', figure))})" if several else "")
         for figure, name in FIGURES.items()
         if any(row.figure == figure for row in made.figures)
     ]
-    return (
-        f"Median error over {counted(made.runs, 'run')}, before → after (each run predicted from the others): "
-        f"{', '.join(parts)}."
-    )
+    told = " (each run predicted from the others)" if several else ""
+    opening = f"Median error over {made.runs:,} runs" if several else "Error of the run"
+    return f"{opening}, before → after{told}: {', '.join(parts)}."
 
 
 @st.dialog("Calibrated to your runs", width="large")

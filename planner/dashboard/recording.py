@@ -65,7 +65,8 @@ def ask_for_columns(data: bytes, reading: Reading | None) -> bool:
 
 
 def _choose() -> None:
-    picked = {role: st.session_state[f"own_column_{role}"] for role in TRACE_ROLES}
+    # Another file takes these widgets away, which Streamlit counts as a change of theirs.
+    picked = {role: st.session_state.get(f"own_column_{role}") for role in TRACE_ROLES}
     if picked["arrival"] is not None:
         named = {role: "" if name in (None, NOT_THERE) else name for role, name in picked.items()}
         st.session_state["_own_columns"] = tuple(named.items())

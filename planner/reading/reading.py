@@ -191,7 +191,7 @@ def _kind(start: StartUp | None, runs: tuple[Run, ...]) -> str:
 
 
 def _settings(start: StartUp) -> list[Understood]:
-    return [
+    said = (
         Understood(
             name=LONG_NAMES.get(item.column, item.name if item.column == "flag" else item.column),
             value=item.value[:SHOWN_CHARS],
@@ -200,7 +200,8 @@ def _settings(start: StartUp) -> list[Understood]:
         )
         for item in start.settings
         if item.column not in ("", "-")
-    ]
+    )
+    return list(dict.fromkeys(said))  # vLLM prints model and model_tag: one figure
 
 
 def _unused(start: StartUp) -> list[NotUnderstood]:

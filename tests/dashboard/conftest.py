@@ -3,6 +3,8 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from planner.dashboard.shell import FAULT
+
 APP = str(Path(__file__).parents[2] / "app.py")
 PAGES = ("plan", "memory", "latency", "batching", "fleet", "fits", "compare", "accuracy", "method")
 HOSTILE = {
@@ -35,5 +37,5 @@ def open_app():
 def clean(app):
     """No traceback, and no fault caught by the boundary."""
     assert not app.exception
-    assert not [error.value for error in app.error if "fault in the program" in error.value]
+    assert not [error.value for error in app.error if FAULT in error.value]
     return app

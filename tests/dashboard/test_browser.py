@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from planner.dashboard.shell import FAULT
+
 sync_api = pytest.importorskip("playwright.sync_api")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
@@ -89,7 +91,7 @@ def test_six_first_visitors_at_once_all_see_their_plan(server, browser):
     for page in pages:
         page.wait_for_selector('[data-testid="stMetricValue"]', timeout=WAIT_MS)
         page.get_by_text("Where these figures come from").wait_for(timeout=WAIT_MS)  # it stands below all charts
-        assert page.get_by_text("fault in the program").count() == 0
+        assert page.get_by_text(FAULT).count() == 0
         assert page.locator('[data-testid="stException"]').count() == 0
         page.context.close()
 

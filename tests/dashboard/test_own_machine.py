@@ -55,6 +55,11 @@ def test_errors_before_after_and_left_out_in_a_sentence():
     assert "TTFT" not in errors_in_words(MADE)
 
 
+def test_one_run_has_no_others_to_be_predicted_from():
+    alone = Calibration(scenario=Scenario(calibration_runs=1), factors=(), figures=MADE.figures[:1])
+    assert errors_in_words(alone) == "Error of the run, before → after: TPOT 20 % → 1.0 %."
+
+
 def test_tables_say_what_the_runs_do_not_show():
     assert factor_rows(MADE)[0][""] == "these runs do not show it"
     assert figure_rows(MADE)[1]["Left out"] == "21"

@@ -73,3 +73,15 @@ def test_reuse_is_said_of_the_prompt_tokens():
         prefix_tokens=np.array([0, 60, 80, 0]),
     )
     assert reuse_sentence(summary_of(recorded)).startswith("35 % of the prompt tokens")
+
+
+def test_a_choice_whose_widgets_went_with_their_file_is_no_choice():
+    # In a browser, a new file takes them away, and Streamlit then tells of their change.
+    def late():
+        from planner.dashboard import recording
+
+        recording._choose()
+
+    app = AppTest.from_function(late).run()
+    assert not app.exception
+    assert "_own_columns" not in app.session_state

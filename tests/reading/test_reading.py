@@ -84,3 +84,8 @@ def test_a_report_of_a_model_that_no_catalog_has_is_said():
     reading = read(strange)
     assert reading.scenario is None
     assert "nobody/none" in reading.problem
+
+
+def test_a_setting_that_one_line_says_under_two_names_is_one_figure():
+    told = read((PUBLISHED / "vllm-0.10.2.txt").read_bytes())  # model_tag and model in its line 2
+    assert [item.line for item in told.understood if item.name == "model"] == [2]
