@@ -11,6 +11,7 @@ from planner.units import format_duration, format_percent, format_usd
 
 SHAPES = dict(zip(EVIDENCE, ("circle", "diamond-open", "x-thin-open"), strict=True))
 SIGNS = dict(zip(EVIDENCE, ("●", "◇", "×"), strict=True))
+NAME_WIDTH, NAME_HEIGHT = 0.45, 0.07  # shares of the plot that a name takes on a phone
 MOST_LABELS = 6  # more would lie on each other
 
 
@@ -56,7 +57,7 @@ def cost_against_latency(rows: tuple[Candidate, ...], now: Candidate | None, tar
             yanchor="middle",
             xanchor="left",
         )
-        for row in shown[:MOST_LABELS]
+        for row in _labelled(shown, right / min(times), max(row.usd_per_month or 0.0 for row in points))
     ]
     shapes: list[dict[str, Any]] = []
     if target_s is not None:
@@ -83,6 +84,21 @@ def cost_against_latency(rows: tuple[Candidate, ...], now: Candidate | None, tar
         ),
         alt="; ".join(_said(row) for row in points),
     )
+
+
+def _labelled(rows: list[Candidate], times_apart: float, most_usd: float) -> list[Candidate]:
+    """The rows that get a name: the cheapest first, none where its name would lie on another's."""
+    found: list[Candidate] = []
+    for row in rows:
+        across, up = _log(row.ttft_s or 1.0), (row.usd_per_month or 0.0) / max(most_usd, 1.0)
+        crowded = any(
+            abs(_log(other.ttft_s or 1.0) - across) < NAME_WIDTH * _log(times_apart)
+            and abs((other.usd_per_month or 0.0) / max(most_usd, 1.0) - up) < NAME_HEIGHT
+            for other in found
+        )
+        if not crowded and len(found) < MOST_LABELS:
+            found.append(row)
+    return found
 
 
 def _log(value: float) -> float:

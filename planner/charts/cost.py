@@ -212,7 +212,7 @@ def break_even_map(cost: CostPlan) -> Chart | None:
                 y="mean use of what the targets allow",
                 height=340,
                 showlegend=False,
-                xaxis={**log_ticks(low, high, _short), "range": [math.log10(low), math.log10(high)]},
+                xaxis={**log_ticks(low, high, _short, most_decades=2.0), "range": [math.log10(low), math.log10(high)]},
                 yaxis={"tickformat": ".0%", "range": [0, 1.02]},
             ),
         ),

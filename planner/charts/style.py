@@ -92,12 +92,12 @@ def legend_below(width_px: int = 90, *, columns: int = 0) -> dict[str, Any]:
     }
 
 
-def log_ticks(low: float, high: float, write: Callable[[float], str]) -> dict[str, Any]:
-    """Ticks of a logarithmic axis at 1, 2 and 5 (only 1 over many decades), labelled by `write`."""
+def log_ticks(low: float, high: float, write: Callable[[float], str], *, most_decades: float = 2.5) -> dict[str, Any]:
+    """Ticks of a logarithmic axis at 1, 2 and 5 (only at 1 over more decades than given), labelled by `write`."""
     if not (math.isfinite(low) and math.isfinite(high)):
         low, high = 0.1, 1.0
     low, high = max(low, 1e-9), max(high, 1e-9)
-    steps = (1, 2, 5) if math.log10(high / low) < 2 else (1,)
+    steps = (1, 2, 5) if math.log10(high / low) < most_decades else (1,)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     values = [step * 10.0**power for power in powers for step in steps]
     return {"type": "log", "tickmode": "array", "tickvals": values, "ticktext": [write(value) for value in values]}

@@ -51,3 +51,15 @@ def test_gpus_that_cost_nothing_are_points_too():
 
 def test_without_a_row_there_is_no_chart():
     assert cost_against_latency((), row(1, 1.0, 0.1), 1.0) is None
+
+
+def names_in(chart, rows):
+    texts = [note["text"] for note in chart.figure["layout"]["annotations"]]
+    return [named(item) for item in rows if any(named(item) in text for text in texts)]
+
+
+def test_names_do_not_lie_on_each_other():
+    apart = (row(2, 1000.0, 0.8, "L40S"), row(1, 5000.0, 0.1))
+    assert names_in(cost_against_latency(apart, None, 1.0), apart) == ["2 × L40S", "1 × H100 SXM"]
+    near = (row(1, 1350.0, 0.24, "MI300X"), row(1, 1424.0, 0.235, "MI325X"), row(1, 5000.0, 0.1))
+    assert names_in(cost_against_latency(near, None, 1.0), near) == ["1 × MI300X", "1 × H100 SXM"]

@@ -34,21 +34,24 @@ def test_one_colour_per_meaning():
 
 
 def test_time_ticks_cover_the_range_in_readable_units():
-    ticks = time_ticks(0.05, 3.0)
+    ticks = time_ticks(0.02, 3.0)
     assert {"20 ms", "100 ms", "1 s"} <= set(ticks["ticktext"])
-    assert min(ticks["tickvals"]) <= 0.05
+    assert min(ticks["tickvals"]) <= 0.02
     assert max(ticks["tickvals"]) >= 3.0
 
 
-@pytest.mark.parametrize(("low", "high"), [(0.05, 3.0), (1.0, 1.0), (1e-9, 1e9), (5.0, 6.0)])
+@pytest.mark.parametrize(("low", "high"), [(0.02, 3.0), (1.0, 1.0), (1e-9, 1e9), (5.0, 6.0)])
 def test_ticks_stand_at_1_2_and_5_around_the_range(low, high):
     made = log_ticks(low, high, str)
     assert made["tickvals"][0] <= low
     assert made["tickvals"][-1] >= high
     leading = {round(value / 10 ** math.floor(math.log10(value) + 1e-9)) for value in made["tickvals"]}
     assert leading <= {1, 2, 5}
-    assert leading == ({1} if high / low > 10**2 else {1, 2, 5})
+    assert leading == ({1} if high / low > 10**2.5 else {1, 2, 5})
     assert made["ticktext"] == [str(value) for value in made["tickvals"]]
+    few = log_ticks(low, high, str, most_decades=0.0)["tickvals"]
+    assert few == [value for value in made["tickvals"] if value in few]
+    assert all(math.log10(value) == pytest.approx(round(math.log10(value))) for value in few)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planner.answer.search.outcome import MEETS, Candidate, Search
+from planner.answer.verdict import SURE
 from planner.scenario import Scenario
 from planner.units import counted, format_duration, format_percent, format_usd
 
@@ -54,17 +55,33 @@ def summary_of(rows: tuple[Candidate, ...], scenario: Scenario, *, finished: boo
             return "No deployment that meets the targets yet."
         closest = f" {rows[0].num_gpus} × {rows[0].scenario.gpu} comes closest: {rows[0].reason}" if rows else ""
         return f"No deployment tried meets these targets.{closest}"
-    best = good[0]
-    split = split_in_words(best.scenario)
-    settings = changed_settings(best.scenario, scenario)
-    how = ", ".join(part for part in (split, format_in_words(best.scenario), settings) if part)
-    so_far = "" if finished else " so far"
+    best, so_far = good[0], "" if finished else " so far"
     price = format_usd(best.usd_per_gpu_hour or 0.0)
     source = best.price_source.split(" (")[0]
+    sure = f", {format_percent(best.probability)} sure" if best.probability == best.probability else ""
     return (
-        f"{best.num_gpus} × {best.scenario.gpu} ({how}) is the cheapest deployment{so_far} that meets the targets: "
-        f"{format_usd(best.usd_per_month or 0.0)} a month at {price} per GPU-hour ({source})."
+        f"{_named(best, scenario)} is the cheapest deployment{so_far} that meets the targets: "
+        f"{format_usd(best.usd_per_month or 0.0)} a month at {price} per GPU-hour ({source}){sure}."
+        f"{_surer(good, scenario)}"
     )
+
+
+def _named(row: Candidate, scenario: Scenario) -> str:
+    settings = changed_settings(row.scenario, scenario)
+    how = ", ".join(part for part in (split_in_words(row.scenario), format_in_words(row.scenario), settings) if part)
+    return f"{row.num_gpus} × {row.scenario.gpu} ({how})"
+
+
+def _surer(good: list[Candidate], scenario: Scenario) -> str:
+    """The cheapest planned row that is sure, where the cheapest of all is not."""
+    if not good[0].probability < SURE:
+        return ""
+    sure = next((row for row in good if row.probability >= SURE), None)
+    share = format_percent(SURE)
+    if sure is None:
+        return f" None of those planned is {share} sure."
+    cost = format_usd(sure.usd_per_month or 0.0)
+    return f" Of those planned, the cheapest that is at least {share} sure is {_named(sure, scenario)}: {cost} a month."
 
 
 def tally(found: Search) -> str:

@@ -63,9 +63,20 @@ def test_settings_that_differ_are_named_with_what_they_assume():
 def test_the_best_is_named_with_one_price_its_kind_and_date():
     assert summary_of((row(),), BASE, finished=True) == (
         "40 × H200 SXM (TP 2, attention DP 4, EP, published weights) is the cheapest deployment that meets the "
-        "targets: 131,400 USD a month at 4.50 USD per GPU-hour (fal, on demand, 2026-09-20)."
+        "targets: 131,400 USD a month at 4.50 USD per GPU-hour (fal, on demand, 2026-09-20), 80 % sure. None of those "
+        "planned is 90 % sure."
     )
     assert "cheapest deployment so far" in summary_of((row(),), BASE, finished=False)
+
+
+def test_the_cheapest_that_is_sure_stands_beside_the_cheapest():
+    dear = dataclasses.replace(row(Scenario(gpu="B200")), num_gpus=24, usd_per_month=150_000.0, probability=0.97)
+    said = summary_of((row(), dear), BASE, finished=True)
+    assert said.endswith(
+        "80 % sure. Of those planned, the cheapest that is at least 90 % sure is 24 × B200 (published weights): "
+        "150,000 USD a month."
+    )
+    assert summary_of((dear, row()), BASE, finished=True).endswith("97 % sure.")
 
 
 def test_where_nothing_meets_the_targets_the_closest_is_named():
