@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from planner.catalog.formats import plain_model_id
+from planner.errors import InvalidInput, require_int
 from planner.tables import read_table
 
 
@@ -28,6 +29,15 @@ class Recommended:
     by: str
     date: str
     source: str
+
+    def __post_init__(self) -> None:
+        require_int("gpus", self.gpus)
+        for name in ("tensor_parallel_size", "attention_data_parallel_size", "max_model_len"):
+            value = getattr(self, name)
+            if value is not None:
+                require_int(name, value)
+        if not self.source:
+            raise InvalidInput("source", self.source, "where it is recommended")
 
     def splits_as(self, split: Mapping[str, object]) -> bool:
         """Whether a replica split so is this one, as far as the source says how it is split."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from planner.answer import ChainLink
+from planner.arrays import Floats
 from planner.charts.policies import in_sentence
 from planner.charts.style import COLOUR, Chart, bars, figure, label, layout, line_at, log_ticks
 from planner.cost import CostMap, CostPlan, OwnSteps, cost_map
@@ -160,53 +162,13 @@ def break_even_map(cost: CostPlan) -> Chart | None:
     volumes = np.geomspace(low, high, 90)
     shares = np.linspace(0.02, 1.0, 50)
     found = cost_map(own, each, volumes, shares)
-    ratio = np.log10(np.maximum(found.own_over_api, 1e-6))
     cheap = float((found.own_over_api < 1).mean())
     title = "The API is cheaper at every volume and utilisation drawn" if cheap == 0 else _map_title(cost, found)
     return Chart(
         title=title,
         subtitle="own bill ÷ API bill, by requests a month (log) and by mean use of what the targets allow",
         figure=figure(
-            [
-                {
-                    "type": "heatmap",
-                    "x": volumes,
-                    "y": shares,
-                    "z": ratio,
-                    "zmin": -1,
-                    "zmax": 1,
-                    "colorscale": [[0.0, COLOUR["own"]], [0.5, "rgba(134,143,156,0.12)"], [1.0, COLOUR["here"]]],
-                    "customdata": found.own_over_api,
-                    "hovertemplate": "%{x:,.3s} requests, %{y:.0%}: own ÷ API %{customdata:.2f}<extra></extra>",
-                    "colorbar": {
-                        "tickvals": [-1, 0, 1],
-                        "ticktext": ["own 10×", "equal", "API 10×"],
-                        "title": {"text": "cheaper", "side": "top"},
-                        "thickness": 12,
-                        "len": 0.9,
-                    },
-                },
-                {
-                    "type": "contour",
-                    "x": volumes,
-                    "y": shares,
-                    "z": ratio,
-                    "contours": {"start": 0, "end": 0, "size": 1, "coloring": "none"},
-                    "line": {"color": COLOUR["neutral"], "width": 2},
-                    "showscale": False,
-                    "hoverinfo": "skip",
-                },
-                {
-                    "type": "scatter",
-                    "mode": "markers+text",
-                    "x": [now],
-                    "y": [utilisation],
-                    "text": ["you"],
-                    "textposition": "top center",
-                    "marker": {"color": COLOUR["here"], "size": 11, "line": {"color": "white", "width": 1.5}},
-                    "hovertemplate": "this plan<extra></extra>",
-                },
-            ],
+            _map_traces(found, volumes, shares, (now, utilisation)),
             layout(
                 x="requests a month",
                 y="mean use of what the targets allow",
@@ -219,6 +181,51 @@ def break_even_map(cost: CostPlan) -> Chart | None:
         alt=f"{title}. This plan: {format_number(now)} requests a month at {format_percent(utilisation)} of what the "
         "targets allow",
     )
+
+
+def _map_traces(found: CostMap, volumes: Floats, shares: Floats, plan: tuple[float, float]) -> list[dict[str, Any]]:
+    """The map, the line where both bills are equal, and the plan at its volume and utilisation."""
+    ratio = np.log10(np.maximum(found.own_over_api, 1e-6))
+    return [
+        {
+            "type": "heatmap",
+            "x": volumes,
+            "y": shares,
+            "z": ratio,
+            "zmin": -1,
+            "zmax": 1,
+            "colorscale": [[0.0, COLOUR["own"]], [0.5, "rgba(134,143,156,0.12)"], [1.0, COLOUR["here"]]],
+            "customdata": found.own_over_api,
+            "hovertemplate": "%{x:,.3s} requests, %{y:.0%}: own ÷ API %{customdata:.2f}<extra></extra>",
+            "colorbar": {
+                "tickvals": [-1, 0, 1],
+                "ticktext": ["own 10×", "equal", "API 10×"],
+                "title": {"text": "cheaper", "side": "top"},
+                "thickness": 12,
+                "len": 0.9,
+            },
+        },
+        {
+            "type": "contour",
+            "x": volumes,
+            "y": shares,
+            "z": ratio,
+            "contours": {"start": 0, "end": 0, "size": 1, "coloring": "none"},
+            "line": {"color": COLOUR["neutral"], "width": 2},
+            "showscale": False,
+            "hoverinfo": "skip",
+        },
+        {
+            "type": "scatter",
+            "mode": "markers+text",
+            "x": [plan[0]],
+            "y": [plan[1]],
+            "text": ["you"],
+            "textposition": "top center",
+            "marker": {"color": COLOUR["here"], "size": 11, "line": {"color": "white", "width": 1.5}},
+            "hovertemplate": "this plan<extra></extra>",
+        },
+    ]
 
 
 def _short(count: float) -> str:

@@ -101,7 +101,9 @@ def printed_formulas(
 
 
 def printed_note(replaced: tuple[tuple[str, float, float], ...]) -> str:
-    """What the log says of each part, and how far the estimate lies from it, in a sentence."""
+    """What the log says of each part, and how far the estimate lies from it, in a sentence; "" without any."""
+    if not replaced:
+        return ""
     return f"As your engine printed it, not estimated: {', '.join(_said(*row) for row in replaced)}."
 
 

@@ -194,13 +194,9 @@ def _planned(
         outcome=verdict.outcome,
         remedies=remedies(dataclasses.replace(demand, printed=None), verdict) if explain else (),
         formulas=(*printed_formulas(formulas(demand, verdict, tokens), estimate), *use.formulas()) if explain else (),
-        notes=tuple(
-            x for x in (doubt, *_notes(demand, verdict), budget, printed_note(estimate) if estimate else "") if x
-        ),
+        notes=tuple(filter(None, (doubt, *_notes(demand, verdict), budget, printed_note(estimate)))),
         estimated=estimate,
-        weights_error=0.0
-        if "weights" in (name for name, *_ in estimate)
-        else max(WEIGHTS_ERROR, unknown_share(demand.model)),
+        weights_error=_weights_error(demand),
         kv_pool_error=_pool_error(spread),
         kv_pool_low_bytes=spread.low,
         kv_pool_high_bytes=spread.high,
@@ -214,6 +210,13 @@ def _planned(
         state_bytes=rank.states.total_bytes if rank.states else 0.0,
         offloaded_kv_tokens=offloaded_tokens(demand, verdict),
     )
+
+
+def _weights_error(demand: Demand) -> float:
+    """Relative error of the weights; none where the engine's log says them."""
+    if demand.printed is not None and demand.printed.weights_bytes is not None:
+        return 0.0
+    return max(WEIGHTS_ERROR, unknown_share(demand.model))
 
 
 def _estimate(demand: Demand) -> tuple[tuple[str, float, float], ...]:

@@ -64,6 +64,8 @@ def scenario_of(arguments: Arguments) -> tuple[Scenario, tuple[str, ...]]:
 def _sound(decoded: Decoded, *, is_whole: bool = False) -> Decoded:
     """Raise the first error; chat and mail programs add their own parameters to whole addresses."""
     for error in decoded.errors + (() if is_whole else decoded.unknown):
+        if error.field == "SCENARIO":  # the name that a link has on the command line
+            raise InvalidInput("link", error.value, error.valid)
         raise error
     return decoded
 

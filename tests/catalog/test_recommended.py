@@ -1,9 +1,13 @@
 """What vendors recommend for a model."""
 
+import dataclasses
 import datetime
+
+import pytest
 
 from planner.catalog.gpus import gpu_names
 from planner.catalog.recommended import recommended_deployments
+from planner.errors import InvalidInput
 from planner.tables import read_table
 
 
@@ -34,3 +38,11 @@ def test_a_split_is_that_of_the_source_as_far_as_it_says():
 
 def test_nothing_is_recommended_for_most_models():
     assert recommended_deployments("Qwen/Qwen3-8B") == ()
+
+
+@pytest.mark.parametrize("changes", [{"gpus": 0}, {"tensor_parallel_size": 0}, {"max_model_len": 0}, {"source": ""}])
+def test_a_row_that_cannot_be_is_refused(changes):
+    row = recommended_deployments("zai-org/GLM-4.5")[0]
+    with pytest.raises(InvalidInput) as caught:
+        dataclasses.replace(row, **changes)
+    assert caught.value.field == next(iter(changes))

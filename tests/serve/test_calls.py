@@ -40,6 +40,7 @@ def test_a_scenario_comes_from_a_preset_a_link_and_fields_in_this_order():
         ({"link": "tp=x"}, "tensor_parallel_size"),
         ({"link": "nonsense=1"}, "setting"),
         ({"link": 5}, "link"),
+        ({"link": "http://["}, "link"),
         ({"preset": "nothing"}, "preset"),
     ],
 )
