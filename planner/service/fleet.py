@@ -36,7 +36,9 @@ ALONE_REQUESTS = 500
 MOST_REQUESTS = 400_000  # simulated for one figure; a run that needs more says that it is not settled
 MOST_STEPS = 60_000_000  # of the engines, all replicas together: answers of many tokens cost steps, not requests
 MOST_TOKENS = 1_000_000_000  # of the answers of a first run
-MOST_DRAWN, LEAST_DRAWN = 2_000_000, 100  # requests: of a scenario at most, of a replica at least
+LEAST_DRAWN = 100  # requests of a replica at least, however long the answers are
+#: requests of each replica that a first run has whatever `most_requests` says; more only within that
+PLENTY_DRAWN = 2_000
 GROWTH = 4  # each longer run is this many times the last
 ROUNDS = 8  # requests of each user that a closed loop is simulated for at least: the first and the last do not count
 SHARE_REQUESTS = 500  # at least, where one replica's share is tried
@@ -97,14 +99,14 @@ def run_fleet(
 ) -> Run:
     """`operate`, continuing a run of the same fleet that stopped at a weaker criterion (`begun`)."""
     if trace is not None or scenario.arrivals == "once" or scenario.measured_requests == "all":
-        return begun or Run(0, *_serve(scenario, replica, requests, num_replicas, trace, most_of_a_loop))
+        return begun or Run(0, *_serve(scenario, replica, requests, num_replicas, trace, most_of_a_loop, most_requests))
     enough = enough or _settled
     count = max(len(requests), ROUNDS * math.ceil(requests.closed_loop_users / num_replicas))
     run = begun
     while True:
         if run is None:
             longer = requests if count == len(requests) else drawn(scenario.replace(num_requests=count))
-            run = Run(count, *_serve(scenario, replica, longer, num_replicas, None, most_of_a_loop))
+            run = Run(count, *_serve(scenario, replica, longer, num_replicas, None, most_of_a_loop, most_requests))
         simulated = len(run.result.arrival_s)
         most = GROWTH * simulated > most_requests or GROWTH * run.result.num_steps > MOST_STEPS
         if run.metrics.verdict == "overloaded" or most or enough(run.metrics, scenario):
@@ -131,13 +133,16 @@ def _serve(
     num_replicas: int,
     trace: Requests | None = None,
     most_of_a_loop: int = MAX_REPLICAS_OF_A_LOOP,
+    most_requests: int = MOST_REQUESTS,
 ) -> tuple[SimulationResult, ServingMetrics]:
     """One run: of an open loop or a closed one, `requests` is what each simulated replica gets of the steady stream."""
     level = scenario.service_level
     whole = scenario.measured_requests == "all"  # the requests are those of the whole service
     if requests.closed_loop_users and num_replicas > 1:
         shown = min(num_replicas, MAX_REPLICAS_OF_A_LOOP if whole else most_of_a_loop, requests.closed_loop_users)
-        total = requests if whole else drawn(scenario.replace(num_requests=len(requests) * shown))
+        least = ROUNDS * math.ceil(requests.closed_loop_users / num_replicas)
+        count = max(least, _plenty(len(requests), shown, most_requests)) * shown
+        total = requests if whole else drawn(scenario.replace(num_requests=count))
         return serve_users(replica, total, num_replicas, level, most_simulated=shown)
     if scenario.arrivals == "once" and trace is None and num_replicas > 1:
         return _serve_burst(scenario, replica, requests, num_replicas)
@@ -153,16 +158,21 @@ def _serve(
         total, share = take_requests(requests, slice(0, math.ceil(len(requests) * shown / busy))), shown / busy
     else:
         shown, busy, share, traffic = sample_of(scenario, num_replicas)
-        total = drawn(traffic.replace(num_requests=_affordable(requests, shown)))
+        total = drawn(traffic.replace(num_requests=_affordable(requests, shown, most_requests)))
     total = with_rate(total, scenario.peak_rate_rps * share)
     result, metrics = _measured(scenario, _routed(scenario, replica, total, shown), 1 / share)
     return result, with_idle(metrics, busy, num_replicas)
 
 
-def _affordable(requests: Requests, shown: int) -> int:
-    """Requests of all replicas that are shown: as many each as asked for, fewer where answers are very long."""
-    most = min(MOST_DRAWN, int(MOST_TOKENS / float(requests.output_tokens.mean())))
-    return min(len(requests) * shown, max(LEAST_DRAWN * shown, most))
+def _plenty(asked: int, shown: int, most_requests: int) -> int:
+    """Requests of each replica that is shown: as many as asked for, up to 2,000 or the replica's part of the most."""
+    return min(asked, max(PLENTY_DRAWN, most_requests // shown))
+
+
+def _affordable(requests: Requests, shown: int, most_requests: int) -> int:
+    """Requests of all replicas that are shown: `_plenty` of each, fewer where answers are very long."""
+    most = int(MOST_TOKENS / float(requests.output_tokens.mean()))
+    return min(_plenty(len(requests), shown, most_requests) * shown, max(LEAST_DRAWN * shown, most))
 
 
 def _measured(

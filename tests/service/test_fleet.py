@@ -143,17 +143,27 @@ def test_a_run_grows_until_it_is_enough_or_the_most():
 
 
 @pytest.mark.parametrize(
-    ("asked", "tokens", "shown", "served"),
+    ("asked", "tokens", "shown", "most", "served"),
     [
-        (2000, 256, 32, 64_000),
-        (2_000_000, 256, 32, 2_000_000),  # a scenario has no more
-        (2000, 100_000, 32, 10_000),  # a billion tokens
-        (2000, 1_000_000, 32, 3200),  # and yet a hundred requests for each replica
-        (50, 1_000_000, 32, 1600),
+        (2000, 256, 32, 400_000, 64_000),
+        (2000, 256, 32, 20_000, 64_000),  # what a replica has by default it always has
+        (200_000, 256, 32, 400_000, 400_000),  # more only as far as one figure may take them
+        (200_000, 256, 32, 20_000, 64_000),
+        (2000, 100_000, 32, 400_000, 10_000),  # a billion tokens
+        (2000, 1_000_000, 32, 400_000, 3200),  # and yet a hundred requests for each replica
+        (50, 1_000_000, 32, 400_000, 1600),
     ],
 )
-def test_long_answers_are_fewer(asked, tokens, shown, served):
-    assert fleet._affordable(requests_of([tokens] * asked), shown) == served
+def test_a_first_run_has_so_many_requests(asked, tokens, shown, most, served):
+    assert fleet._affordable(requests_of([tokens] * asked), shown, most) == served
+
+
+@pytest.mark.parametrize("changes", [{}, {"arrivals": "closed", "concurrent_users": 400}])
+def test_a_large_fleet_does_not_simulate_every_request_for_each_replica(changes):
+    scenario = UNHURRIED.replace(num_requests=30_000, rate_rps=20.0, demand="rate", **changes)
+    run = fleet.run_fleet(scenario, toy(), draw(scenario), 10, most_requests=25_000, enough=lambda *_: True)
+    served = len(run.result.arrival_s)  # of the 300,000 that ten replicas would have; a loop's last round is cut
+    assert 10 * 2_000 < served <= 10 * 2_500
 
 
 def test_answers_of_many_tokens_end_a_run_by_its_steps(monkeypatch):
