@@ -106,13 +106,13 @@ def calibration(scenario: Scenario) -> Finding | None:
         kind="calibration",
         severity="note",
         field="calibration_weights",
-        text=f"Every latency, throughput and cost is calibrated to your {runs}: times of {factors} of what the "
-        "published kernels predict.",
+        text=f"Every latency, throughput and cost is calibrated to your {runs}: measured ÷ predicted times are "
+        f"{factors}.",
     )
 
 
 def other_log(scenario: Scenario) -> Finding | None:
-    """The memory that an engine printed is of another deployment, so that the estimate holds."""
+    """The memory that an engine printed is of another deployment, so the plan uses the estimate."""
     other = scenario.not_printed_for
     if not other:
         return None

@@ -84,7 +84,10 @@ def factor_sd_of(text: str) -> Floats:
     """
     try:
         ranges = {item["name"]: math.log(item["high"] / item["low"]) for item in json.loads(text)["factors"]}
-        return np.array([ranges[name] / (2 * NINETY) for name in SCALES])
+        found = np.array([ranges[name] / (2 * NINETY) for name in SCALES])
+        if not (np.isfinite(found) & (found > 0)).all():
+            raise ValueError("no range")
+        return found
     except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError) as error:
         raise InvalidInput("calibration", text[:40], VALID) from error
 

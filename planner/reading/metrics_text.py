@@ -38,6 +38,14 @@ GAUGES = {
 }
 
 
+def _number(text: str) -> float:
+    """A number of a sample, NaN where the text is none, such as a date."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
 def metrics_in(lines: tuple[Line, ...]) -> Run | None:
     """Averages and quantiles since the engine started, from its counters.
 
@@ -61,15 +69,15 @@ def metrics_in(lines: tuple[Line, ...]) -> Run | None:
         match = _SAMPLE.match(line.text.strip())
         if match is None:
             continue
-        name, value = match["name"], float(match["value"].replace("Inf", "inf"))
+        name, value = match["name"], _number(match["value"])
         labels = dict(_LABEL.findall(match["labels"] or ""))
         base = re.sub(r"_(?:bucket|sum|count)$", "", name)
         if base in HISTOGRAMS and math.isfinite(value):
             where.setdefault(base, line.number)
             if name.endswith("_bucket"):
-                edge = float(labels.get("le", "inf").replace("Inf", "inf"))
-                held = buckets.setdefault(base, {})
-                held[edge] = held.get(edge, 0.0) + value
+                edge, held = _number(labels.get("le", "inf")), buckets.setdefault(base, {})
+                if not math.isnan(edge):
+                    held[edge] = held.get(edge, 0.0) + value
             else:
                 sums[name] = sums.get(name, 0.0) + value
         elif name in GAUGES and math.isfinite(value):

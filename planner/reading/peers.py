@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 import math
 from collections.abc import Iterable, Mapping
@@ -61,14 +62,20 @@ def _aiconfigurator(text: str) -> Iterable[Run]:
     if not header >= CSV_MARKS:
         return
     names = _names("aiconfigurator")
-    for number, row in enumerate(csv.DictReader(io.StringIO(text)), 2):
-        if number > MOST_ROWS:
-            return
+    for number, row in enumerate(_table(text), 2):
         run = _run(AICONFIGURATOR, row, names, number)
         columns = run.columns
         if isinstance(columns.get("tp"), float):
             width = float(columns["tp"]) * float(columns.get("pp", 1.0)) * float(columns.get("attention_dp", 1.0))
             yield replace(run, columns={**columns, "n_gpus": width})
+
+
+def _table(text: str) -> list[dict[str, str]]:
+    """The first rows of a CSV; none where a cell is too long for one."""
+    try:
+        return list(itertools.islice(csv.DictReader(io.StringIO(text)), MOST_ROWS))
+    except csv.Error:
+        return []
 
 
 def _llm_d(text: str) -> Iterable[Run]:
@@ -127,7 +134,7 @@ def _value(value: Any, scale: str) -> float | str | None:
         return str(value).strip()[:200]
     try:
         number = float(value) * float(scale)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return number if math.isfinite(number) else None
 

@@ -83,3 +83,10 @@ def test_ranges_of_ninety_percent_give_standard_deviations():
     assert factor_sd_of(json.dumps(body)) == pytest.approx([0.2] * 5)
     with pytest.raises(InvalidInput):
         factor_sd_of("{}")
+
+
+@pytest.mark.parametrize("high", [0.5, 1.0, -1.0, math.inf, math.nan, "wide"])
+def test_a_range_that_is_none_is_refused(high):
+    body = calibration_dict(MADE) | {"factors": [{"name": name, "low": 1.0, "high": high} for name in SCALES]}
+    with pytest.raises(InvalidInput):
+        factor_sd_of(json.dumps(body))

@@ -34,3 +34,8 @@ def test_quantile_is_linear_within_its_bucket():
     assert histogram_quantile(0.5, buckets) == pytest.approx(1.25)  # the 15th of 30: a quarter into the second bucket
     assert histogram_quantile(0.1, buckets) == pytest.approx(0.3)
     assert histogram_quantile(0.5, {}) is None
+
+
+def test_lines_that_only_look_like_samples_are_passed_over():
+    odd = TEXT + 'INFO 03-20\nvllm:time_to_first_token_seconds_bucket{le="soon"} 5\n'
+    assert read(odd).runs[0].columns == read(TEXT).runs[0].columns

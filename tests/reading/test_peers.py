@@ -154,6 +154,8 @@ def test_a_model_that_no_catalog_has_is_said():
         '{"specification": ' * 400 + '{"gpu_config": {}}' + "}" * 400,
         "model,isl,osl\n1,2,3",
         csv_of(BEST | {"tp": "many"}),
+        csv_of(BEST) + "\n" + "9" * 200_000,
+        json.dumps(RECOMMENDED | {"gpu_config": {"gpu_type": "NVIDIA-H100", "gpu_count": 10**400}}),
         csv_of(),
     ],
 )

@@ -51,7 +51,7 @@ MOST_EXPECTED = 10**6
 NARROWER_THAN_16 = 12.0  # bits per weight
 NO_LIMIT = 10**9  # tokens
 NOTHING_FITS = "no request of this traffic fits on a replica"
-SHARE_STEPS = 5  # tries of how many users a replica bears
+SHARE_STEPS = 5  # tries of how many users one replica serves
 #: sequences that users set instead, where a hybrid model's states do not fit the default
 FEWER_SEQUENCES = (512, 256, 128, 64)
 
@@ -187,7 +187,7 @@ def arithmetic_rps(scenario: Scenario, work: Work) -> float:
     operations = (
         2.0 * max(parameters, 0) * (work.prompt + max(0.0, work.output - 1)) / (1 + scenario.num_speculative_tokens)
     )
-    # A machine that was measured faster than predicted may be faster than its data sheet by as much.
+    # A machine that was measured faster than predicted may exceed its data sheet by the same factor.
     scales = scenario.step_scales
     operations *= min(1.0, scales.weights, scales.sequences, scales.prefill)
     per_second = max(rates) * 1e12 * FASTEST_OF_DATA_SHEET * scenario.parallelism.gpus_per_replica
@@ -265,7 +265,7 @@ def _by_capacity(base: Scenario, item: Bound, most: float, budget: Budget) -> Bo
         return replace(item, out=MISSES_WHEN_IDLE)
     if not scenario.is_open_loop:
         return item if alone.num_finished else replace(item, out=DOES_NOT_START, reason=NOTHING_FITS)
-    if scenario.is_disaggregated:  # next comes its plan: no fleet of one kind tells what two kinds do
+    if scenario.is_disaggregated:  # its plan comes next: a fleet of one kind says nothing about two kinds
         return replace(_by_pools(scenario, replica, requests, item), level=3)
     many = as_open_loop(steady_requests(scenario, requests, None, most_requests))
     top = capacity_rps(replica, many)
@@ -281,32 +281,32 @@ def _by_pools(scenario: Scenario, replica: Replica, requests: Requests, item: Bo
 
 
 def _by_share(scenario: Scenario, replica: Replica, requests: Requests, item: Bound, most: float) -> Bound:
-    """Least and expected replicas of waiting clients, from how many users, or requests of a burst, a replica bears.
+    """Least and expected replicas of waiting clients, from how many users, or requests of a burst, one serves.
 
     Where one replica plainly misses the targets with n of them, so does a fleet in which each has n or more. With a
-    best plan to undercut, only the share of `most` replicas is tried: whether the candidate is out is all that counts.
+    best plan to undercut, only the share of `most` replicas is tried, which tells whether the candidate is out.
     """
     total = requests.closed_loop_users or len(requests)
     level = scenario.service_level
-    bears, fails, plain = 0, total + 1, total + 1  # the most that held, the fewest that missed, and plainly missed
+    serves, fails, plain = 0, total + 1, total + 1  # the most that held, the fewest that missed, and plainly missed
     tried = max(1, total // int(most)) if most < total else 1 if math.isfinite(most) else total
     for _ in range(1 if math.isfinite(most) else SHARE_STEPS):
         share, half = attainment(serve_share(scenario, replica, requests, tried), level)
         if share >= level.quantile:
-            bears = tried
+            serves = tried
         else:
             fails = tried
             plain = tried if level.quantile - share > _doubt(half) else plain
-        if fails - bears <= 1 or bears == total:
+        if fails - serves <= 1 or serves == total:
             break
-        tried = max(bears + 1, min(fails - 1, round(math.sqrt(max(1, bears) * fails))))
+        tried = max(serves + 1, min(fails - 1, round(math.sqrt(max(1, serves) * fails))))
     least = max(item.replicas, total // plain + 1)
-    borne = max(1, bears, fails // 2 if not bears else 0)
-    return replace(item, replicas=least, expected=max(least, math.ceil(total / borne)))
+    served = max(1, serves, fails // 2 if not serves else 0)
+    return replace(item, replicas=least, expected=max(least, math.ceil(total / served)))
 
 
 def _doubt(half_width: float) -> float:
-    """By how much an attainment must be short of the share asked for to be a plain miss."""
+    """How far below the share asked for an attainment must be to count as a plain miss."""
     return max(PLAIN_ERRORS * half_width if math.isfinite(half_width) else PLAIN_MISS, PLAIN_MISS / 4)
 
 

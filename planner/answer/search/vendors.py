@@ -24,7 +24,7 @@ def recommended_for(scenario: Scenario) -> tuple[Recommended, ...]:
 def recommended_among(
     scenario: Scenario, recommended: Recommended, found: Sequence[Deployment]
 ) -> tuple[Deployment, ...]:
-    """The candidates whose GPUs, weights and split are those that a vendor recommends, the plainest split first."""
+    """The candidates whose GPUs, weights and split are those that a vendor recommends, the simplest split first."""
     shape, asked = scenario.published_shape, get_model(recommended.model).quantization
 
     def same_weights(weight_dtype: str) -> bool:
@@ -40,10 +40,10 @@ def recommended_among(
         and recommended.splits_as(item.changes)
         and same_weights(item.changes["weight_dtype"])
     ]
-    return tuple(sorted(alike, key=lambda item: _plainness(scenario, item)))
+    return tuple(sorted(alike, key=lambda item: _complexity(scenario, item)))
 
 
-def _plainness(scenario: Scenario, item: Deployment) -> tuple[int, int, bool, bool]:
+def _complexity(scenario: Scenario, item: Deployment) -> tuple[int, int, bool, bool]:
     split = item.changes
     other_cache = split["kv_cache_dtype"] != scenario.kv_cache_dtype
     ranks = split["attention_data_parallel_size"]
