@@ -17,7 +17,7 @@ VOCABULARY = """
 |---|---|
 | TTFT | time to first token: arrival → first output token, queueing included |
 | TPOT | time per output token: (E2E − TTFT) ÷ (output tokens − 1), one figure per request |
-| ITL | inter-token latency: each gap between two tokens, pooled over all tokens |
+| ITL | inter-token latency: each gap between two tokens, or two messages of several, pooled over all of them |
 | E2E | arrival → last token |
 | goodput | requests per second that meet every target |
 | p50, p95, p99 | linear interpolation over the requests finished in the steady state, after warm-up and before the drain; rejected and unfinished requests count as missed targets |

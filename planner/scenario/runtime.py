@@ -127,8 +127,9 @@ class EngineRuntime(AdvancedEngine):
         group="advanced",
         minimum=1,
         maximum=1000,
-        help="Tokens of one message to the client after the first token, which is sent at once: SGLang "
-        "--stream-interval, TensorRT-LLM stream_interval. Fewer messages are less work for the API server.",
+        help="Tokens of one message to the client after the first token, which is sent at once: vLLM and SGLang "
+        "--stream-interval, TensorRT-LLM stream_interval. Fewer messages are less work for the API server, and clients "
+        "see gaps of so many steps.",
     )
     receive_interval_steps: int = setting(
         1,

@@ -41,7 +41,7 @@ class SimulationResult:
     output_tokens: Ints
     status: Bytes
     num_preemptions: Ints
-    max_itl_s: Floats  # the longest gap between two tokens of the request
+    max_itl_s: Floats  # the longest gap between two tokens, or messages, that the client saw
     replica: Ints
     duration_s: float
     num_steps: int

@@ -47,23 +47,25 @@ def _dtype(ints: str = "", floats: str = "") -> np.dtype[Any]:
 # One per request: what was asked, the tokens whose KV comes with it (`given`), what became of it, its
 # place in the queue and later among those that are finished (`after`), since when it waits for the scheduler
 # (`waits_since`: read by the API server, or preempted), the tokens it had made when it was last preempted
-# (`made`), the time of its last token before, the run of free blocks that it left then (`own`), its slot + 1
+# (`made`), the time of its last token before (of its last message, where messages hold several tokens) and how many
+# it had made since (`untold`), the run of free blocks that it left then (`own`), its slot + 1
 # while it runs (`place`). `ready` has nothing to do with the request: the first entries are the ring of idle
 # closed-loop users.
 JOB = _dtype(
     floats="arrival waits_since first_token finish admitted max_gap last_token ready",
-    ints="prompt output limit group prefix given priority adapter status preemptions after made own place",
+    ints="prompt output limit group prefix given priority adapter status preemptions after made own place untold",
 )
 # One per slot. `offset` = length less token clock and `key` = token clock at the last token, while it
 # decodes; `computed` of `known` tokens are done, while it prefills; `held` blocks were taken at
 # admission, `shared` leading blocks belong to the prefix group; `entry` is the emission after which its
-# gaps are those of the batch, `joined` the time of its token there. `run_*` link the running sequences
+# gaps are those of the batch, `joined` the time of its token there; where messages hold several tokens, `told` is when
+# its client saw the last one, and `untold` tokens have been made since. `run_*` link the running sequences
 # in admission order, which `turn` counts, `due_*` those that end together. The last are lists that live
 # here because they are as long: unused slots, slots that prefill, chunks of the step, sequences new since
 # the last emission, those that end in it, and by priority class the last request in the queue.
 SLOT = _dtype(
-    floats="joined",
-    ints="job kind offset key computed known held shared entry run_before run_after due_before due_after "
+    floats="joined told",
+    ints="job kind untold offset key computed known held shared entry run_before run_after due_before due_after "
     "turn spare partial chunk_slot chunk_tokens newcomer ending class_tail",
 )
 # One per prefix group: leading blocks of its text in the cache, how many anyone will ask for (`limit`),
@@ -83,7 +85,7 @@ RULES = _dtype(
     "server_request_s server_token_s",
     ints="slots budget max_len blocks block_size fixed_blocks paged reserve_output static prefill_first chunked "
     "one_is_decode retract caching grouped at_once impatient lora max_loras classes threshold max_queued "
-    "max_concurrent max_waiting_steps tokens_per_decode users stop_waiting receive_interval",
+    "max_concurrent max_waiting_steps tokens_per_decode users stop_waiting receive_interval stream_interval",
 )
 TIMES = _dtype(
     floats="decode_slope mixed_slope head_slope base per_sequence per_kv floor window_base window_per_sequence "
@@ -167,6 +169,7 @@ def make_rules(engine: EngineSettings, limits: Limits, requests: Requests) -> Re
         "timeout_s": np.inf if engine.timeout_s is None else engine.timeout_s,
         "think_s": requests.think_time_s,
         "receive_interval": engine.receive_interval_steps,
+        "stream_interval": engine.stream_interval_tokens,
     }
     for name, value in values.items():
         rules[name] = value

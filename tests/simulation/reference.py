@@ -525,9 +525,7 @@ class Reference:
     def emit(self, decodes: list[Sequence], gain: int, completed: list[Sequence]) -> None:
         """Every decoding sequence gets `gain` tokens, or as many as it lacks."""
         for s in decodes:
-            gap = self.server_free - s.token_times[-1]
-            s.max_gap = max(s.max_gap, gap)
-            self.gaps.append((self.part, gap))
+            self.tell(s, gain)
             s.fresh = False
         self.leave()
         self.leave_unseen(completed)
@@ -546,6 +544,18 @@ class Reference:
             low = min(self.e.min_new_token_ratio, start)
             self.ratio = max(low, self.ratio - (start - low) / 600)
 
+    def tell(self, s: Sequence, made: int) -> None:
+        """The client gets a message with the first token, every so many tokens, and with the last."""
+        tokens = s.made + made
+        is_first = s.told == 0
+        if not is_first and tokens - s.told < self.e.stream_interval_tokens and tokens < s.output:
+            return
+        if not is_first:
+            gap = self.server_free - s.told_at
+            s.max_gap = max(s.max_gap, gap)
+            self.gaps.append((self.part, gap))
+        s.told, s.told_at = tokens, self.server_free
+
     def finish(self, s: Sequence) -> None:
         self.release(s, keep=False)
         self.running.remove(s)
@@ -559,10 +569,7 @@ class Reference:
 
     def complete(self, s: Sequence) -> None:
         """The last prompt token was computed: a token comes out."""
-        if s.token_times:
-            gap = self.server_free - s.token_times[-1]
-            s.max_gap = max(s.max_gap, gap)
-            self.gaps.append((self.part, gap))
+        self.tell(s, 1)
         if not self.at_once:
             self.publish(s, s.computed)
         s.made += 1

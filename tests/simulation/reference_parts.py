@@ -33,6 +33,8 @@ class Sequence:
     preempted: int = 0
     token_times: list[float] = field(default_factory=list)
     max_gap: float = 0.0
+    told: int = 0  # tokens that its client has seen
+    told_at: float = math.nan  # when it saw the last of them
     admitted: float = math.nan
     finish: float = math.nan
     status: str = "unfinished"

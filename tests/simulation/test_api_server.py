@@ -210,3 +210,52 @@ def test_an_overload_of_the_server_is_an_overload():
     # again, behind what came meanwhile. So 25 / 1.25² = 16 a second are answered while requests keep coming.
     assert late.capacity_rps == pytest.approx(16.0, rel=0.01)
     assert late.finish_s.max() == pytest.approx(4000 * 0.05, rel=0.01)
+
+
+def gaps_of(result):
+    """Gaps that clients see, by length."""
+    seen = np.flatnonzero(result.itl_count)
+    return {float(result.itl_gap_s[k].round(1)): int(result.itl_count[k]) for k in seen}
+
+
+@pytest.mark.parametrize("name", ["vllm", "sglang", "static"])
+@pytest.mark.parametrize("tokens", [1, 2, 4, 5, 6, 21, 22, 23])
+@pytest.mark.parametrize("interval", [1, 2, 5, 30])
+def test_a_client_sees_messages_not_tokens(name, tokens, interval):
+    # Steps of 1 s. The first token goes at once, then every `interval` tokens, and what is left with the last one.
+    whole, rest = divmod(tokens - 1, interval)
+    requests = make([0.0] * 3, [1] * 3, [tokens] * 3)
+    result = run(requests, served(), name=name, stream_interval_tokens=interval, batch_timeout_s=0.0)
+    expected = {float(interval): 3 * whole} if whole else {}
+    if rest:
+        expected[float(rest)] = expected.get(float(rest), 0) + 3
+    assert {round(gap): count for gap, count in gaps_of(result).items()} == expected
+    assert result.max_itl_s.tolist() == [float(interval if whole else rest)] * 3
+    plain = run(requests, served(), name=name, batch_timeout_s=0.0)
+    np.testing.assert_array_equal(result.finish_s, plain.finish_s)  # and the engine does the same work
+    np.testing.assert_array_equal(result.first_token_s, plain.first_token_s)
+
+
+def test_messages_of_several_tokens_a_step():
+    # Four tokens a step, messages from 6 tokens: the first, then 8 after two steps each, and the last 3 of 20.
+    result = run(
+        make([0], [1], [20]),
+        served(),
+        num_speculative_tokens=3,
+        speculative_acceptance=1.0,
+        stream_interval_tokens=6,
+    )
+    assert {round(gap): count for gap, count in gaps_of(result).items()} == {1: 1, 2: 2}
+
+
+def test_a_preempted_answer_goes_on_with_the_message_it_had_begun():
+    # Blocks for 12 tokens. Both prompts of 2 run at 0-1 s, a token a second after that. At 5 s each holds 6, and B
+    # makes way for A's last two tokens (6 and 7 s). It has had 5: its 7 are computed and the 6th comes at 8 s, the 7th
+    # at 9 s.
+    capacity = limits(seqs=2, budget=100, max_len=100, blocks=12)
+    requests = make([0, 0], [2, 2], [7, 7])
+    result = run(requests, UNIT, capacity=capacity, stream_interval_tokens=3)
+    assert result.num_preemptions.tolist() == [0, 1]
+    assert result.finish_s.tolist() == [7, 9]
+    # A: tokens 1, 4, 7 at 1, 4, 7 s. B: the 1st and 4th at 1 and 4 s, the 5th waits for the 7th, at 9 s.
+    assert result.max_itl_s.tolist() == [3, 5]

@@ -76,7 +76,7 @@ def advance(jobs, slots, groups, runs, calendar, tallies, tables, rule_records, 
             read_next(jobs, rules, st, feed)
         send_tokens(slots, calendar, rules, st, made, prompts)
         if made:
-            decode_step_done(jobs, slots, calendar, tallies, rules, st)
+            decode_step_done(jobs, slots, calendar, tallies, rules, st, made)
         if rules.impatient:
             let_go(jobs, slots, groups, runs, calendar, rules, times, st, feed)
             let_go_unseen(jobs, slots, groups, runs, calendar, rules, times, st)

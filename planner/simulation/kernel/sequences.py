@@ -157,6 +157,8 @@ def take_out(jobs, slots, groups, runs, calendar, rules, times, st, slot, keep):
         jobs[job].made = length - jobs[job].prompt + 1
         fresh = st.emissions == slots[slot].entry
         jobs[job].last_token = slots[slot].joined if fresh else st.last_emission
+        if rules.stream_interval > 1:
+            jobs[job].last_token, jobs[job].untold = slots[slot].told, slots[slot].untold
         stop_decoding(jobs, slots, calendar, rules, times, st, slot)
         before, after = slots[slot].due_before, slots[slot].due_after
         if before == NO_SLOT:

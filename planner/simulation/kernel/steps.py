@@ -24,6 +24,7 @@ from planner.simulation.kernel.timing import (
     next_gain,
     pass_time,
     push_gap,
+    record_gap,
     time_step,
     value_at,
 )
@@ -37,12 +38,14 @@ def complete_prompt(jobs, slots, groups, runs, calendar, tallies, rules, times, 
     known = slots[slot].known
     st.partial_tokens -= known
     made = jobs[job].made + 1
+    slots[slot].untold = jobs[job].untold + 1
     if made == 1:
         jobs[job].first_token = st.server_free
-    else:
-        gap = st.server_free - jobs[job].last_token
-        jobs[job].max_gap = max(jobs[job].max_gap, gap)
-        tallies[st.gaps_from + gap_bin(gap)] += 1
+    is_sent = made == 1 or slots[slot].untold >= rules.stream_interval or made == jobs[job].output
+    if is_sent and made > 1:
+        record_gap(jobs, tallies, st, job, st.server_free - jobs[job].last_token)
+    slots[slot].told = st.server_free if is_sent else jobs[job].last_token
+    slots[slot].untold = 0 if is_sent else slots[slot].untold
     if rules.grouped and not rules.at_once:
         publish(jobs, slots, groups, runs, rules, st, slot, known)
     if made == jobs[job].output:
@@ -103,9 +106,9 @@ def complete_chunks(jobs, slots, groups, runs, calendar, tallies, rules, times, 
 
 
 @compiled
-def decode_step_done(jobs, slots, calendar, tallies, rules, st):
-    """Tokens of a decode step came out; SGLang's ratio decays."""
-    emit_tokens(jobs, slots, calendar, tallies, st)
+def decode_step_done(jobs, slots, calendar, tallies, rules, st, gain):
+    """Tokens of a decode step came out, `gain` of each sequence; SGLang's ratio decays."""
+    emit_tokens(jobs, slots, calendar, tallies, rules, st, gain)
     st.steps_since_prefill += 1
     if rules.retract:
         decay = (rules.start_ratio - rules.min_ratio) / RATIO_DECAY_STEPS
@@ -154,7 +157,7 @@ def decode_run(jobs, slots, calendar, tallies, tables, rules, times, st, feed, u
         if st.waiting and not st.blocked and prompts_may_start(rules, st, 1):
             return gain
         send_tokens(slots, calendar, rules, st, gain, 0)
-        decode_step_done(jobs, slots, calendar, tallies, rules, st)
+        decode_step_done(jobs, slots, calendar, tallies, rules, st, gain)
         if may_stride(rules, times, st):
             stride(calendar, tallies, tables, rules, times, st, min(event, read))
 
@@ -163,6 +166,7 @@ def decode_run(jobs, slots, calendar, tallies, tables, rules, times, st, feed, u
 def may_stride(rules, times, st):
     """Whether decode-only steps change nothing but the clock until the next event, so that `stride` may pass them."""
     plain = rules.gain == 1.0 and times.stages == 1 and times.window == 0 and rules.static == 0
+    plain = plain and rules.stream_interval == 1
     patient = rules.patience_s == np.inf and rules.timeout_s == np.inf
     return plain and patient and st.newcomers == 0 and st.chunks == 0 and (st.waiting == 0 or st.blocked)
 

@@ -12,10 +12,12 @@ from planner.simulation.kernel.compiling import compiled
 from planner.simulation.state import (
     BINS_PER_OCTAVE,
     DECODE,
+    DECODES,
     FIRST_OCTAVE,
     HEAD,
     MAX_SAMPLES,
     MIXED,
+    NO_SLOT,
     NUM_BINS,
     SAMPLE_WIDTH,
     SAMPLES_FROM,
@@ -150,9 +152,39 @@ def longest_gap(calendar, st, entry):
 
 
 @compiled
-def emit_tokens(jobs, slots, calendar, tallies, st):
-    """Tokens of all decoding sequences have been sent: record the gap."""
+def record_gap(jobs, tallies, st, job, gap):
+    """File a gap of one request alone."""
+    jobs[job].max_gap = max(jobs[job].max_gap, gap)
+    tallies[st.gaps_from + gap_bin(gap)] += 1
+
+
+@compiled
+def send_messages(jobs, slots, tallies, rules, st, gain):
+    """Clients see tokens by messages, each sequence's at its own time: record the gaps of those that are sent now.
+
+    A message goes out with the first token, once so many tokens have gathered, and with the last one (vLLM
+    `v1/engine/output_processor.py`, `make_request_output`).
+    """
+    slot = st.run_first
+    while slot != NO_SLOT:
+        if slots[slot].kind == DECODES:
+            slots[slot].untold += gain
+            if slots[slot].untold >= rules.stream_interval or slots[slot].key <= st.token_clock:
+                record_gap(jobs, tallies, st, slots[slot].job, st.server_free - slots[slot].told)
+                slots[slot].told = st.server_free
+                slots[slot].untold = 0
+        slot = slots[slot].run_after
+    st.newcomers = 0
+
+
+@compiled
+def emit_tokens(jobs, slots, calendar, tallies, rules, st, gain):
+    """Tokens of all decoding sequences have been sent, `gain` of each: record the gap."""
     st.emissions += 1
+    if rules.stream_interval > 1:
+        st.last_emission = st.server_free
+        send_messages(jobs, slots, tallies, rules, st, gain)
+        return
     gap = st.server_free - st.last_emission
     st.last_emission = st.server_free
     newcomers = st.newcomers
@@ -162,9 +194,7 @@ def emit_tokens(jobs, slots, calendar, tallies, st):
     for k in range(newcomers):
         slot = slots[k].newcomer
         own = st.server_free - slots[slot].joined
-        job = slots[slot].job
-        jobs[job].max_gap = max(jobs[job].max_gap, own)
-        tallies[st.gaps_from + gap_bin(own)] += 1
+        record_gap(jobs, tallies, st, slots[slot].job, own)
         slots[slot].entry = st.emissions
         slots[slot].joined = st.server_free
     st.newcomers = 0

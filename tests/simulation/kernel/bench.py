@@ -99,7 +99,7 @@ class Bench:
             self.do(sequences.grow_all, gain=1)
             self.do(steps.execute_step, decodes=self.st.decoding, gain=1, pad=0)
             self.st.server_free = self.st.clock
-            self.do(steps.decode_step_done)
+            self.do(steps.decode_step_done, gain=1)
             self.do(sequences.finish_due, gain=1)
 
     # -- what the linked lists hold

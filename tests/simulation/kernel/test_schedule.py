@@ -17,7 +17,7 @@ def pass_step(b, decodes):
     b.do(steps.execute_step, decodes=decodes, gain=1, pad=0)
     b.st.server_free = b.st.clock
     if decodes:
-        b.do(steps.decode_step_done)
+        b.do(steps.decode_step_done, gain=1)
     b.do(steps.complete_chunks)
 
 

@@ -105,7 +105,7 @@ def test_sglangs_ratio_falls_in_600_steps(bench):
     # From 0.7 to 0.1 in equal parts, then no further.
     b = bench(make([0], [1], [900]), limits(), name="sglang", new_token_ratio=0.7, min_new_token_ratio=0.1)
     for step in range(1, 700):
-        b.do(steps.decode_step_done)
+        b.do(steps.decode_step_done, gain=1)
         assert b.st.ratio == pytest.approx(max(0.1, 0.7 - step * 0.001))
     assert b.st.steps_since_prefill == 699
 
@@ -124,11 +124,11 @@ def test_a_run_equals_its_single_steps(bench):
     one, many = decoding(bench, [3, 1], [9, 9], table=TABLE), decoding(bench, [3, 1], [9, 9], table=TABLE)
     run(many)
     many.st.server_free = many.st.clock
-    many.do(steps.decode_step_done)
+    many.do(steps.decode_step_done, gain=1)
     for _ in range(8):
         one.do(steps.execute_step, decodes=2, gain=1, pad=0)
         one.st.server_free = one.st.clock
-        one.do(steps.decode_step_done)
+        one.do(steps.decode_step_done, gain=1)
     for name in ("clock", "busy_s", "kv_tokens", "running_area", "written_area", "decode_tokens", "emissions", "steps"):
         assert getattr(one.st, name) == getattr(many.st, name), name
     np.testing.assert_array_equal(one.tallies[:1000], many.tallies[:1000])

@@ -140,7 +140,7 @@ def test_a_newcomer_measures_from_its_own_first_token(bench):
     b.slots[0].newcomer = slots[2]
     b.slots[slots[2]].joined = 2.5
     b.tallies[:] = 0
-    b.do(timing.emit_tokens)
+    b.do(timing.emit_tokens, gain=1)
     assert b.tallies[b.st.gaps_from + gap_bin.py_func(2.0)] == 2
     assert b.tallies[b.st.gaps_from + gap_bin.py_func(0.5)] == 1
     assert b.jobs[2].max_gap == 0.5
