@@ -1,3 +1,9 @@
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -6,6 +12,9 @@ from streamlit.testing.v1 import AppTest
 from planner.dashboard.shell import FAULT
 
 APP = str(Path(__file__).parents[2] / "app.py")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
+FLAGS += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
 PAGES = ("plan", "memory", "latency", "batching", "fleet", "fits", "compare", "accuracy", "method")
 HOSTILE = {
     "v": "99",
@@ -39,3 +48,45 @@ def clean(app):
     assert not app.exception
     assert not [error.value for error in app.error if FAULT in error.value]
     return app
+
+
+@pytest.fixture(scope="session")
+def server():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
+    command += ["--server.address", "127.0.0.1", "--server.headless", "true"]
+    process = subprocess.Popen(command, cwd=Path(APP).parent, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait_for(url)
+        yield url
+    finally:
+        process.terminate()
+        process.wait(timeout=20)
+
+
+def wait_for(url):
+    for _ in range(150):
+        try:
+            with urllib.request.urlopen(f"{url}/_stcore/health", timeout=1) as answer:
+                if answer.read() == b"ok":
+                    return
+        except OSError:
+            time.sleep(0.2)
+    pytest.fail("the dashboard did not start")
+
+
+@pytest.fixture(scope="session")
+def browser():
+    sync_api = pytest.importorskip("playwright.sync_api")
+    with sync_api.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+def serious(message):
+    # A deep link to a page first asks for the health of a path that does not exist: Streamlit's own, harmless.
+    return message.type == "error" and "/_stcore/" not in (message.location or {}).get("url", "")

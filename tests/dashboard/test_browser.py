@@ -1,62 +1,16 @@
 """A real browser: open the page, change the model, read a figure, copy the link, open it elsewhere, compare."""
 
 import re
-import shutil
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
-from pathlib import Path
 
 import pytest
 
 from planner.dashboard.shell import FAULT
+from tests.dashboard.conftest import CHROMIUM, serious
 
 sync_api = pytest.importorskip("playwright.sync_api")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
-ROOT = Path(__file__).parents[2]
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
-FLAGS += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
 IDLE = '[data-testid="stApp"][data-test-script-state="notRunning"]'
 WAIT_MS = 180_000  # the first ever run compiles the simulator
-
-
-@pytest.fixture(scope="module")
-def server():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    url = f"http://127.0.0.1:{port}"
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
-    command += ["--server.address", "127.0.0.1", "--server.headless", "true"]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        wait_for(url)
-        yield url
-    finally:
-        process.terminate()
-        process.wait(timeout=20)
-
-
-def wait_for(url):
-    for _ in range(150):
-        try:
-            with urllib.request.urlopen(f"{url}/_stcore/health", timeout=1) as answer:
-                if answer.read() == b"ok":
-                    return
-        except OSError:
-            time.sleep(0.2)
-    pytest.fail("the dashboard did not start")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield chromium
-        chromium.close()
 
 
 def open_page(browser, url, faults, path="/", **more):
@@ -68,11 +22,6 @@ def open_page(browser, url, faults, path="/", **more):
     page.wait_for_selector('[data-testid="stMetricValue"]', timeout=WAIT_MS)
     page.wait_for_selector(IDLE, timeout=WAIT_MS)
     return page
-
-
-def serious(message):
-    # A deep link to a page first asks for the health of a path that does not exist: Streamlit's own, harmless.
-    return message.type == "error" and "/_stcore/" not in (message.location or {}).get("url", "")
 
 
 def outside(url, own):
