@@ -77,7 +77,11 @@ def _pool_chain(done: Plan, pools: Pools) -> tuple[ChainLink, ...]:
         ),
     ]
     needed = done.replicas_for_slo
-    detail = "no number of replicas tried meets the targets"
+    detail = (
+        "these numbers of replicas miss the targets"
+        if scenario.fixes_pools
+        else "no number of replicas tried meets the targets"
+    )
     if needed is not None:
         detail = (
             f"{counted(pools.num_prefill, 'prefill replica')} (busy {format_percent(pools.prefill_busy)}) and "

@@ -287,7 +287,7 @@ def _where_it_holds(done: Plan, found: Verdict, metrics: ServingMetrics) -> list
     if needed is not None and needed != serving_replicas(done):
         gpus = needed * done.scenario.parallelism.gpus_per_replica
         said.append(f"{counted(gpus, 'GPU')} {'holds' if gpus == 1 else 'hold'} this traffic")
-    elif needed is None and done.taken is None:
+    elif needed is None and done.taken is None and not done.scenario.fixes_pools:
         said.append("no number of replicas of this kind holds them")
     return [*said, found.evidence]
 

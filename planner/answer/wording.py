@@ -218,8 +218,8 @@ def reasons(done: Plan) -> tuple[str, ...]:
         times = room / done.scenario.peak_rate_rps
         if times > 1.001:
             more = f"{format_percent(times - 1)} above" if times < 2 else f"{format_number(times, 2)} times"
-            does = "meets the targets" if done.scenario.targets else "keeps up"
-            said.append(f"The fleet {does} up to about {format_number(room)} req/s, {more} the peak.")
+            does = "meets the targets up to" if done.scenario.targets else "keeps up with"
+            said.append(f"The fleet {does} about {format_number(room)} req/s, {more} the peak.")
     said += _how_certain(done)
     said += _against_an_api(done.cost)
     return tuple(said)
@@ -296,6 +296,10 @@ def _why_not_even_idle(done: Plan) -> str:
         return (
             f"Even an idle replica misses {' and '.join(missed)}. {no_help}; a faster GPU, more tensor parallelism or "
             "a smaller model does."
+        )
+    if idle.slo_attainment >= quantile and scenario.fixes_pools:
+        return (
+            "A prefill and a decode replica alone meet the targets; leave their numbers empty to find how many do here."
         )
     if idle.slo_attainment >= quantile and scenario.is_open_loop:
         router = scenario.router.replace("_", " ")

@@ -43,8 +43,8 @@ TERM_COLOUR = {
 }
 
 
-def load_finding(curve: LoadCurve, num_replicas: int, rate_rps: float) -> str:
-    """Up to which rate the fleet meets the targets, in a sentence."""
+def load_finding(curve: LoadCurve, num_replicas: int, rate_rps: float, has_targets: bool = True) -> str:
+    """Up to which rate the fleet meets the targets, or keeps up where there are none, in a sentence."""
     top = curve.slo_rate_rps * num_replicas
     if curve.capacity_rps <= 0:
         return "No request fits on a replica"
@@ -55,10 +55,8 @@ def load_finding(curve: LoadCurve, num_replicas: int, rate_rps: float) -> str:
             f"Overloaded: {format_number(rate_rps)} req/s arrive, at most "
             f"{format_number(curve.capacity_rps * num_replicas)} finish"
         )
-    return (
-        f"Meets the targets up to {format_number(top)} req/s; saturates at "
-        f"{format_number(curve.capacity_rps * num_replicas)}"
-    )
+    does = f"Meets the targets up to {format_number(top)}" if has_targets else f"Keeps up with {format_number(top)}"
+    return f"{does} req/s; saturates at {format_number(curve.capacity_rps * num_replicas)}"
 
 
 def latency_finding(curve: LoadCurve, quantity: str, num_replicas: int, p95_s: float) -> str:
@@ -80,6 +78,7 @@ def latency_against_load(
     rate_rps: float | None = None,
     target_s: float | None = None,
     p95_s: float | None = None,
+    has_targets: bool = True,
     title: str | None = None,
     height: int = 300,
 ) -> Chart:
@@ -99,6 +98,8 @@ def latency_against_load(
         The target line. [s]
     p95_s : float, optional
         What the plan's own simulation gave at that rate, drawn as a diamond. [s]
+    has_targets : bool
+        Whether the plan has any latency target; throughput alone sizes it where not.
     title : str, optional
         A finding to use instead of the rate up to which the targets hold.
     """
@@ -121,13 +122,14 @@ def latency_against_load(
     slo = curve.slo_rate_rps * num_replicas
     if slo > 0 and values:
         shapes.append(line_at("x", slo, COLOUR["neutral"], "dot"))
-        notes.append(_above(f"targets met to {format_number(slo)}", slo, right, 1.0, COLOUR["neutral"]))
+        words = "targets met" if has_targets else "keeps up"
+        notes.append(_above(f"{words} to {format_number(slo)}", slo, right, 1.0, COLOUR["neutral"]))
     if rate_rps is not None and values:
         shapes.append(line_at("x", rate_rps, COLOUR["here"], "solid"))
         notes.append(_above(f"you: {format_number(rate_rps)} req/s", rate_rps, right, 1.08, COLOUR["here"]))
         if p95_s is not None and math.isfinite(p95_s) and p95_s > 0:
             traces.append(_you(rate_rps, p95_s))
-    finding = load_finding(curve, num_replicas, rate_rps or 0.0)
+    finding = load_finding(curve, num_replicas, rate_rps or 0.0, has_targets)
     fleet = (
         "1 replica"
         if num_replicas == 1

@@ -13,6 +13,7 @@ from planner.units import format_number
 from planner.workload import TraceSummary
 
 LEAST_GAP = 1e-3  # of the mean gap: the left edge of a logarithmic axis, where requests that arrive together stand
+SAME = 0.005  # spread of gaps that differ by rounding alone
 EVEN = 0.1  # gaps whose spread differs by less from chance's are as irregular as chance
 MEDIAN = 0.5
 
@@ -69,6 +70,8 @@ def burstiness(gap_cv: float) -> str:
     """How the requests bunch, in a sentence; `gap_cv` is the spread of their gaps, 1 for independent users."""
     if gap_cv > 1 + EVEN:
         return f"Bursty: the gaps vary {format_number(gap_cv, 2)} times as much as those of independent users"
+    if gap_cv < SAME:
+        return "Steady: the gaps between requests are all the same"
     if gap_cv < 1 - EVEN:
         return f"Steady: the gaps vary {format_number(gap_cv, 2)} times as much as those of independent users"
     return "Requests arrive as irregularly as those of independent users"

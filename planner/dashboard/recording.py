@@ -48,6 +48,8 @@ def ask_for_columns(data: bytes, reading: Reading | None) -> bool:
     found = columns_of(data)
     if found is None or (reading is not None and len(found.known) == len(TRACE_ROLES) and not chosen_columns()):
         return False
+    if reading is None and not chosen_columns():
+        st.info("This is no log and no benchmark that Headroom knows. If it is a table of recorded traffic, say below:")
     st.markdown("**Which column is what?**")
     for role in TRACE_ROLES:
         options = [*found.names] if role == "arrival" else [NOT_THERE, *found.names]

@@ -31,6 +31,7 @@ TITLES = {
     "accuracy": "Accuracy",
     "method": "Method",
 }
+MOST_PROBLEMS = 10  # of a link; a longer list would push the plan off the screen
 MOVED = {"seed": "Seed article", "find": "Plan"}  # pages of old links, which lead to where their contents are now
 FAULT = (
     "A bug in Headroom kept this part from showing. Your inputs are kept and the other pages still work; the details "
@@ -157,7 +158,10 @@ def _above(scenario: Scenario, errors: dict[str, str]) -> None:
     _said_of_fewer_requests(scenario)
     problems = st.session_state["_problems"]
     if problems:
-        st.warning("\n".join(f"- {prose(text)}" for text in problems), title="Part of this link could not be used")
+        told = [prose(text) for text in problems[:MOST_PROBLEMS]]
+        if len(problems) > MOST_PROBLEMS:
+            told.append(f"And {len(problems) - MOST_PROBLEMS:,} more.")
+        st.warning("\n".join(f"- {text}" for text in told), title="Part of this link could not be used")
     if errors:
         several = "Some inputs are not valid" if len(errors) > 1 else "One input is not valid"
         text = "\n".join(f"- {prose(text)}" for text in errors.values())

@@ -234,6 +234,12 @@ class DerivedInputs(Inputs):
         return None if self.asks == "need" else self.num_replicas or 1
 
     @property
+    def fixes_pools(self) -> bool:
+        """Whether the user gives the number of prefill or of decode replicas, which stand apart."""
+        given = self.prefill_replicas is not None or self.decode_replicas is not None
+        return given and self.deployment == "disaggregated"
+
+    @property
     def is_open_loop(self) -> bool:
         """Whether requests arrive at a given rate, so that there is a rate to size for."""
         return self.arrivals in OPEN_LOOP_KINDS

@@ -104,6 +104,16 @@ def test_a_plan_that_misses_says_where_it_would_hold():
     assert all(item.num_gpus is None for item in never.sure)
 
 
+def test_given_numbers_of_prefill_and_decode_replicas_say_nothing_of_others():
+    # Two prefill and three decode replicas serve this traffic: see the search for their numbers.
+    apart = {"model": "Qwen/Qwen3-32B", "deployment": "disaggregated"}
+    given = planned(**apart, prefill_replicas=1, decode_replicas=1)
+    assert planned(**apart).verdict.state != "miss"
+    assert given.verdict.state == "miss"
+    assert "no number of replicas" not in " ".join((given.verdict.text, *given.reasons))
+    assert "leave their numbers empty" in " ".join(given.reasons)
+
+
 def test_without_targets_clients_who_wait_have_nothing_to_miss():
     found = planned(ttft_target_s=None, tpot_target_s=None, arrivals="closed").verdict
     assert (found.state, found.targets) == ("sure", ())

@@ -66,6 +66,10 @@ def test_where_the_targets_stop_holding():
     assert len(said) == 4
 
 
+def test_without_targets_the_fleet_keeps_up():
+    assert load_finding(curve(), 2, 5.0, has_targets=False) == "Keeps up with 16 req/s; saturates at 20"
+
+
 def test_latency_near_saturation_is_read_off_the_curve():
     made = curve(points=(point(0.0, 0.1), point(10.0, 1.1)))
     # 95 % of the capacity: 0.1 + 0.95 × 1.0 s

@@ -70,3 +70,7 @@ def test_the_busiest_hour_and_day_are_named():
     assert recorded_day(told).alt.endswith("12 h.")
     assert recorded_week(told_of(hours[:48])) is None
     assert recorded_day(told_of([0.0, 10.0])) is None
+
+
+def test_gaps_that_differ_by_rounding_alone_are_the_same():
+    assert burstiness(1.7e-14) == "Steady: the gaps between requests are all the same"

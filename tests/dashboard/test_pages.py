@@ -29,6 +29,13 @@ def test_hostile_link_says_what_was_ignored_and_loads_the_rest(open_app, page):
     assert app.subheader[0].value
 
 
+def test_a_link_full_of_unknown_settings_keeps_the_plan_in_sight(open_app):
+    app = clean(open_app({f"zz{number}": "1" for number in range(200)}))
+    (said,) = [item.value for item in app.warning if "zz0" in item.value]
+    assert said.count("\n") == 10
+    assert said.endswith("- And 190 more.")
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_shared_link_opens_the_same_scenario(open_app, page):
     app = clean(open_app(SHARED, page))

@@ -26,6 +26,7 @@ def charts_of(app):
 def test_a_table_with_names_of_its_own_asks_which_column_is_what():
     app = opened(OWN)
     assert not app.error
+    assert any("If it is a table of recorded traffic" in item.value for item in app.info)
     assert app.selectbox(key="own_column_arrival").value is None
     app.selectbox(key="own_column_prompt").set_value("in")
     app.selectbox(key="own_column_output").set_value("out")

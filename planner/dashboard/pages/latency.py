@@ -24,7 +24,14 @@ with st.grid("auto", min_column_width=320):
         reached = getattr(plan.metrics, quantity).p95
         title = charts.latency_finding(curve, quantity, replicas, reached)
         chart = charts.latency_against_load(
-            curve, quantity, num_replicas=replicas, rate_rps=rate, target_s=target, p95_s=reached, title=title
+            curve,
+            quantity,
+            num_replicas=replicas,
+            rate_rps=rate,
+            target_s=target,
+            p95_s=reached,
+            has_targets=bool(plan.scenario.targets),
+            title=title,
         )
         widgets.show(chart, f"latency_{quantity}")
     widgets.show(charts.step_terms(plan.step_time, **work), "latency_terms")

@@ -101,6 +101,7 @@ with right:
                 rate_rps=plan.scenario.peak_rate_rps if open_loop else None,
                 target_s=plan.scenario.ttft_target_s,
                 p95_s=metrics.ttft_s.p95 if metrics is not None else None,
+                has_targets=bool(plan.scenario.targets),
             ),
             "plan_load",
         )
