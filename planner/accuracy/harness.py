@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from planner.accuracy.expressions import parsed, value_of
-from planner.accuracy.row_reader import typed
+from planner.accuracy.row_reader import number_in, typed
 from planner.model import MixerKind, kv_bits
 from planner.scenario import Scenario
 from planner.tables import read_table
@@ -51,7 +51,7 @@ def harness_settings(row: Mapping[str, str], family: str, isl: int, osl: int, us
         Field of the Scenario, or fact, to value.
     """
     out: dict[str, Any] = {}
-    split = {name: int(float(row.get(name) or 1)) for name in ("tp", "ep")}
+    split = {name: int(number_in(str(row.get(name) or "")) or 1) for name in ("tp", "ep")}
     run = {"isl": isl, "osl": osl, "concurrency": users} | split
     for line in read_table(HARNESS):
         if not _is_meant(line, row, family):

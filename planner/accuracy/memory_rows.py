@@ -96,9 +96,9 @@ def _split(row: Mapping[str, str], fields: Mapping[str, Any], family: str, *, is
     data = fields.get("attention_data_parallel_size", 1)
     if width is None and family == BY_LAYERS:
         width, stages = 1, max(stages, devices)
-    width = width or max(1, devices // (stages * data))
+    width = width or max(1, devices // max(1, stages * data))
     if "attention" in row.get("dp_ep", "").lower():
-        width = max(1, width // data)
+        width = max(1, width // max(1, data))
     split = {"tensor_parallel_size": width, "pipeline_parallel_size": stages}
     return split if is_moe or data == 1 else split | {"attention_data_parallel_size": 1, "num_replicas": data}
 

@@ -17,6 +17,7 @@ names are read: a measured column that no line names cannot enter a prediction.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from functools import cache
@@ -85,12 +86,16 @@ def typed(field: str, text: str, facts: Mapping[str, str] = NO_FACTS) -> Any:
 
 
 def number_in(text: str) -> float | None:
-    """Number at the start of a text: "8192 (default)", "~1M", "262,144", "8-1"; None where words begin it."""
+    """Number at the start of a text: "8192 (default)", "~1M", "262,144", "8-1"; None where words begin it.
+
+    Nor is one of hundreds of digits, which no float holds.
+    """
     found = _NUMBER.match(text.strip())
     if not found:
         return None
     number = float(found[1].replace(",", "")) * _TIMES[(found[2] or "").lower()]
-    return number + float((found[3] or "0").replace(" ", ""))
+    number += float((found[3] or "0").replace(" ", ""))
+    return number if math.isfinite(number) else None
 
 
 def _holds(row: Mapping[str, str], condition: str) -> bool:

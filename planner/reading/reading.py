@@ -266,6 +266,9 @@ def run_scenario(run: Run, base: Scenario, open_points: list[NotUnderstood] | No
     InvalidInput
         When the run states what no plan can have.
     """
+    for name, value in run.columns.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise InvalidInput(name, value, "a number of fewer digits")
     if run.is_prediction:
         return peer_scenario(run, base)
     fill = _measured_deployment if run.tells_deployment else _measured_traffic

@@ -33,6 +33,7 @@ TABLES = (TABLE, SERVING, DEVICES, ENGINES, MODELS, SCHEMES)
         ("79.19-60.87", 18.32),
         ("(default V0: =max_model_len)", None),
         ("", None),
+        ("9" * 400, None),
     ],
 )
 def test_numbers_in_cells(text: str, number: float | None) -> None:

@@ -89,3 +89,18 @@ def test_a_report_of_a_model_that_no_catalog_has_is_said():
 def test_a_setting_that_one_line_says_under_two_names_is_one_figure():
     told = read((PUBLISHED / "vllm-0.10.2.txt").read_bytes())  # model_tag and model in its line 2
     assert [item.line for item in told.understood if item.name == "model"] == [2]
+
+
+@pytest.mark.parametrize(
+    ("file", "before", "after", "named"),
+    [
+        ("vllm-0.8.3.txt", "pipeline_parallel_size=1", "pipeline_parallel_size=0", "pipeline_parallel_size"),
+        ("bench-trtllm-1.1.txt", "TP Size:                4", "TP Size: " + "9" * 400, ""),
+    ],
+)
+def test_a_width_that_no_machine_has_leaves_no_scenario(file, before, after, named):
+    text = (PUBLISHED / file).read_text()
+    assert before in text
+    reading = read(text.replace(before, after))
+    assert reading.scenario is None
+    assert named in reading.problem
