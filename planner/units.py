@@ -72,4 +72,4 @@ def format_percent(fraction: float) -> str:
     percent = 100 * fraction
     if 0 < abs(percent) < 0.05:
         return f"{percent:.2f} %" if abs(percent) >= 0.005 else "under 0.01 %"
-    return f"{percent:.0f} %" if abs(percent) >= 10 or percent == 0 else f"{percent:.1f} %"
+    return f"{percent:,.0f} %" if abs(percent) >= 10 or percent == 0 else f"{percent:.1f} %"

@@ -55,6 +55,7 @@ def test_money_and_shares():
     assert format_usd(0.0123) == "0.012 USD"
     assert format_usd(12345.6) == "12,346 USD"
     assert format_percent(0.61) == "61 %"
+    assert format_percent(14.87) == "1,487 %"
     assert format_percent(0.004) == "0.4 %"
     assert (format_percent(0.0), format_percent(0.00049)) == ("0 %", "0.05 %")
     assert (format_percent(-0.0003), format_percent(1e-6)) == ("-0.03 %", "under 0.01 %")

@@ -198,12 +198,9 @@ def _holds_to(done: Plan) -> str:
     scenario, curve, replicas = done.scenario, done.curve, serving_replicas(done)
     if done.taken is not None:
         return load_in_words(scenario, done.taken.load) if 0 < done.taken.load < math.inf else ""
-    if curve is None or scenario.arrivals == "once" or not scenario.targets:
+    # The load curve has Poisson arrivals, which are worse than users who wait: it does not tell how many of them hold.
+    if curve is None or not scenario.is_open_loop or not scenario.targets:
         return ""
-    if scenario.arrivals == "closed":
-        users = curve.users(scenario.think_time_s) * replicas
-        inside = users >= scenario.concurrent_users if done.slo_met else users < scenario.concurrent_users
-        return f"about {load_in_words(scenario, users)}" if users >= 1 and inside else ""
     rate = curve.slo_rate_rps * replicas
     inside = rate >= scenario.peak_rate_rps if done.slo_met else rate < scenario.peak_rate_rps
     return load_in_words(scenario, rate) if rate > 0 and inside else ""

@@ -145,3 +145,10 @@ def test_the_evidence_of_a_calibrated_plan_is_the_users_own():
     base = Scenario(num_requests=200)
     own = base.replace(calibration_runs=3, calibration_weights=1.3, calibration_of=fingerprint(base))
     assert evidence(SimpleNamespace(scenario=own)) == "calibrated to your 3 measurements"
+
+
+def test_a_load_curve_does_not_say_how_many_waiting_users_hold():
+    found = planned(arrivals="closed", concurrent_users=400, num_replicas=1, question="will").verdict
+    assert found.state == "miss"
+    assert found.holds_to == ""
+    assert "hold the targets up to" not in found.text
