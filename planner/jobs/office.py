@@ -309,9 +309,10 @@ class _Worker(threading.Thread):
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env={**os.environ, "PYTHONPATH": path},
-                # Ctrl-C is for the server, which then ends the workers. Not a session of its own: Linux shares
-                # processor time among sessions first, and then the background would get as much as the rest.
-                process_group=0,
+                # Ctrl-C is for the server, which then ends the workers. The background is a session of its own, among
+                # which Linux shares the processors first: only so can it stand behind the browser as well.
+                start_new_session=self.background,
+                process_group=None if self.background else 0,
             )
             self._answers, self._answered, self._loaded = [], threading.Event(), threading.Event()
             listen = (process, self._answers, self._answered, self._loaded)

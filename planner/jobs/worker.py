@@ -16,7 +16,8 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import IO, Any
 
 from planner.errors import PlannerError
@@ -37,6 +38,7 @@ OVER_TIME = 75 if TIMER is None else -signal.SIGPROF
 UNREADABLE = 74  # exit code
 BACKGROUND = "--background"  # argument of a process that takes only the time that the others leave
 LEAST_PRIORITY = 19  # of `nice`
+SESSION_PRIORITY = Path("/proc/self/autogroup")
 MOST_BYTES = 6 * 2**30  # of address space
 Message = tuple[str, Any]
 
@@ -128,10 +130,19 @@ def _read_all(pipe: IO[bytes], tasks: queue.SimpleQueue[Any]) -> None:
     os._exit(0)  # the server has gone: nobody is left to read an answer
 
 
+def _stand_behind() -> None:
+    """Take only the processor time that others leave."""
+    if hasattr(os, "setpriority"):
+        os.setpriority(os.PRIO_PROCESS, 0, LEAST_PRIORITY)
+    if SESSION_PRIORITY.exists():  # Linux, where it shares the processors among sessions
+        with suppress(OSError):
+            SESSION_PRIORITY.write_text(str(LEAST_PRIORITY))
+
+
 def main() -> None:
     """Warm up, then serve tasks."""
-    if BACKGROUND in sys.argv[1:] and hasattr(os, "setpriority"):
-        os.setpriority(os.PRIO_PROCESS, 0, LEAST_PRIORITY)
+    if BACKGROUND in sys.argv[1:]:
+        _stand_behind()
     out = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever prints must not mix with the answers
     if resource is not None:

@@ -9,7 +9,7 @@ import pytest
 from planner.dashboard.tasks import AIM_CPU_S, FLEET_RUNS, MOST_REQUESTS, answered, most_simulated, plan_task
 from planner.errors import InvalidInput, require_int
 from planner.jobs.office import Office, Task, TooLong
-from planner.jobs.worker import GIVE_UP
+from planner.jobs.worker import GIVE_UP, SESSION_PRIORITY
 from planner.scenario.scenario import Scenario
 
 FOR_EVER_S = 3600.0
@@ -140,6 +140,11 @@ def test_the_background_takes_what_time_is_left_and_none_of_the_others_processes
         with office.join(behind(os.getpriority, os.PRIO_PROCESS, 0)) as job:
             assert job.done.wait(PATIENCE_S)
         assert job.result() == 19
+        if SESSION_PRIORITY.exists():
+            with office.join(behind(SESSION_PRIORITY.read_text)) as job:
+                assert job.done.wait(PATIENCE_S)
+            assert job.result().split()[-1] == "19"
+            assert ask(office, SESSION_PRIORITY.read_text) == SESSION_PRIORITY.read_text()
         until(lambda: len(office._workers) == 1)  # the idle one has ended, the other stays
         assert ask(office, sum, (3, 4)) == 7
     finally:
