@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Literal
+from uuid import uuid4
 
 import streamlit as st
 
@@ -27,7 +28,6 @@ from planner.memory import Remedy
 from planner.scenario import Scenario, message
 from planner.units import counted, format_duration, format_percent, format_usd
 
-POLL_S = 1.5
 FIRST_ROWS = 6  # the rest stands behind a click
 RESTRICTIONS = ("my_gpus", "gpu_vendor", "most_gpus", "one_node", "measured_only")
 
@@ -40,8 +40,10 @@ def show(plan: Plan, scenario: Scenario, errors: dict[str, str]) -> None:
             inputs.fields(RESTRICTIONS, errors)
         running = SEARCHES.look(scenario, start=False)
         finished = running is not None and running.done
-        st.session_state["_alternatives_seen"] = 0
-        st.fragment(_section, run_every=None if finished else POLL_S)(plan, scenario)
+        state = st.session_state
+        state["_alternatives_seen"] = 0
+        interval_s = SEARCHES.interval_s(state.setdefault("_viewer", uuid4().hex))
+        st.fragment(_section, run_every=None if finished else interval_s)(plan, scenario, interval_s)
 
 
 def restrictions_in_words(scenario: Scenario) -> str:
@@ -59,12 +61,13 @@ def restrictions_in_words(scenario: Scenario) -> str:
     return " · ".join(said)
 
 
-def _section(plan: Plan, scenario: Scenario) -> None:
+def _section(plan: Plan, scenario: Scenario, interval_s: float) -> None:
     state = st.session_state
+    SEARCHES.interval_s(state["_viewer"])
     if state.pop("_adopted", False):
         st.rerun()
     # The search begins with the first poll: a reader who goes on to change inputs starts none.
-    running = SEARCHES.look(scenario, start=state["_alternatives_seen"] > 0)
+    running = SEARCHES.look(scenario, start=state["_alternatives_seen"] > 0, interval_s=interval_s)
     state["_alternatives_seen"] += 1
     if running is None:
         st.caption("The search for alternatives begins …")

@@ -24,7 +24,11 @@ from planner.scenario import Scenario
 
 LOG = logging.getLogger("planner.dashboard")
 TASK_CPU_S = 60.0
-UNSEEN_S = 15.0  # a search that no page has asked for so long ends
+UNSEEN_S = 15.0  # a search that no page has asked for so long ends, or for so many of its pages' intervals
+UNSEEN_INTERVALS = 3
+POLL_S = 1.5  # how often a page looks at its search: each look redraws its rows
+LOOKS_PER_S = 2.5  # of all pages together, so that many sessions leave the server time for what they ask
+VIEWER_S = 30.0  # a page that has not looked for so long is gone
 MOST_KEPT = 32
 
 
@@ -105,11 +109,13 @@ class Running:
     cancelled: bool = False
     unseen: bool = False  # it ended since no page looked at it
     seen_s: float = field(default_factory=time.monotonic)
+    interval_s: float = POLL_S  # between the looks of its pages
 
     @property
     def is_wanted(self) -> bool:
         """Whether a page still looks at it."""
-        return not self.cancelled and time.monotonic() - self.seen_s < UNSEEN_S
+        patience_s = max(UNSEEN_S, UNSEEN_INTERVALS * self.interval_s) if UNSEEN_S > 0 else UNSEEN_S
+        return not self.cancelled and time.monotonic() - self.seen_s < patience_s
 
 
 class Searches:
@@ -120,8 +126,17 @@ class Searches:
         self._lock = threading.Lock()
         self._kept: OrderedDict[Scenario, Running] = OrderedDict()
         self._num_begun = 0
+        self._viewers: dict[str, float] = {}
 
-    def look(self, scenario: Scenario, *, start: bool) -> Running | None:
+    def interval_s(self, viewer: str) -> float:
+        """How often a page may look at its search, so that all pages together leave the server time. [s]"""
+        now = time.monotonic()
+        with self._lock:
+            self._viewers[viewer] = now
+            self._viewers = {name: seen_s for name, seen_s in self._viewers.items() if now - seen_s < VIEWER_S}
+            return max(POLL_S, len(self._viewers) / LOOKS_PER_S)
+
+    def look(self, scenario: Scenario, *, start: bool, interval_s: float = POLL_S) -> Running | None:
         """The search of a scenario, started where it is not and may be; None where it is neither."""
         with self._lock:
             running = self._kept.get(scenario)
@@ -132,7 +147,7 @@ class Searches:
                 self._num_begun += 1
                 threading.Thread(target=self._run, args=(running, -self._num_begun), name="search", daemon=True).start()
             if running is not None:
-                running.seen_s = time.monotonic()
+                running.seen_s, running.interval_s = time.monotonic(), interval_s
                 self._kept.move_to_end(scenario)
             while len(self._kept) > MOST_KEPT:
                 self._kept.popitem(last=False)[1].cancelled = True

@@ -88,7 +88,7 @@ def searched(monkeypatch):
     other = SMALL.replace(users=900)
     change = Change(label="more users", scenario=other, num_gpus=2, usd_per_month=1.0, text="adds 1 GPU")
     running.changes = (change,)
-    monkeypatch.setattr(alternatives.SEARCHES, "look", lambda scenario, *, start: running)
+    monkeypatch.setattr(alternatives.SEARCHES, "look", lambda scenario, **_more: running)
     return running
 
 
@@ -131,7 +131,7 @@ def test_a_search_that_was_refused_says_why(open_app, monkeypatch):
         recommend(scenario)
     except ValueError as error:
         refused = Running(scenario, error=error, done=True)
-    monkeypatch.setattr(alternatives.SEARCHES, "look", lambda scenario, *, start: refused)
+    monkeypatch.setattr(alternatives.SEARCHES, "look", lambda scenario, **_more: refused)
     app = clean(open_app(QUERY))
     assert any("measured" in error.value for error in app.error)
 
