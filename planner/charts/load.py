@@ -106,17 +106,19 @@ def latency_against_load(
     rates = np.array([point.rate_rps * num_replicas for point in curve.points])
     traces, values = _percentile_lines(curve, quantity, rates)
     capacity = curve.capacity_rps * num_replicas
-    right = max([*rates, rate_rps or 0.0, capacity]) * 1.03 if len(rates) else 1.0
+    right = max([*rates, capacity]) * 1.03 if len(rates) else 1.0
+    beyond = rate_rps is not None and rate_rps > right  # the axis ends where the replicas do
     low, high = (min(values), max(values)) if values else (0.01, 1.0)
     if target_s:
         low, high = min(low, target_s), max(high, target_s)
-    y_range = [math.log10(low) - 0.1, math.log10(high) + 0.15]
+    decades = math.log10(high / low)
+    y_range = [math.log10(low) - 0.1, math.log10(high) + max(0.15, 0.1 * decades)]  # the lines' names stay inside
     shapes = [shade_from(capacity, right)]
     notes = [label("saturated", capacity, 0.0, yref="paper", xanchor="left", textangle=-90), *_names(traces, y_range)]
     if target_s:
         shapes.append(line_at("y", target_s, COLOUR["target"]))
         words = f"target {format_duration(target_s)}"
-        share = rate_rps / right if rate_rps is not None else 1.0
+        share = rate_rps / right if rate_rps is not None and not beyond else 1.0
         aside = share + 0.02 if share < 0.3 else 0.02  # clear of the line at the rate, and of the rise at the right
         notes.append(label(words, aside, math.log10(target_s), COLOUR["target"], xref="paper"))
     slo = curve.slo_rate_rps * num_replicas
@@ -125,9 +127,11 @@ def latency_against_load(
         words = "targets met" if has_targets else "keeps up"
         notes.append(_above(f"{words} to {format_number(slo)}", slo, right, 1.0, COLOUR["neutral"]))
     if rate_rps is not None and values:
-        shapes.append(line_at("x", rate_rps, COLOUR["here"], "solid"))
-        notes.append(_above(f"you: {format_number(rate_rps)} req/s", rate_rps, right, 1.08, COLOUR["here"]))
-        if p95_s is not None and math.isfinite(p95_s) and p95_s > 0:
+        said = f"you: {format_number(rate_rps)} req/s{' →' if beyond else ''}"
+        notes.append(_above(said, min(rate_rps, right), right, 1.08, COLOUR["here"]))
+        if not beyond:
+            shapes.append(line_at("x", rate_rps, COLOUR["here"], "solid"))
+        if p95_s is not None and math.isfinite(p95_s) and p95_s > 0 and not beyond:
             traces.append(_you(rate_rps, p95_s))
     finding = load_finding(curve, num_replicas, rate_rps or 0.0, has_targets)
     fleet = (
@@ -261,6 +265,10 @@ def distribution(seconds: Floats, quantity: str, target_s: float | None) -> Char
     )
 
 
+def _step_text(seconds: float, name: str) -> str:
+    return f"{format_duration(seconds)} {name}".strip() if seconds else ""
+
+
 def step_terms(table: StepTimeTable, *, running: int, context_tokens: int, chunk_tokens: int) -> Chart:
     """Step time by part, of a step that only decodes and of one with a part of a prompt."""
     decode = StepWork(
@@ -276,18 +284,19 @@ def step_terms(table: StepTimeTable, *, running: int, context_tokens: int, chunk
         num_logit_rows=running + 1,
         chunks=(PrefillChunk(num_tokens=chunk_tokens),),
     )
-    names = ["alone", "with a prompt"]
+    names = ["alone", "+ prompt"]
     terms = [table.terms_s(decode), table.terms_s(mixed)]
     totals = [sum(term.values()) for term in terms]
     shown = [key for key in TERM_TITLES if max(term.get(key, 0.0) for term in terms) > 0]
     longest = max(max(term.values()) for term in terms)
+    main = max(terms[0], key=lambda key: terms[0][key])  # its bars say which step is which
     traces = []
     for name, term in zip(names, terms, strict=True):
         values = [term.get(key, 0.0) / MS for key in shown]
         trace = bars(
             [TERM_TITLES[key] for key in shown],
             values,
-            [f"{format_duration(value * MS)} {name}" if value else "" for value in values],
+            [_step_text(value * MS, name if key == main else "") for key, value in zip(shown, values, strict=True)],
             f"%{{x:.2f}} ms {name}",
             name=name,
             marker={"color": [TERM_COLOUR[key] for key in shown], "opacity": 1.0 if name == names[0] else 0.75},
@@ -296,7 +305,6 @@ def step_terms(table: StepTimeTable, *, running: int, context_tokens: int, chunk
             insidetextfont={"color": "#ffffff"},
         )
         traces.append(trace)
-    main = max(terms[0], key=lambda key: terms[0][key])
     return Chart(
         title=f"A decode step takes {format_duration(totals[0])}, mostly "
         f"{TERM_TITLES[main][0].lower() + TERM_TITLES[main][1:]}; a prompt chunk adds "
@@ -312,7 +320,7 @@ def step_terms(table: StepTimeTable, *, running: int, context_tokens: int, chunk
                 showlegend=False,
                 yaxis=ROWS,
                 x="ms",
-                xaxis={"nticks": 5, "range": [0, 1.05 * longest / MS]},
+                xaxis={"nticks": 5, "range": [0, 1.25 * longest / MS]},
             ),
         ),
         alt=f"Step time: {format_duration(totals[0])} for decodes only, {format_duration(totals[1])} with a prompt "

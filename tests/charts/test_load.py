@@ -31,6 +31,18 @@ def test_load_chart_marks_rate_target_and_saturation(done):
     assert p95["x"][-1] == pytest.approx(2 * done.curve.points[-1].rate_rps)
 
 
+def test_a_load_far_beyond_saturation_is_named_at_the_edge_and_keeps_the_curve_readable():
+    swept = curve(points=(point(1.0, 0.1), point(8.0, 0.2), point(11.0, 5.0)))
+    chart = charts.latency_against_load(swept, "ttft_s", rate_rps=300.0, p95_s=60.0, target_s=1.0)
+    right = chart.figure["layout"]["xaxis"]["range"][1]
+    assert 11.0 < right < 12.0
+    you = next(note for note in chart.figure["layout"]["annotations"] if "you: 300 req/s" in note["text"])
+    assert you["text"].endswith("→")
+    assert you["x"] == right
+    assert not any(shape.get("x0") == 300.0 for shape in chart.figure["layout"]["shapes"])
+    assert {trace["name"] for trace in chart.figure["data"]} == {"p50", "p95", "p99"}
+
+
 def test_distribution_ends_at_all_requests():
     chart = charts.distribution(np.array([0.1, 0.2, 0.4, 0.8]), "ttft_s", 0.5)
     line = chart.figure["data"][0]
