@@ -50,7 +50,7 @@ def clean(app):
     return app
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def server():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -78,7 +78,7 @@ def wait_for(url):
     pytest.fail("the dashboard did not start")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser():
     sync_api = pytest.importorskip("playwright.sync_api")
     with sync_api.sync_playwright() as playwright:
