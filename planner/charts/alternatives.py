@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from textwrap import shorten
 from typing import Any
 
 from planner.answer import EVIDENCE, Candidate
@@ -12,6 +13,7 @@ from planner.units import format_duration, format_percent, format_usd
 SHAPES = dict(zip(EVIDENCE, ("circle", "diamond-open", "x-thin-open"), strict=True))
 SIGNS = dict(zip(EVIDENCE, ("●", "◇", "×"), strict=True))
 NAME_WIDTH, NAME_HEIGHT = 0.45, 0.07  # shares of the plot that a name takes on a phone
+MOST_OF_NAME = 20  # characters
 MOST_LABELS = 6  # more would lie on each other
 
 
@@ -47,16 +49,9 @@ def cost_against_latency(rows: tuple[Candidate, ...], now: Candidate | None, tar
     if now is not None and len(points) > len(shown):
         data.append(_ring(now))
     right = max(*times, target_s or 0.0) * 1.6
+    first, last = _log(min(times) / 1.3), _log(right * 1.5)
     notes = [
-        label(
-            named(row),
-            _log(row.ttft_s or 1.0),
-            row.usd_per_month or 0.0,
-            COLOUR["neutral"],
-            xshift=8,
-            yanchor="middle",
-            xanchor="left",
-        )
+        _name(row, (_log(row.ttft_s or 1.0) - first) / (last - first))
         for row in _labelled(shown, right / min(times), max(row.usd_per_month or 0.0 for row in points))
     ]
     shapes: list[dict[str, Any]] = []
@@ -76,13 +71,27 @@ def cost_against_latency(rows: tuple[Candidate, ...], now: Candidate | None, tar
                 x=f"{quantile} time to first token",
                 height=340,
                 showlegend=False,
-                xaxis={**time_ticks(min(times), right), "range": [_log(min(times) / 1.3), _log(right * 1.5)]},
+                xaxis={**time_ticks(min(times), right), "range": [first, last]},
                 yaxis={"rangemode": "tozero", "tickformat": ",.0f", "title": {"text": "USD a month"}},
                 shapes=shapes,
                 annotations=notes,
             ),
         ),
         alt="; ".join(_said(row) for row in points),
+    )
+
+
+def _name(row: Candidate, across: float) -> dict[str, Any]:
+    """A row's short name, on the side of its point where a narrow chart has room."""
+    left = across < 0.4
+    return label(
+        shorten(named(row), MOST_OF_NAME, placeholder="…"),
+        _log(row.ttft_s or 1.0),
+        row.usd_per_month or 0.0,
+        COLOUR["neutral"],
+        xshift=8 if left else -8,
+        yanchor="middle",
+        xanchor="left" if left else "right",
     )
 
 

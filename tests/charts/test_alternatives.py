@@ -63,3 +63,11 @@ def test_names_do_not_lie_on_each_other():
     assert names_in(cost_against_latency(apart, None, 1.0), apart) == ["2 × L40S", "1 × H100 SXM"]
     near = (row(1, 1350.0, 0.24, "MI300X"), row(1, 1424.0, 0.235, "MI325X"), row(1, 5000.0, 0.1))
     assert names_in(cost_against_latency(near, None, 1.0), near) == ["1 × MI300X", "1 × H100 SXM"]
+
+
+def test_a_long_name_is_short_and_stands_on_the_side_with_room():
+    rows = (row(2, 1000.0, 0.9, "RTX PRO 6000 Blackwell Server"), row(1, 5000.0, 0.1))
+    notes = cost_against_latency(rows, None, 1.0).figure["layout"]["annotations"]
+    long, short = notes[0], notes[1]
+    assert "2 × RTX PRO 6000…" in long["text"]
+    assert (long["xanchor"], short["xanchor"]) == ("right", "left")
