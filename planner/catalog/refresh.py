@@ -162,7 +162,7 @@ def _of_folder(folder: Path, root: Path) -> Finding:
 
 
 def _id_of(folder: Path, root: Path, text: str) -> str:
-    """Id of the model in a folder: of the hub's cache, else by the folders' names, else as the config calls itself."""
+    """The id of the model in a folder: from the hub cache's path, else the folders' names, else the config itself."""
     cached = next((part for part in reversed(folder.parts) if part.startswith("models--")), "")
     if cached:
         return cached.removeprefix("models--").replace("--", "/", 1)

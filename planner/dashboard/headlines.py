@@ -228,7 +228,7 @@ def tiles(plan: Plan) -> tuple[Tile, ...]:
 
 
 def _usd_per_million_tokens(plan: Plan, cost: CostPlan, rate_rps: float) -> float:
-    """What the tokens of a replica at one rate cost, were it the rate of every hour."""
+    """USD per million tokens if every replica served this rate in every hour."""
     tokens_per_hour = rate_rps * serving_replicas(plan) * SECONDS_PER_HOUR * cost.tokens_per_request
     return cost.usd_per_hour / tokens_per_hour * 1e6 if tokens_per_hour > 0 else math.nan
 

@@ -114,7 +114,7 @@ class Running:
     @property
     def is_wanted(self) -> bool:
         """Whether a page still looks at it."""
-        patience_s = max(UNSEEN_S, UNSEEN_INTERVALS * self.interval_s) if UNSEEN_S > 0 else UNSEEN_S
+        patience_s = max(UNSEEN_S, UNSEEN_INTERVALS * self.interval_s)
         return not self.cancelled and time.monotonic() - self.seen_s < patience_s
 
 

@@ -10,7 +10,7 @@ from planner.errors import require_number
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrintedMemory:
-    """Figures of a start-up log, per GPU and in bytes, tokens for `kv_tokens`; None where the log prints none."""
+    """What a start-up log prints, per GPU in bytes (`kv_tokens` in tokens); None where it prints nothing."""
 
     weights_bytes: float | None = None
     activation_bytes: float | None = None

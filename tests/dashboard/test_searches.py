@@ -55,6 +55,7 @@ def test_a_cancelled_search_ends_and_can_begin_again(found):
 
 def test_nobody_looks_nobody_searches(found, monkeypatch):
     monkeypatch.setattr(searches, "UNSEEN_S", -1.0)
+    monkeypatch.setattr(searches, "UNSEEN_INTERVALS", -1.0)
     running = found.look(SMALL, start=True)
     end = time.monotonic() + PATIENCE_S
     while not running.done:
