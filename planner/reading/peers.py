@@ -1,6 +1,7 @@
 """Results of other planners: a deployment with the figures that they predict, to stand beside ours.
 
-AIConfigurator's best_config_topn.csv and pareto.csv, and the JSON of llm-d Planner's recommendations.
+AIConfigurator's best_config_topn.csv and pareto.csv, or their rows as JSON, and the JSON of llm-d Planner's
+recommendations.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from dataclasses import replace
 from typing import Any
 
 from planner.accuracy import RowSkipped, find_model, read_run, serve
+from planner.answer import plan
 from planner.errors import PlannerError
 from planner.reading.benchmarks import Run
 from planner.reading.figures import Understood
 from planner.scenario import Scenario, fields_by_name
+from planner.service import ServingMetrics
 from planner.tables import read_table
 
 NAMES = "reading/peer_names.csv"
@@ -26,6 +29,8 @@ AICONFIGURATOR, LLM_D = "AIConfigurator's prediction", "llm-d Planner's predicti
 #: columns that no other table has together, so that a recording of traffic is not taken for one
 CSV_MARKS = frozenset({"model", "isl", "osl", "ttft", "tpot", "request_latency", "tokens/s", "system", "backend"})
 SPLIT_MARKS = frozenset({"model", "isl", "osl", "ttft", "tpot", "(p)tp", "(d)tp"})
+#: of one kind of workers; a plan has one value for both kinds
+POOL_PARTS = ("system", "backend", "version", "tp", "pp", "dp", "moe_ep", "gemm", "kvcache")
 #: lists of one answer of llm-d Planner, each ordered by its own criterion; the first has its own best
 RANKED = ("balanced", "lowest_cost", "lowest_latency", "best_quality", "best_accuracy", "simplest")
 PROFILES = ("traffic_profile", "workload_profile", "configuration", "specification")
@@ -42,32 +47,79 @@ def peer_runs(text: str) -> tuple[Run, ...]:
     Parameters
     ----------
     text : str
-        CSV of AIConfigurator for aggregated serving, or JSON of llm-d Planner.
+        CSV of AIConfigurator or its rows as JSON, or JSON of llm-d Planner.
 
     Raises
     ------
     PlannerError
-        When it is AIConfigurator's result for disaggregated serving, which no plan of ours can be compared with.
+        When it is AIConfigurator's result for disaggregated serving, and no row has the same split and formats for
+        prefill and for decode, as a plan has.
     """
     return (*_aiconfigurator(text), *_llm_d(text))
 
 
 def _aiconfigurator(text: str) -> Iterable[Run]:
-    header = set(text.lstrip("\ufeff").partition("\n")[0].strip().split(","))
+    rows = _rows_of(text)
+    if not rows:
+        return
+    header = set(rows[0][1])
     if header >= SPLIT_MARKS:
-        raise PlannerError(
-            "AIConfigurator's disaggregated result has a split of its own for prefill and for decode; its result for "
-            "aggregated serving (agg/best_config_topn.csv) can be compared."
-        )
+        yield from _disaggregated(rows)
+        return
     if not header >= CSV_MARKS:
         return
     names = _names("aiconfigurator")
-    for number, row in enumerate(_table(text), 2):
+    for number, row in rows:
         run = _run(AICONFIGURATOR, row, names, number)
         columns = run.columns
         if isinstance(columns.get("tp"), float):
-            width = float(columns["tp"]) * float(columns.get("pp", 1.0)) * float(columns.get("attention_dp", 1.0))
-            yield replace(run, columns={**columns, "n_gpus": width})
+            yield replace(run, columns={**columns, "n_gpus": _width(columns)})
+
+
+def _width(columns: Mapping[str, float | str]) -> float:
+    return math.prod(float(columns.get(name, 1.0)) for name in ("tp", "pp", "attention_dp"))
+
+
+def _disaggregated(rows: Iterable[tuple[int, Mapping[str, Any]]]) -> Iterable[Run]:
+    """Rows whose workers for prompts and for answers are alike."""
+    names, apart = _names("aiconfigurator"), ""
+    comparable = False
+    for number, row in rows:
+        differing = [part for part in POOL_PARTS if str(row.get(f"(p){part}")) != str(row.get(f"(d){part}"))]
+        if differing:
+            apart = apart or _apart(row, differing)
+            continue
+        told = {**row, **{part: row.get(f"(p){part}") for part in POOL_PARTS}}
+        run = _run(AICONFIGURATOR, told, names, number)
+        if isinstance(run.columns.get("tp"), float) and isinstance(run.columns.get("decode_replicas"), float):
+            comparable = True
+            yield replace(run, columns={**run.columns, "n_gpus": _width(run.columns)})
+    if apart and not comparable:
+        raise PlannerError(f"A plan has prefill and decode replicas that are alike; this result has {apart}.")
+
+
+def _apart(row: Mapping[str, Any], differing: list[str]) -> str:
+    sides = (" ".join(f"{part} {row.get(f'({side}){part}')}" for part in differing) for side in "pd")
+    prefill, decode = (side[:100] for side in sides)
+    return f"{prefill} for prefill, {decode} for decode"
+
+
+def _rows_of(text: str) -> list[tuple[int, dict[str, Any]]]:
+    """Line and cells of each row of a table, which pandas writes as CSV or as JSON records."""
+    if text.lstrip("\ufeff \n\r\t").startswith("["):
+        return [(1, row) for row in _records(text)]
+    header = set(text.lstrip("\ufeff").partition("\n")[0].strip().split(","))
+    return list(enumerate(_table(text), 2)) if header >= CSV_MARKS or header >= SPLIT_MARKS else []
+
+
+def _records(text: str) -> list[dict[str, Any]]:
+    if '"ttft"' not in text:
+        return []
+    try:
+        body = json.loads(text.lstrip("\ufeff"))
+    except (ValueError, RecursionError):
+        return []
+    return [row for row in body[:MOST_ROWS] if isinstance(row, dict)]
 
 
 def _table(text: str) -> list[dict[str, str]]:
@@ -148,6 +200,9 @@ def peer_scenario(run: Run, base: Scenario) -> Scenario:
         When the catalog has no such model or GPU, or no plan can have these values.
     """
     columns = dict(run.columns)
+    if "decode_replicas" in columns:  # planned for traffic that does not wait, so at the rate that they carry
+        columns.pop("concurrency", None)
+        columns["request_rate_rps"] = columns.get("req_s", "")
     weights = str(columns.get("weight_dtype", ""))
     row = columns | {"arrival": "concurrency" if columns.get("concurrency") else "poisson"}
     if "concurrency" not in columns and "request_rate_rps" not in columns:
@@ -160,6 +215,9 @@ def peer_scenario(run: Run, base: Scenario) -> Scenario:
     made = run_planned(row)
     if wide > 1:
         made = made.replace(attention_data_parallel_size=wide, expert_parallel=float(columns.get("ep", 1.0)) > 1)
+    if "decode_replicas" in columns:
+        kinds = {name: int(float(columns[name])) for name in ("prefill_replicas", "decode_replicas")}
+        made = made.replace(deployment="disaggregated", num_replicas=None, **kinds)
     if columns.get("prefix_cached_tokens"):
         made = made.replace(shared_prefix_tokens=int(float(columns["prefix_cached_tokens"])))
     named = find_model(str(columns["model"]))
@@ -187,8 +245,8 @@ def run_planned(row: Mapping[str, Any]) -> Scenario:
 
 def peer_figures(scenario: Scenario) -> dict[str, float]:
     """Our figures under the names of `peer_names.csv`; empty where the engine does not start or nothing finishes."""
-    metrics = serve(scenario.replace(title=""))
-    if isinstance(metrics, str) or metrics.num_finished == 0:
+    metrics = _served(scenario.replace(title=""))
+    if metrics is None or metrics.num_finished == 0:
         return {}
     found = {
         "ttft_ms_mean": 1e3 * metrics.ttft_s.mean,
@@ -201,3 +259,10 @@ def peer_figures(scenario: Scenario) -> dict[str, float]:
         "req_s": metrics.requests_per_s,
     }
     return {name: value for name, value in found.items() if math.isfinite(value)}
+
+
+def _served(scenario: Scenario) -> ServingMetrics | None:
+    if scenario.deployment == "disaggregated":
+        return plan(scenario, with_policies=False).metrics
+    metrics = serve(scenario)
+    return None if isinstance(metrics, str) else metrics

@@ -77,7 +77,7 @@ def read(data: bytes | str, base: Scenario | None = None, columns: Mapping[str, 
     data : bytes or str
         A start-up log (vLLM, SGLang, TensorRT-LLM, llama.cpp, Ollama, TGI), a benchmark's table or JSON (vllm bench
         serve, SGLang bench_serving, GuideLLM, GenAI-Perf, AIPerf, trtllm-bench, llama-bench), Prometheus text of a
-        running engine, or several of them in one file; the result of another planner (AIConfigurator's CSV, llm-d
+        running engine, or several of them in one file; the result of another planner (AIConfigurator's rows, llm-d
         Planner's JSON); or a recording of traffic, as `read_trace` reads it. Recognised
         by content. At most 50 MB.
     base : Scenario, optional

@@ -94,11 +94,39 @@ def test_attention_data_parallelism_and_experts_are_taken_over():
     assert made.num_replicas == 1
 
 
-def test_a_result_with_a_split_of_its_own_for_prefill_is_said_to_be_one():
-    both = [f"{side}{name}" for name in ("tp", "pp", "dp") for side in ("(p)", "(d)")]
-    columns = [*(name for name in COLUMNS if name not in ("tp", "pp", "dp", "system", "backend")), *both]
-    with pytest.raises(PlannerError, match="disaggregated"):
-        read(csv_of(BEST, columns=columns))
+#: ColumnsDisagg of the same file, without what no plan needs
+APART = {name: BEST[name] for name in ("model", "isl", "osl", "prefix", "ttft", "tpot", "request_latency")} | {
+    **{"concurrency": 32, "seq/s": 3.0, "tokens/s": 1500.0, "num_total_gpus": 6, "(p)workers": 1, "(d)workers": 2},
+    **{f"({side}){name}": value for side in "pd" for name, value in (("tp", 2), ("pp", 1), ("dp", 1), ("moe_ep", 1))},
+    **{f"({side}){name}": BEST[name] for side in "pd" for name in ("system", "backend", "version", "gemm", "kvcache")},
+}
+
+
+def test_workers_for_prompts_and_for_answers_are_a_disaggregated_plan():
+    uneven = APART | {"(d)tp": 4, "num_total_gpus": 10}
+    reading = read(csv_of(uneven, APART, columns=tuple(APART)))
+    made = reading.scenario
+    assert reading.kind == AICONFIGURATOR
+    assert (made.deployment, made.prefill_replicas, made.decode_replicas) == ("disaggregated", 1, 2)
+    assert (made.gpu, made.engine, made.tensor_parallel_size, made.weight_dtype) == ("H200 SXM", "vllm", 2, "fp8")
+    assert (made.demand, made.rate_rps) == ("rate", 3.0)
+    assert {item.line for item in reading.understood} == {3}
+    found = overlay(reading)
+    assert {row.name for row in found.rows} == {
+        *("ttft_ms_mean", "tpot_ms_mean", "e2e_s_mean", "output_tok_s_total", "req_s")
+    }
+
+
+def test_workers_of_two_splits_are_said_to_be_no_plan():
+    with pytest.raises(PlannerError, match="tp 2 for prefill, tp 4 for decode"):
+        read(csv_of(APART | {"(d)tp": 4}, columns=tuple(APART)))
+
+
+@pytest.mark.parametrize("row", [BEST, APART], ids=["aggregated", "disaggregated"])
+def test_rows_as_json_are_those_of_the_table(row):
+    said, listed = read(json.dumps([row])), read(csv_of(row, columns=tuple(row)))
+    assert said.scenario == listed.scenario
+    assert said.runs[0].columns == listed.runs[0].columns
 
 
 @pytest.mark.parametrize(
@@ -157,6 +185,9 @@ def test_a_model_that_no_catalog_has_is_said():
         csv_of(BEST) + "\n" + "9" * 200_000,
         json.dumps(RECOMMENDED | {"gpu_config": {"gpu_type": "NVIDIA-H100", "gpu_count": 10**400}}),
         csv_of(),
+        json.dumps([APART])[:-1],
+        json.dumps([3, "ttft", {"ttft": 1}]),
+        csv_of(APART | {"(p)workers": "", "(d)workers": ""}, columns=tuple(APART)),
     ],
 )
 def test_what_is_no_result_of_a_planner_is_left_to_others(text):
