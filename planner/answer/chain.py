@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import math
 
-from planner.answer.outcome import ChainLink, Plan, fit_on_rank, offered_rps, serving_replicas
+from planner.answer.outcome import ANSWERED, ChainLink, Plan, fit_on_rank, offered_rps, serving_replicas
 from planner.answer.wording import clients_in_words
-from planner.service import Pools
+from planner.scenario import Scenario
+from planner.service import STEADY_SHARE, Pools, least_pools, replicas_needed
 from planner.units import counted, format_number, format_percent
+
+LATENCY = "Latency target"
 
 
 def chain(done: Plan) -> tuple[ChainLink, ...]:
     """The GPUs that each reason alone would need, with its figures; the largest decides.
 
     KV cache: sequences running at once by Little's law (rate × time from admission to the last token; a queued
-    request holds no cache). Throughput: rate ÷ throughput of a saturated replica. Targets: the fewest replicas that
-    meet them. Clients of a closed loop or a burst wait their turn, so only the targets can need more than one replica.
+    request holds no cache). Throughput: rate ÷ 97 % of the throughput of a saturated replica, beyond which no plan
+    loads one. Targets: the fewest replicas that meet them; without targets, those that answer enough of the requests.
+    Clients of a closed loop or a burst wait their turn, so only the targets can need more than one replica.
     """
     scenario, metrics, curve = done.scenario, done.metrics, done.curve
     per_replica = scenario.parallelism.gpus_per_replica
@@ -25,7 +29,9 @@ def chain(done: Plan) -> tuple[ChainLink, ...]:
         return _pool_chain(done, done.pools)
     rate, serving = offered_rps(done), serving_replicas(done)
     # A simulated fleet that meets the targets is enough, whatever the means say.
-    most = serving if done.slo_met or not scenario.is_open_loop else math.inf
+    most = float(done.replicas_for_slo or math.inf)
+    if not scenario.is_open_loop:
+        most = min(most, serving)
     served_s = metrics.e2e_s.mean - metrics.wait_s.mean
     held = served_s * rate if math.isfinite(served_s) else 0.0  # NaN: nothing was finished
     fit = fit_on_rank(done) * scenario.attention_data_parallel_size
@@ -43,7 +49,7 @@ def chain(done: Plan) -> tuple[ChainLink, ...]:
             f"replica holds {format_number(fit)}",
         ),
         _throughput_link(done, rate, most),
-        *([_target_link(done)] if scenario.targets else []),
+        *_last_word(done),
     ]
     if scenario.spare_replicas and scenario.fixed_replicas is None:
         links.append(
@@ -60,9 +66,7 @@ def chain(done: Plan) -> tuple[ChainLink, ...]:
 def _pool_chain(done: Plan, pools: Pools) -> tuple[ChainLink, ...]:
     """The same for prefill and decode on separate replicas; both kinds are needed, so their GPUs add up."""
     scenario, per_replica, rate = done.scenario, done.scenario.parallelism.gpus_per_replica, offered_rps(done)
-    spread = rate if scenario.is_open_loop else 0.0
-    each_rps = (pools.prefill_rps, pools.decode_rps)
-    prefill, decode = (max(1, math.ceil(spread / each)) if each else 1 for each in each_rps)
+    prefill, decode = least_pools(rate if scenario.is_open_loop else 0.0, pools.prefill_rps, pools.decode_rps)
     links = [
         ChainLink(
             reason="Weights alone",
@@ -78,9 +82,9 @@ def _pool_chain(done: Plan, pools: Pools) -> tuple[ChainLink, ...]:
     ]
     needed = done.replicas_for_slo
     detail = (
-        "these numbers of replicas miss the targets"
+        f"these numbers of replicas {'miss the targets' if scenario.targets else 'lose too many requests'}"
         if scenario.fixes_pools
-        else "no number of replicas tried meets the targets"
+        else _none_holds(scenario)
     )
     if needed is not None:
         detail = (
@@ -88,7 +92,8 @@ def _pool_chain(done: Plan, pools: Pools) -> tuple[ChainLink, ...]:
             f"{counted(pools.num_decode, 'decode replica')} (busy {format_percent(pools.decode_busy)})"
         )
     gpus = math.inf if needed is None else float(needed * per_replica)
-    links.append(ChainLink(reason="Latency target", gpus=gpus, detail=detail))
+    if scenario.targets or gpus > links[-1].gpus:
+        links.append(ChainLink(reason=LATENCY if scenario.targets else ANSWERED, gpus=gpus, detail=detail))
     if scenario.spare_replicas:
         spare = f"{counted(scenario.spare_replicas, 'spare replica')} of each kind"
         links.append(ChainLink(reason="Failure reserve", gpus=float(done.num_replicas * per_replica), detail=spare))
@@ -106,9 +111,32 @@ def _throughput_link(done: Plan, rate: float, most: float) -> ChainLink:
         return ChainLink(reason="Throughput", gpus=float(per_replica), detail=reached)
     return ChainLink(
         reason="Throughput",
-        gpus=min(math.ceil(rate / curve.capacity_rps), most) * per_replica,
-        detail=f"{format_number(rate)} req/s at the peak, a saturated replica finishes {full}",
+        gpus=min(replicas_needed(rate, STEADY_SHARE * curve.capacity_rps) or 1, most) * per_replica,
+        detail=f"{format_number(rate)} req/s at the peak, a saturated replica finishes {full} and is loaded to "
+        f"{format_percent(STEADY_SHARE)} of that at most",
     )
+
+
+def _last_word(done: Plan) -> list[ChainLink]:
+    """The replicas that the simulation asks for: to meet the targets or, where none is set, to answer enough."""
+    if done.scenario.targets:
+        return [_target_link(done)]
+    needed, scenario, curve = done.replicas_for_slo, done.scenario, done.curve
+    assert curve is not None
+    full = STEADY_SHARE * curve.capacity_rps
+    carry = (replicas_needed(scenario.peak_rate_rps, full) or 1) if scenario.is_open_loop else 1
+    if needed is not None and needed <= carry:
+        return []
+    gpus = math.inf if needed is None else float(needed * scenario.parallelism.gpus_per_replica)
+    share = format_percent(scenario.target_quantile)
+    detail = _none_holds(scenario) if needed is None else f"{needed:,} replicas answer {share} of the requests"
+    return [ChainLink(reason=ANSWERED, gpus=gpus, detail=detail)]
+
+
+def _none_holds(scenario: Scenario) -> str:
+    if scenario.targets:
+        return "no number of replicas tried meets the targets"
+    return f"no number of replicas tried answers {format_percent(scenario.target_quantile)} of the requests"
 
 
 def _target_link(done: Plan) -> ChainLink:
@@ -117,7 +145,7 @@ def _target_link(done: Plan) -> ChainLink:
     alone = f"one replica meets the targets up to {format_number(curve.slo_rate_rps)} req/s"
     together = "1 replica meets the targets" if needed == 1 else f"{needed} replicas together meet the targets"
     if needed is None:
-        return ChainLink(reason="Latency target", gpus=math.inf, detail="no number of replicas tried meets the targets")
+        return ChainLink(reason=LATENCY, gpus=math.inf, detail=_none_holds(done.scenario))
     if not done.scenario.is_open_loop:
         meet = "replica meets" if needed == 1 else "replicas meet"
         detail = f"{needed:,} {meet} the targets for {clients_in_words(done)}"
@@ -127,4 +155,4 @@ def _target_link(done: Plan) -> ChainLink:
         detail = f"{together}; in the load sweep {alone}"
     else:
         detail = f"{together}; in the load sweep one replica alone misses them at every rate"
-    return ChainLink(reason="Latency target", gpus=float(needed * per_replica), detail=detail)
+    return ChainLink(reason=LATENCY, gpus=float(needed * per_replica), detail=detail)

@@ -372,7 +372,7 @@ def chance_with(
         target.latency: float(_along(curve, rate, q, target.latency) / _along(curve, planned, q, target.latency))
         for target in (scenario.targets if replicas != serving else ())
     }
-    slowest = _slowest_that_holds(scenario, curve, rate)
+    slowest = _slowest_that_holds(scenario, curve, rate, bearable_rps(scenario, curve, metrics, serving))
     keeps_up = 1 - bands["throughput"].probability_below(1.0, 1 / slowest) if slowest > 0 else 0.0
     return _smallest([*_latency_chances(scenario, bands, metrics, times), keeps_up])
 
@@ -384,11 +384,28 @@ def _along(curve: LoadCurve, rate_rps: float | Floats, quantile: float, latency:
     return found
 
 
-def _slowest_that_holds(scenario: Scenario, curve: LoadCurve, rate_rps: float) -> float:
+def bearable_rps(scenario: Scenario, curve: LoadCurve, metrics: ServingMetrics, serving: int) -> float:
+    """The most that a replica finishes while no more requests are lost than may miss the targets. [req/s]
+
+    From the load curve of one replica; what `serving` of them were simulated to bear at the peak counts too.
+    """
+    may_lose = 1 - scenario.target_quantile
+    shown = scenario.peak_rate_rps / serving if metrics.lost_fraction <= may_lose else 0.0
+    rates = np.array([point.rate_rps for point in curve.points])
+    lost = np.array([point.metrics.lost_fraction for point in curve.points])
+    if not (lost > may_lose).any():
+        return curve.capacity_rps
+    first = int(np.argmax(lost > may_lose))
+    around = slice(first - 1, first + 1)
+    borne = float(np.interp(may_lose, lost[around], rates[around])) if first else 0.0
+    return min(curve.capacity_rps, max(borne, shown))
+
+
+def _slowest_that_holds(scenario: Scenario, curve: LoadCurve, rate_rps: float, bearable: float) -> float:
     """Factor by which a replica may be slower than predicted and still meet the targets at a rate; 0: none tried."""
     factors = np.geomspace(_FASTEST, _SLOWEST, _SPEEDS)
     loads, q = rate_rps * factors, scenario.target_quantile
-    fails = loads > curve.capacity_rps
+    fails = loads > bearable
     for target in scenario.targets:
         fails |= factors * _along(curve, loads, q, target.latency) > target.limit_s
     held = int(np.argmax(fails)) if fails.any() else len(factors)

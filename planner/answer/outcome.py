@@ -19,6 +19,8 @@ from planner.service import LoadCurve, PolicyOutcome, Pools, ServingMetrics
 from planner.simulation import SimulationResult
 from planner.step_time import StepTimeTable
 
+ANSWERED = "Share answered"  # a reason for GPUs where no latency target is set, but requests may be lost
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainLink:

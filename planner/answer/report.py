@@ -31,7 +31,7 @@ def figures(done: Plan) -> tuple[tuple[str, str, str], ...]:
         ),
         ("Simulated", counted(m.num_requests, "request"), _window(done, m)),
         (
-            "Meets the targets up to",
+            "Meets the targets up to" if scenario.targets else "Keeps up with",
             f"{format_number(room)} req/s" if room and (done.slo_met or room < offered_rps(done)) else "—",
             f"saturates at {format_number(done.curve.capacity_rps * serving)} req/s",
         ),
@@ -171,4 +171,5 @@ def sure_line(found: Verdict) -> str:
     told = ", ".join(f"at least {format_percent(share)} with {counted(gpus, 'GPU')}" for gpus, share in most.items())
     never = [item for item in found.sure if item.num_gpus is None]
     rest = f"no number of replicas reaches {format_percent(never[0].share)}" if never else ""
-    return f"Chance that the targets hold: {'; '.join(part for part in (told, rest) if part)}"
+    what = "the targets hold" if found.targets else "they keep up"
+    return f"Chance that {what}: {'; '.join(part for part in (told, rest) if part)}"

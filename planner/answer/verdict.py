@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from planner.answer.confidence import BAND_OF, chance_with, slo_probability
+from planner.answer.confidence import BAND_OF, bearable_rps, chance_with, slo_probability
 from planner.answer.load_test import measurement
 from planner.answer.outcome import Plan, Reached, Sure, Verdict, offered_rps, reached, serving_replicas
-from planner.answer.wording import load_in_words, meeting
+from planner.answer.wording import load_in_words, lost_in_words, meeting
 from planner.arrays import Floats
 from planner.service import ServingMetrics
 from planner.step_time import KERNELS_MEASURED, SAME_ARCHITECTURE
@@ -32,12 +32,13 @@ def probability(done: Plan) -> float:
 
 
 def _keeps_up(done: Plan, replicas: float) -> float:
-    """Chance that so many replicas finish what arrives, where no latency is asked for."""
+    """Chance that so many replicas answer enough of what arrives, where no latency is asked for."""
     assert done.curve is not None
-    capacity = done.curve.capacity_rps * replicas
-    if capacity <= 0:
+    assert done.metrics is not None
+    most = bearable_rps(done.scenario, done.curve, done.metrics, serving_replicas(done)) * replicas
+    if most <= 0:
         return math.nan
-    return 1 - done.bands["throughput"].probability_below(1.0, done.scenario.peak_rate_rps / capacity)
+    return 1 - done.bands["throughput"].probability_below(1.0, done.scenario.peak_rate_rps / most)
 
 
 def chance(done: Plan, replicas: float) -> float:
@@ -232,6 +233,10 @@ def _met(done: Plan, found: Verdict) -> str:
     opening = f"meets {told}{spare}" if told else f"keeps up with {load_in_words(scenario, offered_rps(done))}"
     if not told and not scenario.is_open_loop:
         opening = "serves every request; no latency target is set"
+    assert done.metrics is not None
+    lost = lost_in_words(done.metrics)
+    if lost:
+        opening += f"; {lost}, {format_percent(round(1 - quantile, 9))} may miss"
     nothing_to_miss = found.state == "sure" and math.isnan(found.probability)
     parts = [opening, found.evidence if nothing_to_miss else f"{sure_in_words(found.probability)}, {found.evidence}"]
     if done.taken is not None and found.state != "sure" and found.sure_to:
@@ -261,7 +266,8 @@ def _missed(done: Plan, found: Verdict) -> str:
         margin = (
             f" with the safety margin of {format_percent(scenario.safety_margin)}" if scenario.safety_margin else ""
         )
-        opening = f"misses the targets{margin}: {meeting(done)}, {asked}"
+        misses = "misses the targets" if scenario.targets else "answers too few"
+        opening = f"{misses}{margin}: {meeting(done)}, {asked}"
     return "; ".join([opening, *_where_it_holds(done, found, metrics)])
 
 
@@ -285,7 +291,7 @@ def _where_it_holds(done: Plan, found: Verdict, metrics: ServingMetrics) -> list
         gpus = needed * done.scenario.parallelism.gpus_per_replica
         said.append(f"{counted(gpus, 'GPU')} {'holds' if gpus == 1 else 'hold'} this traffic")
     elif needed is None and done.taken is None and not done.scenario.fixes_pools:
-        said.append("no number of replicas of this kind holds them")
+        said.append(f"no number of replicas of this kind {'holds them' if done.scenario.targets else 'is enough'}")
     return [*said, found.evidence]
 
 

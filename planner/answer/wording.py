@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from planner.answer.outcome import Plan, Reached, Taken, reached, serving_replicas
+from planner.answer.outcome import ANSWERED, Plan, Reached, Taken, reached, serving_replicas
 from planner.cost import CostPlan
 from planner.memory import (
     OOM,
@@ -129,7 +129,7 @@ def headline(done: Plan) -> str:
     fleet, who = f"{done.num_gpus:,} × {done.gpu.name}{_split(done)}", f"{clients_in_words(done)} of {model}"
     if scenario.is_open_loop and scenario.demand != "users":
         who = f"{format_number(scenario.peak_rate_rps)} req/s of {model} at peak"
-    lost = _lost(metrics)
+    lost = lost_in_words(metrics)
     if metrics.num_finished == 0:
         return f"{fleet} cannot serve {who}: {lost or 'no request finishes'}."
     if done.taken is not None and done.taken.load == 0:
@@ -137,7 +137,7 @@ def headline(done: Plan) -> str:
     if done.slo_met:
         one, many = ("takes", "take") if done.taken is not None else ("serves", "serve")
         verb, price = many if done.num_gpus > 1 else one, format_usd(done.cost.usd_per_million_tokens)
-        without = "" if scenario.targets else "; no latency target is set, so throughput alone sizes it"
+        without = "" if scenario.targets else f"; no latency target is set{_sized_without_targets(done)}"
         told = ", ".join([*_latencies(done), f"{price} per million tokens"])
         at_most = " at most" if done.taken is not None and done.taken.load < math.inf else ""
         return f"{fleet} {verb}{at_most} {who}: {told}{without}."
@@ -161,6 +161,16 @@ _SAID = {
     "itl_target_s": "longest gap p{percent:g} {time}",
     "e2e_target_s": "end to end p{percent:g} {time}",
 }
+
+
+def _sized_without_targets(done: Plan) -> str:
+    """What sets the number of GPUs where no latency does; empty where the user gives it."""
+    if done.scenario.asks != "need":
+        return ""
+    if not done.scenario.is_open_loop and done.replicas_for_slo == 1:
+        return ", so one replica is enough"
+    answered = any(link.reason == ANSWERED for link in done.chain)
+    return "; the share of requests that are answered sizes it" if answered else ", so throughput alone sizes it"
 
 
 def _idle_miss(done: Plan) -> str:
@@ -199,7 +209,7 @@ def meeting(done: Plan) -> str:
     return f"{format_percent(share)} of requests {what}"
 
 
-def _lost(metrics: ServingMetrics) -> str:
+def lost_in_words(metrics: ServingMetrics) -> str:
     """Who gets no answer, where that is 1 % or more."""
     kinds = ((metrics.num_rejected, "of requests are rejected"), (metrics.num_abandoned, "of clients leave"))
     shares = [(count / max(1, metrics.num_requests), text) for count, text in kinds]
@@ -260,7 +270,8 @@ def _how_certain(done: Plan) -> list[str]:
     if not done.slo_met or not half > m.slo_attainment - quantile:
         return []
     return [
-        f"{format_percent(m.slo_attainment)} ± {format_percent(half)} of the simulated requests meet the targets, "
+        f"{format_percent(m.slo_attainment)} ± {format_percent(half)} of the simulated requests "
+        f"{'meet the targets' if done.scenario.targets else 'finish'}, "
         f"{format_percent(quantile)} are asked for: {counted(done.num_replicas + 1, 'replica')} to be sure."
     ]
 

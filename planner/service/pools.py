@@ -266,6 +266,7 @@ def _curve(service: _Service, pools: Pools, *, met: bool) -> LoadCurve:
     good = [rate for rate, metrics, _ in found if rate <= STEADY_SHARE * top and meets(metrics, service.level)]
     low = max(good, default=0.0)
     high = min((rate for rate, *_ in found if rate > low), default=low)
+    high = min(high, STEADY_SHARE * top)
     for _ in range(BISECTIONS if low and high > low else 0):
         middle = (low + high) / 2
         low, high = (middle, high) if meets(at(middle)[1], service.level) else (low, middle)

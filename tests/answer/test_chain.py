@@ -7,6 +7,7 @@ import pytest
 from planner import plan
 from planner.answer.chain import chain
 from planner.answer.outcome import offered_rps, serving_replicas
+from planner.answer.report import plan_text
 from planner.charts.cost import gpu_chain
 from tests.answer.cases import SMALL, planned
 
@@ -74,7 +75,7 @@ def test_the_chain_agrees_with_the_verdict(changes):
 def test_throughput_is_rate_over_what_one_replica_finishes():
     done = planned(demand="rate", rate_rps=60.0)
     by_reason = {item.reason: item for item in chain(done)}
-    assert by_reason["Throughput"].gpus == math.ceil(60.0 / done.curve.capacity_rps)
+    assert by_reason["Throughput"].gpus == math.ceil(60.0 / (0.97 * done.curve.capacity_rps))
     assert by_reason["Weights alone"].gpus == 1
 
 
@@ -82,7 +83,7 @@ def test_reasons_count_gpus_not_replicas():
     done = planned(demand="rate", rate_rps=60.0, tensor_parallel_size=2)
     by_reason = {item.reason: item.gpus for item in chain(done)}
     assert by_reason["Weights alone"] == 2
-    assert by_reason["Throughput"] == 2 * math.ceil(60.0 / done.curve.capacity_rps)
+    assert by_reason["Throughput"] == 2 * math.ceil(60.0 / (0.97 * done.curve.capacity_rps))
     assert by_reason["Latency target"] == 2 * done.replicas_for_slo
 
 
@@ -90,7 +91,40 @@ def test_reasons_count_gpus_not_replicas():
 def test_what_an_overloaded_fleet_lacks_is_not_cut_to_what_it_has():
     done = planned(demand="rate", rate_rps=500.0, num_replicas=1)
     by_reason = {item.reason: item.gpus for item in chain(done)}
-    assert by_reason["Throughput"] == math.ceil(500.0 / done.curve.capacity_rps) > 1
+    assert by_reason["Throughput"] == math.ceil(500.0 / (0.97 * done.curve.capacity_rps)) > 1
+    assert max(by_reason.values()) == done.replicas_for_slo
+
+
+NO_TARGETS = {"ttft_target_s": None, "tpot_target_s": None, "demand": "rate"}
+
+
+@pytest.mark.parametrize("deployment", ["aggregated", "disaggregated"])
+def test_without_targets_a_replica_is_loaded_to_97_percent_and_the_throughput_says_so(deployment):
+    # 98.5 % of what the fleet finishes at most: one more replica, for every reason and figure on the page.
+    asked = SMALL.replace(deployment=deployment, **NO_TARGETS)
+    first = plan(asked.replace(rate_rps=1.0))
+    top = first.curve.capacity_rps * serving_replicas(first)
+    done = plan(asked.replace(rate_rps=0.985 * top))
+    assert done.num_gpus == first.num_gpus + 1
+    assert max(item.gpus for item in done.chain) == link(done, "Throughput").gpus == done.num_gpus
+    assert done.reasons[0].startswith("Throughput sets the number of GPUs")
+    assert done.headline.endswith("no latency target is set, so throughput alone sizes it.")
+    assert "the targets" not in " ".join(done.reasons) + plan_text(done).split("Link:")[0]
+
+
+def test_clients_who_leave_size_a_fleet_without_targets_and_every_line_says_so():
+    # A timeout is no latency target, but of clients who leave no more may be lost than the share asked for allows.
+    done = plan(SMALL.replace(timeout_s=4.0, rate_rps=40.0, target_quantile=0.9, **NO_TARGETS))
+    answered = link(done, "Share answered")
+    assert answered.gpus == done.num_gpus > link(done, "Throughput").gpus
+    assert done.reasons[0].startswith("Share answered sets the number of GPUs")
+    assert "throughput alone" not in done.headline
+    # The fleet loses almost as many as may be lost: slower by a few per cent it would lose too many.
+    assert done.metrics.lost_fraction > 0.05
+    assert done.slo_probability < 0.9
+    assert "of clients leave, 10 % may miss" in done.verdict.text
+    short = plan(done.scenario.replace(num_replicas=done.num_replicas - 1))
+    assert short.verdict.text.startswith("answers too few")
 
 
 def test_the_reserve_counts_all_replicas():
