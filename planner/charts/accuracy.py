@@ -18,8 +18,9 @@ def predicted_against_measured(
     texts: list[str],
     peer: Floats | None = None,
     unit: str = "",
+    provenance: str = "",
 ) -> Chart:
-    """Log-log scatter with the line of perfect prediction; `texts` name the rows."""
+    """Log-log scatter with the line of perfect prediction; `texts` name the rows, `provenance` ends the title."""
     of_unit = f", {unit}" if unit else ""
     error = np.abs(predicted / measured - 1)
     median = float(np.median(error)) if len(error) else float("nan")
@@ -61,7 +62,8 @@ def predicted_against_measured(
         }
     )
     return Chart(
-        title=f"{quantity}: half of {len(error):,} published measurements are within {format_percent(median)}",
+        title=f"{quantity}: half of {len(error):,} published measurements are within {format_percent(median)}"
+        + (f", {provenance}" if provenance else ""),
         subtitle=f"{quantity}, predicted against measured (log-log)",
         figure=figure(
             traces,

@@ -15,8 +15,14 @@ from planner.tables import cell_of_text
 from planner.units import GIB, KIB, MIB, format_percent
 
 ERROR_COLUMNS = {
-    name: st.column_config.NumberColumn(format="percent")
-    for name in ("median error", "p90 error", "signed median", "ours, shared", "AIConfigurator")
+    "quantity": st.column_config.TextColumn(width=195),
+    "class": st.column_config.TextColumn(width=215),
+} | {
+    name: st.column_config.NumberColumn(format="percent", width=108)
+    for name in (
+        *("median left out", "p90 left out", "signed left out", "median, all", "p90, all"),
+        *("ours, shared", "AIConfigurator"),
+    )
 }
 
 

@@ -31,6 +31,7 @@ def rows():
             "engine": ["vLLM 0.9", "SGLang", "vLLM", "vLLM"],
             "measured": [10.0, 10.0, 10.0, 10.0],
             "predicted": [11.0, 8.0, 13.0, 10.0],
+            "left_out": [12.0, 8.0, float("nan"), 10.0],
             "peer_predicted": [14.0, float("nan"), float("nan"), 9.0],
         }
     )
@@ -39,10 +40,11 @@ def rows():
 def test_errors_by_class(rows):
     dense = error_table(rows, "class").set_index("class").loc["dense"]
     assert dense["rows"] == 3
-    assert dense["median error"] == pytest.approx(0.2)  # of 10 %, 20 %, 30 %
-    assert dense["signed median"] == pytest.approx(0.1)  # of +10 %, −20 %, +30 %
+    assert dense["median, all"] == pytest.approx(0.2)  # of 10 %, 20 %, 30 %
+    assert dense["median left out"] == pytest.approx(0.2)  # of 20 %, 20 %
+    assert dense["signed left out"] == pytest.approx(0.2)  # of +20 %, −20 %, +30 %
     assert dense["shared rows"] == 1
-    assert dense["ours, shared"] == pytest.approx(0.1)
+    assert dense["ours, shared"] == pytest.approx(0.2)
     assert dense["AIConfigurator"] == pytest.approx(0.4)
 
 
@@ -53,9 +55,9 @@ def test_classes_are_words(rows):
 
 
 def test_peer_is_compared_on_the_rows_that_it_predicts(rows):
-    # ours 10 % and 0 %, the peer 40 % and 10 %: medians 5 % and 25 %
+    # ours, source left out, 20 % and 0 %, the peer 40 % and 10 %: medians 10 % and 25 %
     assert "2 of these rows" in against_peer(rows)
-    assert "25 %, ours 5.0 %" in against_peer(rows)
+    assert "25 %, ours 10.0 % with each row's source left out" in against_peer(rows)
 
 
 def test_rows_like_the_scenario(rows):
@@ -69,7 +71,8 @@ def test_rows_like_the_scenario(rows):
 
 def test_words(rows):
     assert quantities(rows) == ["tpot_ms_mean"]
-    assert "TPOT 15 %" in sentence(rows)  # median of 0, 10, 20, 30 %
+    said = sentence(rows, [{"quantity": "kv_tokens", "no_model_median_pct": "0.13"}])
+    assert said.endswith("did not see: TPOT 20 %, KV cache tokens 0.1 %")  # median of 0, 20, 20, 30 %
 
 
 def test_memory_errors_without_the_logs_of_each_model():

@@ -16,7 +16,7 @@ if rows is None or rows.empty:
     )
     st.stop()
 
-sharing.answer(published.sentence(rows))
+sharing.answer(published.sentence(rows, published.memory_left_out_rows()))
 st.caption(published.left_out(published.left_out_rows()))
 st.caption(published.memory_left_out(published.memory_left_out_rows()))
 with st.container(horizontal=True):
@@ -45,10 +45,11 @@ else:
         charts.predicted_against_measured(
             title,
             kept["measured"].to_numpy(float),
-            kept["predicted"].to_numpy(float),
+            published.unseen(kept).to_numpy(float),
             [widgets.hover_text(text) for text in texts],
             kept["peer_predicted"].to_numpy(float),
             published.unit_of(quantity),
+            "their source left out of the fit" if kept["left_out"].notna().any() else "",
         ),
         "accuracy_scatter",
     )
@@ -58,9 +59,10 @@ else:
 by_class = pd.concat([of_quantity, rows[rows["quantity"] != quantity]])  # the chosen quantity first
 tabs = st.tabs(["By class", "By GPU", "By engine", "By model", "Rows and sources"])
 for tab, column in zip(tabs, ("class", "gpu", "engine", "model"), strict=False):
+    table = published.error_table(by_class if column == "class" else of_quantity, column)
     with tab:
         st.dataframe(
-            frames.sheet(published.error_table(by_class if column == "class" else of_quantity, column)),
+            frames.sheet(table if column == "class" else table.drop(columns="quantity")),
             hide_index=True,
             placeholder="—",
             width="stretch",
@@ -77,8 +79,10 @@ with tabs[4]:
         alt="Measured rows and their sources",
     )
 st.caption(
-    "Error = |predicted ÷ measured − 1|. A signed median above 0 means that we predict too much, below 0 too little. "
-    "AIConfigurator 0.12 is compared on the rows that it predicts; 'ours, shared' is our error on those."
+    "Error = |predicted ÷ measured − 1|. Left out: the fit did not see the row's source, as it has not seen yours. "
+    "All: every source was fitted, or nothing is fitted to such rows. A signed median above 0 means that we predict "
+    "too much, below 0 too little. AIConfigurator 0.12 is compared on the rows that it predicts; 'ours, shared' is our "
+    "error left out on those."
 )
 
 swept = curves.swept()
