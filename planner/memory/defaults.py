@@ -10,6 +10,7 @@ from planner.memory.edition import (
     IMAGE_IN_STEP,
     KV_OF_CHECKPOINT,
     LARGEST_BATCH,
+    SMALL_GB10,
     TWO_BATCHES_IN_FLIGHT,
     UTILIZATION_092,
     Edition,
@@ -75,8 +76,8 @@ def resolve(
     -----
     vLLM `EngineArgs.get_batch_defaults`: 8,192 tokens and 1,024 sequences from 70 GiB on, except on A100, else 2,048
     and 256. Up to v0.8 only devices named H100 or H200 count as large; from v0.28 on devices of 160 GiB and more take
-    16,384 tokens. vLLM's LLM class, without a server, takes 16,384 and 8,192 tokens. SGLang and llama.cpp: their
-    server arguments.
+    16,384 tokens, and from v0.33 on GB10 counts as small. vLLM's LLM class, without a server, takes 16,384 and 8,192
+    tokens. SGLang and llama.cpp: their server arguments.
     """
     edition = edition_of(engine)
     seqs, tokens = _batch_defaults(edition, gpu, parallelism, offline=engine.offline)
@@ -157,7 +158,7 @@ def _batch_defaults(edition: Edition, gpu: Gpu, parallelism: Parallelism, *, off
     if edition.family == "vllm":
         if edition.is_v0:
             return 256, 2048
-        large = is_large(gpu)
+        large = is_large(gpu) and not (edition.since(SMALL_GB10) and "gb10" in gpu.name.lower())
         if edition.number <= HOPPER_BY_NAME:
             large = any(name in gpu.name.lower() for name in ("h100", "h200"))
         if large and edition.since(LARGEST_BATCH) and gpu.memory_gib >= LARGEST_GPU_GIB:

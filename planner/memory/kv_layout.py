@@ -16,6 +16,7 @@ from planner.memory.edition import HYBRID_POOL, Edition
 from planner.memory.kv_groups import KvGroup, KvLayout
 from planner.memory.packed import PackedEntries, packed_layout
 from planner.memory.shards import kv_heads_per_rank
+from planner.memory.sparse_workspace import PACKED
 from planner.model import Layer, Mixer, MixerKind, ModelShape, kv_bits
 
 DS_MLA_ENTRY_BYTES = 656  # 512 fp8 latent + 16 scales + 128 bf16 rope
@@ -35,7 +36,9 @@ SGLANG_WINDOW_SHARE = 0.8  # tokens in the pool of windows per token in that of 
 
 def entry_bytes(mixer: Mixer, tensor_parallel_size: int, bits: float, edition: Edition, dtype: str) -> float:
     """Bytes that one token adds to one layer's cache on one GPU."""
-    if mixer.reuses_kv_of_another_layer or mixer.kind is MixerKind.NONE or mixer.is_state:
+    # SGLang's pools hold a slot for every layer, also for those that read another layer's (Gemma 4)
+    shares = mixer.reuses_kv_of_another_layer and edition.family != "sglang"
+    if shares or mixer.kind is MixerKind.NONE or mixer.is_state:
         return 0.0
     if mixer.kind is MixerKind.MLA:
         return _latent_bytes(mixer, tensor_parallel_size, bits, edition, dtype)
@@ -62,7 +65,7 @@ def _latent_bytes(mixer: Mixer, tensor_parallel_size: int, bits: float, edition:
     if edition.family == "vllm" and edition.is_v0:
         elements = -(-elements // V0_MLA_MULTIPLE) * V0_MLA_MULTIPLE
     size = elements * bits / 8
-    if (mixer.indexer_top_k and bits == 8) or dtype == "fp8_ds_mla":
+    if dtype == PACKED:
         size = DS_MLA_ENTRY_BYTES
     elif mixer.indexer_top_k and dtype == "nvfp4":
         size = NVFP4_DS_MLA_ENTRY_BYTES

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from planner.memory.cuda_graphs import graph_terms
-from planner.memory.ranks import Demand, activation_of
+from planner.memory.ranks import Demand, activation_of, sparse_workspace_of
 from planner.memory.reserved import PHYSICAL_BATCH_TOKENS
-from planner.memory.runtime import non_torch_terms, profiled_images, sparse_workspace_bytes
+from planner.memory.runtime import non_torch_terms, profiled_images
 from planner.memory.verdict import Verdict
 from planner.units import GIB
 
@@ -23,7 +23,7 @@ def activation_text(demand: Demand, verdict: Verdict) -> tuple[str, str]:
             f"{batch:,} × (4 B × {model.vocab_size:,} + 24 B × {model.hidden_size:,})"
         )
     terms = activation_of(demand, resolved, stage)
-    sparse = sparse_workspace_bytes(stage.layers, demand.gpu, resolved, demand.max_model_len)
+    sparse = sparse_workspace_of(demand, resolved, stage, terms)
     symbols = "max(forward pass of max_num_batched_tokens, sampler over max_num_seqs rows"
     values = f"max({_gib(terms.forward)} of {resolved.max_num_batched_tokens:,} tokens, {_gib(terms.sampler)}"
     if terms.bytes_per_logit:

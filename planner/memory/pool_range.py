@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from planner.memory.cuda_graphs import captured_sizes
 from planner.memory.memory_plan import Remedy
 from planner.memory.ranks import Demand, Rank
-from planner.memory.runtime import sparse_workspace_bytes
+from planner.memory.sparse_workspace import mega_experts_bytes
 from planner.memory.verdict import (
     REFUSED_LENGTH,
     REFUSED_NO_BLOCKS,
@@ -103,9 +103,7 @@ def pool_range(demand: Demand, verdict: Verdict) -> PoolRange:
         )
     noise = WEIGHTS_SHARE * rank.weights_bytes + ACTIVATION_SHARE * rank.activation_bytes
     noise += RUNTIME_BYTES + COLLECTIVES_SHARE * min(rank.non_torch_bytes, 3 * GIB) + unknown
-    if demand.gpu.vendor.upper() == "NVIDIA" and sparse_workspace_bytes(
-        rank.stage.layers, demand.gpu, verdict.resolved, demand.max_model_len
-    ):
+    if mega_experts_bytes(rank.stage.layers, demand.gpu, demand.parallelism, verdict.resolved):
         noise += COMPRESSED_WORKSPACE_BYTES
     fewer, more = _graph_bounds(demand, rank, verdict) if rank.graphs_in_budget else (0.0, 0.0)
     compiling = COLD_COMPILE_BYTES if demand.engine.cuda_graphs else 0.0

@@ -30,11 +30,11 @@ from planner.memory.runtime import (
     ActivationTerms,
     activation_terms,
     non_torch_bytes,
-    sparse_workspace_bytes,
     visible_memory_bytes,
 )
 from planner.memory.sglang_states import StatePool, state_pool
 from planner.memory.shards import Stage, absorbed_bytes, pipeline_stages
+from planner.memory.sparse_workspace import sparse_workspace_bytes, stored_type
 from planner.model import Layer, Mixer, MixerKind, ModelShape, Shard, TensorGroup, resolve_scheme, weight_bits
 from planner.units import GIB
 
@@ -309,7 +309,7 @@ def all_ranks(demand: Demand, resolved: Resolved | None = None) -> tuple[Rank, .
             _cached_layers(demand, stage),
             tensor_parallel_size=parallelism.tensor_parallel_size,
             context_parallel=parallelism.decode_context_parallel_size,
-            kv_cache_dtype=demand.kv_cache_dtype,
+            kv_cache_dtype=cache_format(demand, resolved, stage),
             fp32=fp32,
             edition=resolved.edition,
             block_size=resolved.block_size,
@@ -318,8 +318,8 @@ def all_ranks(demand: Demand, resolved: Resolved | None = None) -> tuple[Rank, .
             draft_mixer=draft_mixer(model) if drafting and stage.is_last else None,
             splits_windows=resolved.edition.family in model.window_pool_engines,
         )
-        activation = activation_of(demand, resolved, stage).total
-        activation += sparse_workspace_bytes(stage.layers, demand.gpu, resolved, demand.max_model_len)
+        terms = activation_of(demand, resolved, stage)
+        activation = terms.total + sparse_workspace_of(demand, resolved, stage, terms)
         graphs = graph_terms(model, stage.layers, demand.gpu, engine, parallelism, resolved)
         ranks.append(_rank(demand, resolved, stage, layout, activation, graphs.total if graphs else 0.0))
     return tuple(ranks)
@@ -338,6 +338,27 @@ def activation_of(demand: Demand, resolved: Resolved, stage: Stage) -> Activatio
         is_last=stage.is_last,
         fp32=scheme == "fp32",
         expert_scheme=scheme,
+    )
+
+
+def cache_format(demand: Demand, resolved: Resolved, stage: Stage) -> str:
+    """Type of the KV cache of a stage as its kernels store it."""
+    mixers = tuple(layer.mixer for layer, _ in _cached_layers(demand, stage))
+    return stored_type(mixers, demand.gpu, resolved.edition, demand.kv_cache_dtype)
+
+
+def sparse_workspace_of(demand: Demand, resolved: Resolved, stage: Stage, terms: ActivationTerms) -> float:
+    """What sparse attention adds to the activation peak of a stage on one GPU. [bytes]"""
+    return sparse_workspace_bytes(
+        stage.layers,
+        demand.gpu,
+        demand.engine,
+        demand.parallelism,
+        resolved,
+        demand.max_model_len,
+        hidden_size=demand.model.hidden_size,
+        kv_cache_dtype=cache_format(demand, resolved, stage),
+        expert_bytes=terms.experts,
     )
 
 
@@ -391,7 +412,8 @@ def _with_vllm_budget(demand: Demand, resolved: Resolved, rank: Rank) -> Rank:
 
 def _with_sglang_budget(demand: Demand, resolved: Resolved, rank: Rank) -> Rank:
     """The static fraction of free memory holds weights, states and pool; everything else takes the rest."""
-    free = visible_memory_bytes(demand.gpu) - constant("sglang_context") - demand.occupied_bytes
+    held = constant("unified_host") if demand.gpu.unified_memory else 0.0
+    free = visible_memory_bytes(demand.gpu) - constant("sglang_context") - held - demand.occupied_bytes
     budget = resolved.gpu_memory_utilization * max(0.0, free)
     pool = budget - rank.weights_bytes
     states = state_pool(

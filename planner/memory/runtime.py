@@ -13,7 +13,8 @@ from planner.inputs import Gpu, Parallelism
 from planner.memory.defaults import Resolved
 from planner.memory.edition import AVAILABLE_MEMORY, LEAN_SAMPLER, SYMMETRIC_MEMORY, Edition
 from planner.memory.log_constants import constant
-from planner.model import Layer, MixerKind, ModelShape, TensorGroup, VisionTower
+from planner.memory.sparse_workspace import index_logits_bytes
+from planner.model import Layer, ModelShape, TensorGroup, VisionTower
 from planner.units import GIB
 
 #: since then at most 14 frames, and the prompt's image is not subtracted (logs of v0.23); before, 16 frames with the
@@ -71,26 +72,6 @@ def expert_workspace_bytes(
     return largest
 
 
-def sparse_workspace_bytes(
-    layers: tuple[tuple[Layer, int], ...], gpu: Gpu, resolved: Resolved, max_model_len: int
-) -> float:
-    """Workspace of sparse MLA in vLLM's profile run on one GPU. [bytes]
-
-    On AMD the indexer scores every token of the batch against max_model_len tokens in fp32 (rocm_aiter_mla_sparse.py);
-    elsewhere its logits are bounded. Kernels for a compressed cache (DeepSeek-V4) take a constant and a part in
-    proportion to the tokens on Hopper and data-centre Blackwell.
-    """
-    mixers = [layer.mixer for layer, _ in layers if layer.mixer.kind is MixerKind.MLA]
-    if resolved.edition.family != "vllm" or not any(mixer.indexer_head_dim for mixer in mixers):
-        return 0.0
-    if gpu.vendor.upper() == "AMD":
-        return 4.0 * resolved.max_num_batched_tokens * max_model_len
-    kernels = _is_linked_hopper_or_later(gpu)
-    if not kernels or all(mixer.kv_compression == 1 for mixer in mixers):
-        return 0.0
-    return constant("v4_workspace") + constant("v4_workspace_token") * resolved.max_num_batched_tokens
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActivationTerms:
     """Parts of the profile run's activation peak on one GPU. [bytes].
@@ -102,6 +83,7 @@ class ActivationTerms:
     sampler: float
     encoder: float
     kept: float
+    experts: float  # of what is kept
     bytes_per_logit: float
 
     @property
@@ -172,12 +154,13 @@ def activation_terms(
     v0 = edition.family == "vllm" and edition.is_v0
     forward = tokens * width * (columns + (constant("v0_hidden_vectors") if v0 else 2) * hidden)
     forward += 0.03 * GIB if v0 else constant("forward_workspace")
+    forward += index_logits_bytes(layers, edition)
     lean = edition.family != "vllm" or (edition.since(LEAN_SAMPLER) and not v0)
     per_logit = constant("sampler_lean" if lean else "sampler_sort") + width - 2
     sampler = 0.0
     if is_last:
         sampler = resolved.max_num_seqs * model.vocab_size * per_logit + tokens * hidden * width
-    kept = expert_workspace_bytes(layers, tokens, parallelism, expert_scheme)
+    experts = kept = expert_workspace_bytes(layers, tokens, parallelism, expert_scheme)
     encoder = 0.0
     if model.vision_parameters and is_first:
         kept += tokens * hidden * width
@@ -190,7 +173,12 @@ def activation_terms(
     if parallelism.pipeline_parallel_size > 1 and not is_last:
         forward += 2 * tokens * hidden * width
     return ActivationTerms(
-        forward=forward, sampler=sampler, encoder=encoder, kept=kept, bytes_per_logit=per_logit if is_last else 0.0
+        forward=forward,
+        sampler=sampler,
+        encoder=encoder,
+        kept=kept,
+        experts=experts,
+        bytes_per_logit=per_logit if is_last else 0.0,
     )
 
 

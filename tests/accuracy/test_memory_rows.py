@@ -154,6 +154,9 @@ def test_state_dtype_of_a_flag() -> None:
         ("--limit-mm-per-prompt image=0,audio=0,video=0 (text-only mode)", False, False),
         ("""--limit-mm-per-prompt '{"image": 2, "video": 0}'""", True, False),
         ("limit_mm_per_prompt {'image':1,'video':0}", True, False),
+        ("""--limit-mm-per-prompt '{"image":0,"video":0}'""", False, False),
+        ("""--limit-mm-per-prompt {"video": 0, "image": 0}""", False, False),
+        ("""--limit-mm-per-prompt {"image":0}""", True, True),  # videos still need the tower
         ("limit_mm_per_prompt {'image':1}, video unbound", True, True),
     ],
 )

@@ -24,6 +24,13 @@ def test_batch_defaults_by_device(gpu: str, seqs: int, tokens: int) -> None:
     assert (made.max_num_seqs, made.max_num_batched_tokens) == (seqs, tokens)
 
 
+# vLLM arg_utils.py get_batch_defaults: from 0.33 on GB10 keeps the limits of small devices whatever its memory.
+@pytest.mark.parametrize(("version", "seqs", "tokens"), [("0.32.0", 1024, 8192), ("0.33.0", 256, 2048)])
+def test_batch_defaults_of_gb10(version: str, seqs: int, tokens: int) -> None:
+    made = plan("Qwen/Qwen3-0.6B", gpu=get_gpu("GB10"), version=version)
+    assert (made.max_num_seqs, made.max_num_batched_tokens) == (seqs, tokens)
+
+
 @pytest.mark.parametrize(("gpu", "expected"), [("T4", 4096), ("RTX 4090", 32_768), ("L40S", 32_768),
                                                ("A100 SXM 80GB", 131_072)])  # fmt: skip
 def test_ollama_context_by_memory(gpu: str, expected: int) -> None:

@@ -60,6 +60,16 @@ def test_states_of_one_request_by_release(version: str, settings: dict[str, obje
     assert pool.max_sequences == pool.slots // slots_each
 
 
+# SGLang on a GB10 (gemma-4-E4B-it, utilization 0.85): 79.94 GiB for 997,846 tokens, 0.8 times as many in the pool of
+# windows (model_config.py is_hybrid_swa_model). All 42 layers have slots, also the 18 that read another layer's: 7 full
+# ones of 2 × 2 × 512 and 35 windowed ones of 2 × 2 × 256 elements in 16 bits.
+def test_layers_of_gemma_4_in_sglang() -> None:
+    engine = EngineSettings(family="sglang", name="sglang", version="0.5.18", block_size=1, gpu_memory_utilization=0.85)
+    made = plan_memory(get_model("google/gemma-4-E4B-it"), get_gpu("GB10"), engine, Parallelism(), max_model_len=32_768)
+    assert made.kv_pool_bytes / made.kv_tokens == pytest.approx(7 * 4096 + 0.8 * 35 * 2048, rel=1e-4)
+    assert made.kv_pool_bytes / made.kv_tokens == pytest.approx(79.94 * GIB / 997_846, rel=1e-3)
+
+
 # max_total_tokens = min(profiled, user) in SGLang (model_runner.py), and max_tokens caps TensorRT-LLM's pool.
 @pytest.mark.parametrize("family", ["sglang", "trtllm"])
 def test_tokens_that_the_user_caps(family: str) -> None:
@@ -83,13 +93,21 @@ def test_lora_slots_of_experts(ep: bool, elements: float) -> None:
         assert made.weights_bytes / GIB == pytest.approx(53.98, rel=0.005)
 
 
-# DeepSeek-V4: 57,344 more tokens a step took 27 GiB more in a pair of starts; at 8,192 tokens three logs
-# leave 5.5 GiB to the workspace.
+# DeepSeek-V4: 57,344 more tokens a step took 27 GiB more in a pair of starts; at 8,192 tokens three logs, all with
+# whole experts on each GPU, leave 5.5 GiB to the workspace.
 def test_the_workspace_of_a_compressed_cache_grows_with_the_step() -> None:
     def peak(tokens: int) -> float:
-        made = plan("deepseek-ai/DeepSeek-V4-Flash", get_gpu("H200 SXM"), tp=8, version="0.25.0", kv="fp8",
+        made = plan("deepseek-ai/DeepSeek-V4-Flash", get_gpu("H200 SXM"), tp=8, ep=True, version="0.25.0", kv="fp8",
                     max_num_batched_tokens=tokens)  # fmt: skip
         return made.activation_bytes / GIB
 
     assert peak(65_536) - peak(8192) == pytest.approx(27.0, rel=0.15)
     assert peak(65_536) - peak(8192) > 22.6
+
+
+# A start on two H200 NVL with experts cut in slices (vLLM 0.23, eager, utilization 0.78, 262,144 tokens): 74.08 GiB of
+# weights, 32.08 GiB of KV cache, so that activations and runtime have 2.9 of the 109.05 GiB.
+def test_deepseek_v4_without_whole_experts_on_each_gpu() -> None:
+    made = plan("deepseek-ai/DeepSeek-V4-Flash", get_gpu("H200 SXM"), tp=2, length=262_144, version="0.23.0", kv="fp8",
+                gpu_memory_utilization=0.78, cuda_graphs=False)  # fmt: skip
+    assert made.kv_pool_bytes / GIB == pytest.approx(32.08, rel=0.03)

@@ -42,7 +42,7 @@ def test_latent_is_not_divided_by_tensor_parallelism(tp: int) -> None:
         ("Qwen/Qwen2.5-7B-Instruct", 3072, "auto", 57_344 * 3072),
         ("microsoft/phi-2", 1, "auto", 327_680),
         (LLAMA, 8192, "fp8", 131_072 * 8192 / 2),
-        ("deepseek-ai/DeepSeek-V3.2", 1, "fp8", (656 + 132) * 61),
+        ("deepseek-ai/DeepSeek-V3.2", 1, "fp8_ds_mla", (656 + 132) * 61),
     ],
 )
 def test_cache_per_sequence(model: str, tokens: int, dtype: str, expected: float) -> None:
@@ -164,14 +164,16 @@ def test_hybrid_of_granite() -> None:
     assert state.conv_elements == (128 * 64 + 2 * 128) * 3
 
 
-# GLM-5.2: an indexer in layers 0, 1, 2 and every fourth from 6 on, 21 of 78 (ROCm/ATOM pull 1260): 656 B of latent in
-# each layer and 132 B of index key in those; 4-bit latents take 432 B.
-@pytest.mark.parametrize(("kv", "latent"), [("fp8", 656), ("nvfp4", 432)])
-def test_layers_that_share_an_indexer(kv: str, latent: int) -> None:
+# GLM-5.2: an indexer in layers 0, 1, 2 and every fourth from 6 on, 21 of 78 (ROCm/ATOM pull 1260): 132 B of index key
+# in those, and 656 B of latent in each layer where FlashMLA packs it, 576 B elsewhere; 4-bit latents take 432 B.
+@pytest.mark.parametrize(
+    ("gpu", "kv", "latent"), [("H200 SXM", "fp8", 656), ("B300", "fp8", 576), ("B300", "nvfp4", 432)]
+)
+def test_layers_that_share_an_indexer(gpu: str, kv: str, latent: int) -> None:
     model = get_model("zai-org/GLM-5.2")
     own = [index for index, kind in enumerate(model.layer_order) if model.layer_kinds[kind].mixer.indexer_head_dim]
     assert own == [0, 1, 2, *range(6, 78, 4)]
-    made = plan_memory(model, get_gpu("B300"), EngineSettings(version="0.26.0"), Parallelism(tensor_parallel_size=8),
+    made = plan_memory(model, get_gpu(gpu), EngineSettings(version="0.26.0"), Parallelism(tensor_parallel_size=8),
                        max_model_len=65_536, weight_dtype="fp8", kv_cache_dtype=kv)  # fmt: skip
     assert made.kv_bytes_per_token == 78 * latent + 21 * 132
 

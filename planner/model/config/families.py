@@ -91,6 +91,7 @@ FAMILIES: dict[str, Family] = {
         laurel=True,
     ),
     "gemma4_text": Family(
+        window_pool_engines=SGLANG,
         tied=True,
         norms=4,
         qk_norm="head",
@@ -170,9 +171,11 @@ FAMILIES: dict[str, Family] = {
     "mimo_v2": Family(window_pool_engines=SGLANG),
     "step3p5": Family(window_pool_engines=SGLANG, draft_copies=1, draft_uses_copies=True, draft_keeps_window=True),
     "longcat_flash": Family(draft_copies=1),
-    "muse_glimmer_text": Family(norms=4, output_gate=True, window_pattern=4, window_default=2048),
-    "laguna": Family(qk_norm="head", routing_bias=True),
-    "inkling_text": LLAMA,
+    "muse_glimmer_text": Family(
+        window_pool_engines=SGLANG, norms=4, output_gate=True, window_pattern=4, window_default=2048
+    ),
+    "laguna": Family(window_pool_engines=SGLANG, qk_norm="head", routing_bias=True),
+    "inkling_text": Family(window_pool_engines=SGLANG),
     "bailing_hybrid": Family(routing_bias=True),
 }
 
