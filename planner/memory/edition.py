@@ -32,6 +32,8 @@ UTILIZATION_092 = (0, 20)  # gpu_memory_utilization 0.9 -> 0.92 (vllm/config/cac
 GRAPHS_ON_AMD = (0, 26)  # the estimate on AMD, which was skipped before
 STATES_IN_GRAPHS = (0, 26)  # the graph estimate of hybrids holds their prefill workspace (#50780)
 SECOND_RUNNER_BY_SHAPE = (0, 25)  # the second model runner (V2) takes all models without experts and states
+SECOND_RUNNER_COPIES = (0, 26)  # until then its profile run copied the logits to fp32
+SECOND_RUNNER_SAMPLES = (0, 33)  # its profile run samples with all parameters; before, it took the largest logit
 SECOND_RUNNER_PROFILES = (0, 29)  # it takes all models, and estimates its CUDA graphs; before, it reserved none
 # sparse latent attention; the releases between those read are assumed to do as the older one
 SHARED_WORKSPACE = (0, 18)  # experts and sparse attention share one reserved buffer

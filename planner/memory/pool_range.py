@@ -54,7 +54,8 @@ GRAPHS, COMPILING, HOST, OTHER = "graphs", "compiling", "host", "other"
 class PoolRange:
     """How much smaller and larger than planned the pool may be, by cause. [bytes per GPU].
 
-    The causes of a smaller pool are independent: their squares add up.
+    The causes of a smaller pool are independent and their squares add up; but what the system holds where CPU and GPU
+    share memory is a condition of the machine, which comes on top.
     """
 
     pool: float
@@ -64,7 +65,11 @@ class PoolRange:
     @property
     def low(self) -> float:
         """Smallest pool."""
-        return max(0.0, self.pool - math.hypot(*(size for _, size in self.smaller))) if self.pool > 0 else self.pool
+        if self.pool <= 0:
+            return self.pool
+        host = sum(size for cause, size in self.smaller if cause == HOST)
+        others = math.hypot(*(size for cause, size in self.smaller if cause != HOST))
+        return max(0.0, self.pool - host - others)
 
     @property
     def high(self) -> float:
@@ -183,10 +188,11 @@ def _may_refuse(rank: Rank, spread: PoolRange, margin: float) -> str:
             f"Starts; refuses if vLLM's estimate of its CUDA graphs is above {most:,.1f} GiB. A smaller "
             "--max-cudagraph-capture-size lowers the estimate; VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS=0 omits it."
         )
-    if causes.get(HOST, 0.0) > margin:
+    if causes.get(HOST, 0.0):
+        more = "that much more" if causes[HOST] > margin else "several GiB more"
         return (
-            f"Starts with {margin / GIB:,.2f} GiB of KV pool to spare, and refuses where the system holds that much "
-            "more: CPU and GPU share memory. --kv-cache-memory-bytes sets the pool whatever the system holds."
+            f"Starts with {margin / GIB:,.2f} GiB of KV pool to spare, and refuses where the system holds {more}: "
+            "CPU and GPU share memory. --kv-cache-memory-bytes sets the pool whatever the system holds."
         )
     if causes.get(COMPILING, 0.0) > margin:
         return (

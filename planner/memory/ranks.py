@@ -18,6 +18,7 @@ from planner.memory.edition import (
     V1_DEFAULT,
     edition_of,
     reserves_graphs,
+    runs_second_runner,
 )
 from planner.memory.expert_padding import expert_padding
 from planner.memory.kv_groups import KvLayout
@@ -327,7 +328,8 @@ def all_ranks(demand: Demand, resolved: Resolved | None = None) -> tuple[Rank, .
 
 def activation_of(demand: Demand, resolved: Resolved, stage: Stage) -> ActivationTerms:
     """Activation peak of a stage's profile run on one GPU, without the workspace of sparse attention. [bytes]."""
-    scheme = resolve_scheme(demand.model, demand.weight_dtype).name
+    scheme = resolve_scheme(demand.model, demand.weight_dtype)
+    second = runs_second_runner(resolved.edition, demand.model, quantized=not scheme.is_native)
     return activation_terms(
         demand.model,
         stage.layers,
@@ -336,8 +338,10 @@ def activation_of(demand: Demand, resolved: Resolved, stage: Stage) -> Activatio
         max_model_len=demand.max_model_len,
         is_first=stage.is_first,
         is_last=stage.is_last,
-        fp32=scheme == "fp32",
-        expert_scheme=scheme,
+        fp32=scheme.name == "fp32",
+        expert_scheme=scheme.name,
+        drafts=demand.engine.num_speculative_tokens > 0,
+        second_runner=second,
     )
 
 

@@ -11,7 +11,14 @@ from dataclasses import dataclass
 
 from planner.inputs import Gpu, Parallelism
 from planner.memory.defaults import Resolved
-from planner.memory.edition import AVAILABLE_MEMORY, LEAN_SAMPLER, SYMMETRIC_MEMORY, Edition
+from planner.memory.edition import (
+    AVAILABLE_MEMORY,
+    LEAN_SAMPLER,
+    SECOND_RUNNER_COPIES,
+    SECOND_RUNNER_SAMPLES,
+    SYMMETRIC_MEMORY,
+    Edition,
+)
 from planner.memory.log_constants import constant
 from planner.memory.sparse_workspace import index_logits_bytes
 from planner.model import Layer, ModelShape, TensorGroup, VisionTower
@@ -23,6 +30,10 @@ SEVEN_FRAME_PAIRS = (0, 11)
 BEFORE_HOPPER = ("Turing", "Volta", "Ampere", "Ada")  # no symmetric memory between GPUs
 #: experts are computed in pieces of this many tokens (VLLM_FUSED_MOE_CHUNK_SIZE)
 EXPERT_CHUNK_TOKENS = 65_536
+#: per logit of a sequence when its drafted token is verified: two rows of 16-bit logits, those of the next token in 16
+#: bits and fp32, and those of the drafted one twice in fp32, less the logits that sampling alone holds
+#: (v1/sample/rejection_sampler.py `forward`)
+VERIFYING_BYTES = 4 + 2 + 4 + 4 + 4 - (2 + 4)
 #: memory that the NVIDIA driver reports but programs do not get: 0.3 GiB + 0.25 % (RTX 3090 24.0 -> 23.69, H100 79.65
 #: -> 79.2, H200 140.4 -> 139.8, B200 179.06 -> 178.35 in "total capacity" messages; scatter ± 0.2 GiB)
 DRIVER_RESERVE_BYTES = 0.3 * GIB
@@ -114,6 +125,8 @@ def activation_terms(
     is_last: bool,
     fp32: bool,
     expert_scheme: str,
+    drafts: bool = False,
+    second_runner: bool = False,
 ) -> ActivationTerms:
     """Activation peak of the engine's profile run on one GPU.
 
@@ -141,6 +154,10 @@ def activation_terms(
         Whether the model runs in fp32.
     expert_scheme : str
         Scheme of the experts, which decides their workspace.
+    drafts : bool
+        Whether tokens are drafted: vLLM's first runner then verifies one of every sequence.
+    second_runner : bool
+        Whether vLLM's second runner profiles.
 
     Returns
     -------
@@ -155,8 +172,7 @@ def activation_terms(
     forward = tokens * width * (columns + (constant("v0_hidden_vectors") if v0 else 2) * hidden)
     forward += 0.03 * GIB if v0 else constant("forward_workspace")
     forward += index_logits_bytes(layers, edition)
-    lean = edition.family != "vllm" or (edition.since(LEAN_SAMPLER) and not v0)
-    per_logit = constant("sampler_lean" if lean else "sampler_sort") + width - 2
+    per_logit = bytes_per_logit(edition, drafts=drafts, second_runner=second_runner) + width - 2
     sampler = 0.0
     if is_last:
         sampler = resolved.max_num_seqs * model.vocab_size * per_logit + tokens * hidden * width
@@ -180,6 +196,20 @@ def activation_terms(
         experts=experts,
         bytes_per_logit=per_logit if is_last else 0.0,
     )
+
+
+def bytes_per_logit(edition: Edition, *, drafts: bool, second_runner: bool) -> float:
+    """Bytes per logit in 16 bits at the sampler's peak in the profile run.
+
+    vLLM's second runner kept the logits alone until 0.32, up to 0.25 with a copy in fp32 (v1/worker/gpu/sample/
+    sampler.py). Its first runner also verifies a drafted token of every sequence.
+    """
+    v0 = edition.family == "vllm" and edition.is_v0
+    if second_runner and not edition.since(SECOND_RUNNER_SAMPLES):
+        return 2.0 if edition.since(SECOND_RUNNER_COPIES) else 6.0
+    lean = edition.family != "vllm" or (edition.since(LEAN_SAMPLER) and not v0)
+    verifies = drafts and edition.family == "vllm" and not v0 and not second_runner
+    return constant("sampler_lean" if lean else "sampler_sort") + (VERIFYING_BYTES if verifies else 0)
 
 
 def profiled_images(model: ModelShape, resolved: Resolved, max_model_len: int) -> int:

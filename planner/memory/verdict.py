@@ -14,6 +14,7 @@ from planner.memory.edition import (
     FREE_MEMORY_CHECK,
     PIPELINE_CHECK_OF_WHOLE_MODEL,
     SAMPLER_AT_END,
+    SECOND_RUNNER_SAMPLES,
     WHOLE_IMAGES,
     runs_second_runner,
 )
@@ -30,7 +31,7 @@ from planner.memory.ranks import (
     reserved_contexts,
     reserved_pool,
 )
-from planner.memory.runtime import visible_memory_bytes
+from planner.memory.runtime import bytes_per_logit, visible_memory_bytes
 from planner.model import TensorGroup, resolve_scheme, weight_bits
 from planner.units import GIB
 
@@ -284,6 +285,13 @@ def _after_the_pool(demand: Demand, resolved: Resolved, rank: Rank, free: float)
             f"{graphs / GIB:.2f} GiB are needed, {max(0.0, room) / GIB:.2f} of {free / GIB:.2f} GiB are free."
         )
     rows = min(resolved.max_num_seqs, resolved.max_num_batched_tokens)
+    if _warms_sampler_unseen(demand, resolved, rank):
+        per_logit = bytes_per_logit(resolved.edition, drafts=False, second_runner=False)
+        if per_logit * rows * demand.model.vocab_size > room + ERROR_BYTES:
+            return OOM_SAMPLER, (
+                f"torch.OutOfMemoryError: CUDA out of memory while warming up the sampler with {rows} requests. Lower "
+                "`max_num_seqs` or `gpu_memory_utilization`."
+            )
     sampler = _sampler_bytes(demand, resolved, rank, rows) if _warms_sampler_last(demand, resolved, rank) else 0.0
     if graphs + sampler > room + ERROR_BYTES and sampler:
         return OOM_SAMPLER, (
@@ -299,6 +307,14 @@ def _warms_sampler_last(demand: Demand, resolved: Resolved, rank: Rank) -> bool:
         return False
     quantized = not resolve_scheme(demand.model, demand.weight_dtype).is_native
     return not runs_second_runner(edition, demand.model, quantized=quantized)
+
+
+def _warms_sampler_unseen(demand: Demand, resolved: Resolved, rank: Rank) -> bool:
+    """Whether sampling with all parameters first runs after the pool: vLLM's second runner until it profiled that."""
+    if resolved.edition.since(SECOND_RUNNER_SAMPLES) or not rank.stage.is_last:
+        return False
+    quantized = not resolve_scheme(demand.model, demand.weight_dtype).is_native
+    return runs_second_runner(resolved.edition, demand.model, quantized=quantized)
 
 
 def _sampler_bytes(demand: Demand, resolved: Resolved, rank: Rank, rows: int) -> float:

@@ -7,6 +7,7 @@ from planner.catalog.models import get_model
 from planner.inputs.engine import EngineSettings
 from planner.inputs.hardware import Parallelism
 from planner.memory.sizing import plan_memory
+from planner.memory.verdict import OOM_SAMPLER, REFUSED_STATES, STARTED
 from planner.units import GIB, MIB
 from tests.memory.cases import plan
 from tests.memory.test_sglang_states import states_of
@@ -111,3 +112,47 @@ def test_deepseek_v4_without_whole_experts_on_each_gpu() -> None:
     made = plan("deepseek-ai/DeepSeek-V4-Flash", get_gpu("H200 SXM"), tp=2, length=262_144, version="0.23.0", kv="fp8",
                 gpu_memory_utilization=0.78, cuda_graphs=False)  # fmt: skip
     assert made.kv_pool_bytes / GIB == pytest.approx(32.08, rel=0.03)
+
+
+# vllm/v1/worker/gpu/sample/sampler.py: the second runner's profile run took the largest of the 16-bit logits until
+# 0.32, up to 0.25 of a copy of them in fp32. Vocabulary of Qwen2.5: 151,936.
+@pytest.mark.parametrize(("version", "bytes_each"), [("0.25.1", 2 + 4), ("0.26.0", 2), ("0.32.0", 2)])
+def test_logits_in_the_profile_run_of_the_second_runner(version: str, bytes_each: int) -> None:
+    def peak(sequences: int) -> float:
+        return plan("Qwen/Qwen2.5-0.5B-Instruct", version=version, max_num_seqs=sequences,
+                    max_num_batched_tokens=8192).activation_bytes  # fmt: skip
+
+    assert peak(8192) - peak(4096) == 4096 * 151_936 * bytes_each
+
+
+# A log of vLLM 0.26.0: Qwen2.5-0.5B, eager, utilization 0.85, 6,908,880 tokens.
+def test_the_pool_that_the_second_runner_leaves() -> None:
+    made = plan("Qwen/Qwen2.5-0.5B-Instruct", get_gpu("RTX PRO 6000 Blackwell Server"), version="0.26.0",
+                gpu_memory_utilization=0.85, cuda_graphs=False)  # fmt: skip
+    assert made.kv_tokens == pytest.approx(6_908_880, rel=0.005)
+
+
+# Its warm-up then samples with all parameters (warmup.py for_sampler_warmup), which 0.33 profiles: 1,024 rows of
+# 151,936 logits in some 15 bytes are 2.2 GiB, and a utilization of 0.985 leaves 1.2 of 79.2.
+@pytest.mark.parametrize(("version", "outcome"), [("0.32.0", OOM_SAMPLER), ("0.33.0", STARTED)])
+def test_the_second_runner_samples_after_the_pool(version: str, outcome: str) -> None:
+    made = plan("Qwen/Qwen3-0.6B", version=version, gpu_memory_utilization=0.985, cuda_graphs=False)
+    assert made.outcome == outcome
+
+
+# rejection_sampler.py: verifying a drafted token of every sequence holds 2 × 2 bytes of new logits, 2 + 4 of the next
+# token's and 4 + 4 of the drafted one's, instead of 2 + 4. Two starts of Qwen3.8-27B on an RTX PRO 6000 (vLLM 0.27,
+# 1,024 sequences) held 939 blocks (fp8) and, with a utilization of 0.95, 556 (bf16); without drafts another held 630
+# (bf16).
+@pytest.mark.parametrize(
+    ("weights", "share", "drafts", "blocks"),
+    [("fp8_block", None, 1, 939), ("auto", 0.95, 1, 556), ("auto", None, 0, 630)],
+)
+def test_states_beside_the_verification_of_drafts(weights: str, share: float | None, drafts: int, blocks: int) -> None:
+    gpu = get_gpu("RTX PRO 6000 Blackwell Workstation")
+    made = plan(QWEN27, gpu, length=262_144, weights=weights, version="0.27.1", gpu_memory_utilization=share,
+                num_speculative_tokens=drafts)  # fmt: skip
+    assert made.outcome == REFUSED_STATES
+    assert made.num_kv_blocks == pytest.approx(blocks, rel=0.06)
+    alone = plan(QWEN27, gpu, length=262_144, weights=weights, version="0.27.1", gpu_memory_utilization=share)
+    assert made.activation_bytes - alone.activation_bytes == pytest.approx(drafts * 12 * 1024 * 248_320, rel=0.1)
