@@ -69,7 +69,7 @@ def findings(
     if cost is not None and metrics is not None:
         found += [unserved(scenario, metrics, cost)]
     if cost is not None:
-        found += [api_cheaper(cost), few_requests(cost)]
+        found.append(hosted_instead(cost))
     found += [reserved_cache(scenario, memory), cross_node(scenario), decode_only_note(scenario)]
     found += [
         small_budget(scenario),
@@ -225,6 +225,11 @@ def start_in_doubt(memory: MemoryPlan) -> Finding | None:
         text=memory.doubt,
         change=changes,
     )
+
+
+def hosted_instead(cost: CostPlan) -> Finding | None:
+    """A hosted API is cheaper, or may be for so few requests."""
+    return api_cheaper(cost) or few_requests(cost)
 
 
 def api_cheaper(cost: CostPlan) -> Finding | None:

@@ -10,8 +10,9 @@ from planner.answer.chain import chain
 from planner.answer.outcome import Plan, serving_replicas, typical_step
 from planner.answer.verdict import probability, verdict
 from planner.answer.wording import headline, reasons
-from planner.cost import PricedFleet, output_weight, price_plan, price_policies, served
+from planner.cost import CostPlan, PricedFleet, Served, output_weight, price_plan, price_policies, served
 from planner.errors import InvalidInput
+from planner.model import ModelShape
 from planner.scenario import Scenario, sought, unsimulated_names
 from planner.service import LoadCurve, ServingMetrics
 from planner.units import format_duration, format_number
@@ -58,23 +59,46 @@ def reprice(done: Plan, scenario: Scenario) -> Plan:
     return priced(same) if same.metrics is not None else same
 
 
-def priced(done: Plan) -> Plan:
-    """A simulated plan with all that follows from prices: bill, findings, reasons, headline."""
-    scenario, metrics, curve = done.scenario, done.metrics, done.curve
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What the bill of a plan rests on besides prices, all of it known once the plan is simulated."""
+
+    num_gpus: int
+    served: Served
+    fleet: PricedFleet
+
+
+def work_of(done: Plan) -> Work:
+    """What the bill of a simulated plan rests on."""
+    metrics, curve, serving = done.metrics, done.curve, serving_replicas(done)
     assert metrics is not None
     assert curve is not None
     assert done.step_time is not None
-    serving, prompt, output = serving_replicas(done), done.mean_prompt_tokens, done.mean_output_tokens
-    work = served(scenario, _Fleet(metrics, curve, serving), prompt, output)
+    finished = served(done.scenario, _Fleet(metrics, curve, serving), done.mean_prompt_tokens, done.mean_output_tokens)
     fleet = PricedFleet(
-        metrics=metrics,
-        curve=curve,
         num_serving=serving,
         at_targets_rps=_at_targets_rps(done),
-        num_spare=done.num_replicas - serving,
+        capacity_rps=curve.capacity_rps,
         output_weight=output_weight(done.step_time, **typical_step(done)),
+        busy=tuple((point.rate_rps, point.metrics.busy_utilization) for point in curve.points),
+        prefix_hit_fraction=metrics.prefix_hit_fraction,
+        num_spare=done.num_replicas - serving,
     )
-    cost = price_plan(scenario, done.model, done.num_gpus, work, fleet)
+    return Work(num_gpus=done.num_gpus, served=finished, fleet=fleet)
+
+
+def bill(scenario: Scenario, model: ModelShape, work: Work) -> CostPlan:
+    """The bill of simulated work at a scenario's prices: arithmetic."""
+    return price_plan(scenario, model, work.num_gpus, work.served, work.fleet)
+
+
+def priced(done: Plan) -> Plan:
+    """A simulated plan with all that follows from prices: bill, findings, reasons, headline."""
+    scenario, metrics = done.scenario, done.metrics
+    assert metrics is not None
+    assert done.step_time is not None
+    prompt, output = done.mean_prompt_tokens, done.mean_output_tokens
+    cost = bill(scenario, done.model, work_of(done))
     notes = (*done.step_time.notes, *_pool_notes(done))
     per_replica = cost.usd_per_gpu_hour * scenario.parallelism.gpus_per_replica
     done = dataclasses.replace(

@@ -8,7 +8,7 @@ from planner.cost.break_even import BreakEven, CostMap, OwnSteps, break_even, co
 from planner.cost.growth import Growth, Month, Order, growth
 from planner.cost.hosted_apis import ApiPrices, normalised
 from planner.cost.owned import OwnedHour, owned_hour
-from planner.cost.pricing import PricedFleet, gpu_price, offer_of, price_plan, price_policies, served
+from planner.cost.pricing import PricedFleet, Served, gpu_price, offer_of, price_plan, price_policies, served
 from planner.cost.token_prices import LoadPrice, output_weight
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "OwnSteps",
     "OwnedHour",
     "PricedFleet",
+    "Served",
     "break_even",
     "cost_map",
     "gpu_price",

@@ -79,28 +79,28 @@ class ServedFleet(Protocol):
         """Replicas that share the load."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PricedFleet:
     """What the price of a fleet depends on, all of it known once it has been simulated.
 
-    `at_targets_rps` is the most that the serving replicas finish within the targets; `output_weight` the GPU time of an
-    output token ÷ that of a prompt token.
+    `at_targets_rps` is the most that the serving replicas finish within the targets, `capacity_rps` what one of them
+    finishes at most; `output_weight` the GPU time of an output token ÷ that of a prompt token; `busy` the rates of one
+    replica's load curve [req/s], each with the share of the time in which its GPUs work.
     """
 
-    metrics: ServingMetrics
-    curve: LoadCurve
     num_serving: int
     at_targets_rps: float
+    capacity_rps: float
     output_weight: float
+    busy: tuple[tuple[float, float], ...]
+    prefix_hit_fraction: float = 0.0
     num_spare: int = 0
 
     def busy_at(self, rate_rps: float) -> float:
         """Share of the time in which the GPUs work when the fleet serves this rate, read off the load curve."""
-        points = self.curve.points
-        if not points:
+        if not self.busy:
             return 0.0
-        rates = [0.0, *(point.rate_rps for point in points)]
-        shares = [0.0, *(point.metrics.busy_utilization for point in points)]
+        rates, shares = zip((0.0, 0.0), *self.busy, strict=True)
         return float(np.interp(rate_rps / self.num_serving, rates, shares))
 
 
@@ -176,7 +176,7 @@ def price_plan(
     if source in (OWNED, OWNED_UNPRICED):
         owned = owned_hour(scenario, scenario.gpu_spec.tdp_w, busy, num_gpus)
         price = owned.usd_per_hour
-    saved = fleet.metrics.prefix_hit_fraction if fleet is not None else 0.0
+    saved = fleet.prefix_hit_fraction if fleet is not None else 0.0
     return cost_plan(
         num_gpus=num_gpus,
         usd_per_gpu_hour=price,
@@ -242,7 +242,7 @@ def _use(scenario: Scenario, fleet: PricedFleet, busy: float, usd_per_gpu_hour: 
         )
     return FleetUse(
         at_targets_rps=fleet.at_targets_rps,
-        capacity_rps=fleet.curve.capacity_rps * fleet.num_serving,
+        capacity_rps=fleet.capacity_rps * fleet.num_serving,
         output_weight=fleet.output_weight,
         busy=busy,
         gpu_w=(tdp or 0.0) * busy,

@@ -14,6 +14,7 @@ from typing import Any
 from planner.scenario.advanced import ROUTERS as ROUTERS
 from planner.scenario.checks import check_names, check_together
 from planner.scenario.derived import DerivedInputs
+from planner.scenario.fields import PLAN_FREE_GROUPS
 from planner.scenario.settings import MAX_CONFIG_TEXT as MAX_CONFIG_TEXT
 from planner.scenario.settings import check_setting
 
@@ -40,6 +41,11 @@ class Scenario(DerivedInputs):
         """The Scenario with the default in every field of these groups, and without its name."""
         fields = [item for item in dataclasses.fields(self) if item.metadata["group"] in groups or item.name == "title"]
         return self.replace(**{item.name: item.default for item in fields})
+
+    @property
+    def simulated(self) -> Scenario:
+        """The Scenario less what no simulation depends on: prices, time, what a search may choose from, its name."""
+        return self.without(*PLAN_FREE_GROUPS)
 
     def replace(self, **changes: Any) -> Scenario:
         """A Scenario that differs in the named fields, validated again."""

@@ -157,11 +157,8 @@ def test_owned_gpus_cost_what_was_paid_for_them():
 
 
 def test_the_load_is_read_off_the_curve():
-    def point(rate, busy):
-        return SimpleNamespace(rate_rps=rate, metrics=SimpleNamespace(busy_utilization=busy))
-
-    curve = SimpleNamespace(points=(point(1.0, 0.4), point(3.0, 0.8)), capacity_rps=4.0)
-    pair = PricedFleet(metrics=None, curve=curve, num_serving=2, at_targets_rps=6.0, output_weight=1.0)
+    busy = ((1.0, 0.4), (3.0, 0.8))
+    pair = PricedFleet(num_serving=2, at_targets_rps=6.0, capacity_rps=4.0, output_weight=1.0, busy=busy)
     assert [pair.busy_at(rate) for rate in (0.0, 1.0, 4.0, 100.0)] == pytest.approx([0.0, 0.2, 0.6, 0.8])
 
 

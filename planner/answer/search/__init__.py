@@ -5,6 +5,7 @@ In: a Scenario with its restrictions. Out: a `Search` whose rows equal their own
 space      GPU × split × weight format × KV cache, then engine settings
 bounds     least replicas of a candidate, from cheap to dear
 recommend  the search itself, in rounds of small tasks for any executor
+state      what it knows of its candidates; kept: what earlier searches found, for other prices
 outcome    rows; summary: the outcome in a sentence
 vendors    what vendors recommend among the candidates, and why another is cheaper
 changes    what single changes of a plan do

@@ -62,8 +62,8 @@ class Bound:
 
     `expected` is about how many it takes: what is tried first, and no bound. `level` says how dear both were: 1 memory
     and arithmetic, 2 step times and the capacity of a replica, 3 a fleet that costs as much as the best was simulated
-    and holds the targets. The idle latencies are those of requests that have a replica to themselves, `fleet_ttft_s`
-    that of the fleet. [s]
+    and holds the targets. `table_replicas` is the least by step times alone. The idle latencies are those of requests
+    that have a replica to themselves, `fleet_ttft_s` that of the fleet. [s]
     """
 
     changes: Changes
@@ -72,6 +72,7 @@ class Bound:
     replicas: int = 1
     expected: int = 1
     level: int = 1
+    table_replicas: int = 1
     idle_ttft_s: float = math.nan
     idle_tpot_s: float = math.nan
     idle_attainment: float = math.nan
@@ -246,7 +247,7 @@ def _by_capacity(base: Scenario, item: Bound, most: float, budget: Budget) -> Bo
         return replace(item, out=DOES_NOT_START, reason=str(error))
     work = least_work(scenario, requests, sized.memory.kv_tokens or NO_LIMIT)
     least = max(item.replicas, _least(scenario, table_rps(replica, work)))
-    item = replace(item, replicas=least, level=2)
+    item = replace(item, replicas=least, table_replicas=least, level=2)
     if least > most:
         return replace(item, level=1)
     level = scenario.service_level

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 
-from planner.answer.search.bounds import Bound, Budget
+from planner.answer.search.bounds import Budget
+from planner.answer.search.kept import Finished, keep_plan, planned, recalled_plan
 from planner.answer.search.outcome import MEETS, Candidate
-from planner.answer.search.recommend import most_requests_of_a_plan, whole_plan
+from planner.answer.search.recommend import most_requests_of_a_plan
 from planner.answer.search.space import SIZED_ANEW
 from planner.errors import InvalidInput, PlannerError
 from planner.memory import kv_cache_type
@@ -68,23 +69,24 @@ def change_steps(
 
 def _planned(scenarios: list[Scenario], executor: Executor | None, budget: Budget) -> Iterator[Candidate | None]:
     """The plan of each scenario in order; None where the other inputs turn out to forbid it."""
-    calls = [(item, Bound(changes={}), budget, "", "") for item in scenarios]
-    if executor is None:
-        for arguments in calls:
-            yield _tried(*arguments)
-        return
-    futures: list[Future[Candidate | None]] = [executor.submit(_tried, *arguments) for arguments in calls]
+    known = [recalled_plan(item, budget) for item in scenarios]
+    new = [item for item, row in zip(scenarios, known, strict=True) if row is None]
+    futures: list[Future[Finished | None]] = []
+    if executor is not None:
+        futures = [executor.submit(_tried, item, budget) for item in new]
+    made = (future.result() for future in futures) if executor is not None else (_tried(item, budget) for item in new)
     try:
-        for future in futures:
-            yield future.result()
+        for row in known:
+            found = next(made) if row is None else None
+            yield row if found is None else keep_plan(found, budget)
     finally:
         for future in futures:
             future.cancel()
 
 
-def _tried(base: Scenario, item: Bound, budget: Budget, evidence: str, checkpoint: str) -> Candidate | None:
+def _tried(scenario: Scenario, budget: Budget) -> Finished | None:
     try:
-        return whole_plan(base, item, budget, evidence, checkpoint)
+        return planned(scenario, budget)
     except PlannerError:
         return None
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
+from planner.answer.advice import hosted_instead
 from planner.answer.outcome import Plan
+from planner.cost import CostPlan
 from planner.scenario import Scenario
 from planner.units import counted
 
-API_FINDINGS = ("few_requests", "api_cheaper")
 MEETS, MISSES = "meets targets", "misses targets"
 #: what kernel times rest on, the surest first, as `planner.step_time.EVIDENCE`
 EVIDENCE = ("kernels measured", "architecture measured", "kernels not measured")
@@ -79,10 +81,6 @@ def candidate_of(done: Plan, *, evidence: str = "", checkpoint: str = "") -> Can
         reason=done.reasons[0] if done.reasons else "",
         num_replicas=done.num_replicas,
         num_gpus=done.num_gpus,
-        usd_per_gpu_hour=done.cost.usd_per_gpu_hour,
-        price_source=done.cost.price_source,
-        usd_per_month=done.cost.usd_per_month,
-        usd_per_million_tokens=done.cost.usd_per_million_tokens,
         slo_rate_rps=done.curve.slo_rate_rps,
         capacity_rps=done.curve.capacity_rps,
         ttft_s=done.metrics.ttft_s.at(level.quantile),
@@ -92,8 +90,20 @@ def candidate_of(done: Plan, *, evidence: str = "", checkpoint: str = "") -> Can
         evidence=evidence,
         binding=max(done.chain, key=lambda link: link.gpus).reason if done.chain else "",
         checkpoint=checkpoint,
-        api_note=next((item.text for item in done.findings if item.kind in API_FINDINGS), ""),
+        **costs_of(done.cost),
     )
+
+
+def costs_of(cost: CostPlan) -> dict[str, Any]:
+    """The fields of a row that follow from its bill."""
+    hosted = hosted_instead(cost)
+    return {
+        "usd_per_gpu_hour": cost.usd_per_gpu_hour,
+        "price_source": cost.price_source,
+        "usd_per_month": cost.usd_per_month,
+        "usd_per_million_tokens": cost.usd_per_million_tokens,
+        "api_note": hosted.text if hosted is not None else "",
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,32 +10,20 @@ import dataclasses
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, Future
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Executor
 
-from planner.answer.planning import plan
-from planner.answer.search.bounds import (
-    CONTRADICTS,
-    DOES_NOT_START,
-    MISSES_WHEN_IDLE,
-    Bound,
-    Budget,
-    by_capacity,
-    by_memory,
-    holds_with,
-    within,
-)
-from planner.answer.search.outcome import EVIDENCE, MEETS, MISSES, Candidate, Search, candidate_of
-from planner.answer.search.space import SIZED_ANEW, Choice, Deployment, choices, deployments, scenario_of, tuned
+from planner.answer.search.bounds import CONTRADICTS, DOES_NOT_START, MISSES_WHEN_IDLE, Budget
+from planner.answer.search.outcome import EVIDENCE, MEETS, MISSES, Candidate, Search
+from planner.answer.search.space import SIZED_ANEW, Choice, Deployment, choices, deployments, tuned
+from planner.answer.search.state import CAPACITY_CHUNK, Batch, Key, Open, State
 from planner.answer.search.summary import summary_of
 from planner.answer.search.vendors import advice, recommended_among, recommended_for
 from planner.catalog import Recommended
 from planner.scenario import Scenario
 from planner.service import MOST_REQUESTS
 
-MEMORY_CHUNK, CAPACITY_CHUNK = 64, 4  # candidates of one task
+MEMORY_CHUNK = 64  # candidates of one task
 ROUND = 24  # candidates whose bound a round improves
 PLANS = 2  # whole plans of a round
 TUNED, ALSO_TUNED = 4, 10  # leaders whose engine settings are varied: plans, and candidates with the least bounds
@@ -45,107 +33,6 @@ FASTER = (2, 4)  # times the GPUs of a replica, of the best plan, to show what a
 ALIKE = 0.05  # latencies that differ by less are the same to a reader
 RECOMMENDED = 2  # deployments that vendors recommend, planned whatever they cost
 CLOSEST = 4  # plans shown where nothing meets the targets
-
-Key = tuple[float, int]
-
-
-@dataclass(slots=True, eq=False)
-class _Open:
-    """One candidate under way. `lost` says why it is out without a plan of its own."""
-
-    deployment: Deployment
-    order: int
-    bound: Bound
-    row: Candidate | None = None
-    lost: str = ""
-
-    @property
-    def groups(self) -> tuple[str, str]:
-        deployment = self.deployment
-        return f"vendor {deployment.choice.spec.vendor}", f"evidence {deployment.evidence}"
-
-
-@dataclass(slots=True, eq=False)
-class _State:
-    """Everything that a search knows."""
-
-    scenario: Scenario
-    budget: Budget
-    executor: Executor | None
-    open: list[_Open] = field(default_factory=list)
-    best: dict[str, Key] = field(default_factory=dict)
-    started: float = field(default_factory=time.perf_counter)
-    planned: int = 0
-    left_out: str = ""
-    recommended: list[tuple[Recommended, _Open]] = field(default_factory=list)
-
-    def key(self, item: _Open, replicas: int | None = None) -> Key:
-        """Least cost of a candidate: USD a month, then GPUs."""
-        count = item.bound.replicas if replicas is None else replicas
-        count += self.scenario.spare_replicas
-        gpus = count * item.deployment.gpus_per_replica
-        return round(gpus * item.deployment.choice.usd_per_hour * self.scenario.hours_per_month, 6), gpus
-
-    def ceiling(self, item: _Open) -> Key:
-        """What a candidate must undercut to be the cheapest of its vendor or of its evidence."""
-        return max((self.best.get(group, (math.inf, 0)) for group in item.groups), default=(math.inf, 0))
-
-    def affordable(self, item: _Open) -> float:
-        """Most replicas with which a candidate undercuts the best of its groups; inf where there is none yet."""
-        most = self.ceiling(item)
-        if math.isinf(most[0]):
-            return math.inf
-        per_replica = self.key(item, 1) if not self._spares else None
-        low, high = 0, max(1, most[1] * 64)
-        if per_replica is not None and per_replica[0] > 0:
-            high = int(most[0] / per_replica[0]) + 1
-        while low < high:  # the largest number whose key is below
-            middle = (low + high + 1) // 2
-            low, high = (middle, high) if self.key(item, middle) < most else (low, middle - 1)
-        return low
-
-    @property
-    def _spares(self) -> int:
-        return self.scenario.spare_replicas
-
-    def wanted(self) -> list[_Open]:
-        """Candidates that may still be the cheapest of a group, the most promising first."""
-        found = [item for item in self.open if self.is_open(item) and self.key(item) < self.ceiling(item)]
-        return sorted(found, key=self.rank)
-
-    def rank(self, item: _Open) -> tuple[Key, int]:
-        """What is tried first: the least expected cost."""
-        return self.key(item, max(item.bound.replicas, item.bound.expected)), item.order
-
-    @staticmethod
-    def is_open(item: _Open) -> bool:
-        """Whether nothing is settled about a candidate."""
-        return item.row is None and not item.bound.out and not item.lost
-
-    def take(self, item: _Open, row: Candidate) -> None:
-        """Note a candidate's own plan."""
-        item.row = row
-        self.planned += 1
-        if row.status != MEETS:
-            return
-        if item.deployment.choice.most is not None and (row.num_gpus or 0) > item.deployment.choice.most:
-            item.lost = "over the limit"
-            return
-        if self.scenario.one_node and (row.num_gpus or 0) > item.deployment.choice.spec.gpus_per_node:
-            item.lost = "over the limit"
-            return
-        for group in item.groups:
-            self.best[group] = min(self.best.get(group, (math.inf, 0)), row.key)
-
-
-def whole_plan(base: Scenario, item: Bound, budget: Budget, evidence: str, checkpoint: str) -> Candidate:
-    """A candidate's own plan as a row."""
-    built = scenario_of(base, item.changes)
-    assert built is not None
-    scenario, most_requests = within(built, budget)
-    done = plan(scenario, most_requests=most_requests, with_policies=False)
-    row = candidate_of(done, evidence=evidence, checkpoint=checkpoint)
-    return dataclasses.replace(row, scenario=built)  # with all requests, of which a page simulates as many as it can
 
 
 def most_requests_of_a_plan(scenario: Scenario) -> int:
@@ -204,7 +91,7 @@ def search_steps(
     # Bounds are those of replicas that do both; separate prefill and decode are tried among the leaders.
     base = scenario.replace(deployment="aggregated", **SIZED_ANEW)
     chosen, left_out = choices(base, gpus)
-    state = _State(scenario=base, budget=budget, executor=executor, left_out=left_out)
+    state = State(scenario=base, budget=budget, executor=executor, left_out=left_out)
     found = deployments(base, chosen, None if weight_dtypes is None else tuple(weight_dtypes))
     yield from _first_bounds(state, found)
     yield from _settle(state)
@@ -220,28 +107,15 @@ def search_steps(
     yield _told(state, finished=True)
 
 
-def _tasks(state: _State, calls: list[tuple[Callable[..., Any], tuple[Any, ...]]]) -> Iterator[Any]:
-    """Results of function calls in their order, computed by the executor."""
-    if state.executor is None:
-        yield from (function(*arguments) for function, arguments in calls)
-        return
-    futures: list[Future[Any]] = [state.executor.submit(function, *arguments) for function, arguments in calls]
-    try:
-        for future in futures:
-            yield future.result()
-    finally:
-        for future in futures:
-            future.cancel()
-
-
-def _first_bounds(state: _State, found: tuple[Deployment, ...]) -> Iterator[Search]:
+def _first_bounds(state: State, found: tuple[Deployment, ...]) -> Iterator[Search]:
     """Memory and arithmetic of every candidate."""
     order = len(state.open)
     chunks = [found[at : at + MEMORY_CHUNK] for at in range(0, len(found), MEMORY_CHUNK)]
-    calls = [(by_memory, (state.scenario, [x.changes for x in chunk], state.budget)) for chunk in chunks]
-    for chunk, bounds in zip(chunks, _tasks(state, calls), strict=True):
-        for deployment, bound in zip(chunk, bounds, strict=True):
-            state.open.append(_Open(deployment=deployment, order=order, bound=bound))
+    batch = Batch(state)
+    bounds = [batch.by_memory(chunk) for chunk in chunks]
+    for chunk, found_bounds, _ in zip(chunks, bounds, batch.steps(), strict=True):
+        for deployment, bound in zip(chunk, found_bounds, strict=True):
+            state.open.append(Open(deployment=deployment, order=order, bound=bound))
             order += 1
         yield _told(state)
     for item in state.open:
@@ -249,19 +123,19 @@ def _first_bounds(state: _State, found: tuple[Deployment, ...]) -> Iterator[Sear
             item.lost = "over the limit"
 
 
-def _over_limit(state: _State, item: _Open) -> bool:
+def _over_limit(state: State, item: Open) -> bool:
     choice, gpus = item.deployment.choice, state.key(item)[1]
     return gpus > (choice.most or gpus) or (state.scenario.one_node and gpus > choice.spec.gpus_per_node)
 
 
-def _settle(state: _State) -> Iterator[Search]:
+def _settle(state: State) -> Iterator[Search]:
     """Improve bounds and plan the most promising, until no candidate can be the cheapest of its group."""
     while wanted := state.wanted():
         _round(state, wanted[:ROUND])
         yield _told(state)
 
 
-def _compare_tied(state: _State) -> Iterator[Search]:
+def _compare_tied(state: State) -> Iterator[Search]:
     """Among the candidates that may cost exactly as much as the best, plan the fastest, which a reader would choose."""
     rows = [item.row for item in state.open if item.row is not None and item.row.status == MEETS and not item.lost]
     if not rows:
@@ -270,17 +144,17 @@ def _compare_tied(state: _State) -> Iterator[Search]:
     tied = [x for x in state.open if state.is_open(x) and x.bound.level > 1 and state.key(x) == best]
     tied = [x for x in tied if not _over_limit(state, x) and not x.deployment.is_tuned]
     tied = sorted(tied, key=lambda item: (item.bound.idle_ttft_s, item.order))[:TIED]
-    calls = [(holds_with, (state.scenario, item.bound, item.bound.replicas, state.budget)) for item in tied]
-    for item, bound in zip(tied, _tasks(state, calls), strict=True):
-        item.bound = bound
+    batch = Batch(state)
+    for item in tied:
+        batch.holds_with(item, item.bound.replicas)
+    batch.run()
     held = [item for item in tied if state.key(item) == best]
     held = sorted(held, key=lambda item: (item.bound.fleet_ttft_s, item.order))[:TIED_PLANS]
-    for item, row in zip(held, _tasks(state, [_planning(state, item) for item in held]), strict=True):
-        state.take(item, row)
+    _plan_all(state, held)
     yield _told(state)
 
 
-def _round(state: _State, front: list[_Open]) -> None:
+def _round(state: State, front: list[Open]) -> None:
     """One step of the most promising candidates: a dearer bound, or the whole plan."""
     bounding = [item for item in front if item.bound.level == 1]
     known = [item for item in front if item.bound.level == 2]
@@ -288,28 +162,19 @@ def _round(state: _State, front: list[_Open]) -> None:
     # Without a plan to undercut, the most promising is planned, once its capacity is known.
     seeds = [item for item in known if item not in probing] if front[0].bound.level > 1 else []
     planning = _apart([*(item for item in front if item.bound.level == 3), *seeds])[:PLANS]
-    calls: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [_planning(state, item) for item in planning]
-    probing = probing[: 4 * PLANS]
-    calls += [(holds_with, (state.scenario, item.bound, int(state.affordable(item)), state.budget)) for item in probing]
-    chunks = [bounding[at : at + CAPACITY_CHUNK] for at in range(0, len(bounding), CAPACITY_CHUNK)]
-    calls += [
-        (by_capacity, (state.scenario, [(x.bound, state.affordable(x)) for x in chunk], state.budget))
-        for chunk in chunks
-    ]
-    results = list(_tasks(state, calls))
-    for item, row in zip(planning, results, strict=False):
-        state.take(item, row)
-    for item, bound in zip(probing, results[len(planning) :], strict=False):
-        item.bound = bound
-    for chunk, bounds in zip(chunks, results[len(planning) + len(probing) :], strict=True):
-        for item, bound in zip(chunk, bounds, strict=True):
-            item.bound = bound
+    batch = Batch(state)
+    for item in planning:
+        batch.plan(item)
+    for item in probing[: 4 * PLANS]:
+        batch.holds_with(item, int(state.affordable(item)))
+    batch.by_capacity(bounding, state.affordable)
+    batch.run()
     for item in front:
         if state.is_open(item) and _over_limit(state, item):
             item.lost = "over the limit"
 
 
-def _apart(items: list[_Open]) -> list[_Open]:
+def _apart(items: list[Open]) -> list[Open]:
     """The first of each GPU before the second of any: plans of one round should tell different things."""
     seen: dict[str, int] = {}
     ranked = []
@@ -319,13 +184,14 @@ def _apart(items: list[_Open]) -> list[_Open]:
     return [item for _, _, item in sorted(ranked, key=lambda entry: entry[:2])]
 
 
-def _planning(state: _State, item: _Open) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    deployment = item.deployment
-    arguments = (state.scenario, item.bound, state.budget, deployment.evidence, deployment.checkpoint)
-    return whole_plan, arguments
+def _plan_all(state: State, items: list[Open]) -> None:
+    batch = Batch(state)
+    for item in items:
+        batch.plan(item)
+    batch.run()
 
 
-def _leaders(state: _State) -> list[_Open]:
+def _leaders(state: State) -> list[Open]:
     """The candidates whose engine settings are worth varying: the cheapest plans, then the least bounds."""
     rows = [item for item in state.open if item.row is not None and item.row.status == MEETS and not item.lost]
     rows.sort(key=lambda item: (item.row.key if item.row else (0.0, 0), item.order))
@@ -335,7 +201,7 @@ def _leaders(state: _State) -> list[_Open]:
     return [*_apart(rows)[:TUNED], *_apart(others)[:ALSO_TUNED]]
 
 
-def _worth_showing(state: _State, chosen: tuple[Choice, ...]) -> list[list[_Open]]:
+def _worth_showing(state: State, chosen: tuple[Choice, ...]) -> list[list[Open]]:
     """What else to plan once the cheapest are known: each a list of candidates, of which the best is planned."""
     rows = [item for item in state.open if item.row is not None and item.row.status == MEETS and not item.lost]
     if not rows:
@@ -343,7 +209,7 @@ def _worth_showing(state: _State, chosen: tuple[Choice, ...]) -> list[list[_Open
         closest.sort(key=lambda item: (-item.bound.idle_attainment, state.key(item), item.order))
         return [[item] for item in _apart(closest)[:CLOSEST]]
     shown = {item.deployment.choice.name for item in rows}
-    by_gpu: dict[str, list[_Open]] = {}
+    by_gpu: dict[str, list[Open]] = {}
     for item in sorted(state.open, key=state.rank):
         name = item.deployment.choice.name
         if state.is_open(item) and name not in shown:
@@ -357,7 +223,7 @@ def _worth_showing(state: _State, chosen: tuple[Choice, ...]) -> list[list[_Open
     return tries
 
 
-def _wider(item: _Open, best: _Open, times: int) -> bool:
+def _wider(item: Open, best: Open, times: int) -> bool:
     own, other = item.deployment.changes, best.deployment.changes
     same = ("gpu", "weight_dtype", "kv_cache_dtype", "pipeline_parallel_size", "attention_data_parallel_size")
     if any(own.get(name) != other.get(name) for name in same) or own.keys() != other.keys():
@@ -366,29 +232,25 @@ def _wider(item: _Open, best: _Open, times: int) -> bool:
     return bool(own["tensor_parallel_size"] == times * width)
 
 
-def _plan_cheapest(state: _State, items: list[_Open]) -> Iterator[Search]:
+def _plan_cheapest(state: State, items: list[Open]) -> Iterator[Search]:
     """Plan the candidate with the least bound of a few."""
     fresh = [item for item in items if item.bound.level == 1 and not item.bound.out]
-    if fresh:
-        chunk = [(item.bound, math.inf) for item in fresh]
-        for item, bound in zip(
-            fresh, next(_tasks(state, [(by_capacity, (state.scenario, chunk, state.budget))])), strict=True
-        ):
-            item.bound = bound
+    batch = Batch(state)
+    batch.by_capacity(fresh, lambda _: math.inf)
+    batch.run()
     left = [item for item in items if state.is_open(item) and not _over_limit(state, item)]
     left = left or [item for item in items if item.bound.out == MISSES_WHEN_IDLE and item.row is None][:1]
     if left:
-        item = min(left, key=state.rank)
-        state.take(item, next(_tasks(state, [_planning(state, item)])))
+        _plan_all(state, [min(left, key=state.rank)])
     yield _told(state)
 
 
-def _plan_recommended(state: _State) -> Iterator[Search]:
+def _plan_recommended(state: State) -> Iterator[Search]:
     """Plan what vendors recommend for this model, so that it is among the rows."""
     rows = [item for item in state.open if item.row is not None and item.row.status == MEETS and not item.lost]
     best = min(rows, key=lambda item: (item.row.key if item.row else (0.0, 0), item.order), default=None)
     places = {id(item.deployment): item for item in state.open}
-    found: list[tuple[Recommended, _Open]] = []
+    found: list[tuple[Recommended, Open]] = []
     for source in recommended_for(state.scenario):
         alike = recommended_among(state.scenario, source, [item.deployment for item in state.open])
         starts = [places[id(x)] for x in alike if places[id(x)].bound.out not in (DOES_NOT_START, CONTRADICTS)]
@@ -397,22 +259,20 @@ def _plan_recommended(state: _State) -> Iterator[Search]:
     first = best.deployment.choice.name if best is not None else state.scenario.gpu
     found.sort(key=lambda entry: (entry[0].gpu != first, entry[0].gpu != state.scenario.gpu, state.key(entry[1])))
     state.recommended = found[:RECOMMENDED]
-    unplanned = [item for _, item in state.recommended if item.row is None]
-    for item, row in zip(unplanned, _tasks(state, [_planning(state, item) for item in unplanned]), strict=True):
-        state.take(item, row)
+    _plan_all(state, [item for _, item in state.recommended if item.row is None])
     for source, item in state.recommended:
         if item.row is not None:
             item.row = dataclasses.replace(item.row, recommended_by=source.by)
     yield _told(state)
 
 
-def _advice(state: _State, rows: tuple[Candidate, ...]) -> str:
+def _advice(state: State, rows: tuple[Candidate, ...]) -> str:
     if not rows or rows[0].status != MEETS:
         return ""
     return " ".join(advice(source, x.row, rows[0]) for source, x in state.recommended if x.row is not None)
 
 
-def _told(state: _State, *, finished: bool = False) -> Search:
+def _told(state: State, *, finished: bool = False) -> Search:
     """The search as it stands."""
     rows = [item.row for item in state.open if item.row is not None and not item.lost]
     outs = [item.bound.out for item in state.open]

@@ -1,10 +1,13 @@
 """Small spaces and random scenarios that the search's tests share."""
 
+from dataclasses import replace
+
 import numpy as np
 
-from planner.answer.search.bounds import Bound, by_memory
+from planner.answer.search.bounds import by_memory
+from planner.answer.search.kept import planned
 from planner.answer.search.outcome import MEETS
-from planner.answer.search.recommend import most_requests_of_a_plan, whole_plan
+from planner.answer.search.recommend import most_requests_of_a_plan
 from planner.answer.search.space import choices, deployments, scenario_of
 from planner.scenario.scenario import Scenario
 
@@ -56,7 +59,8 @@ def every_plan(scenario, gpus, weight_dtypes, *, budget=most_requests_of_a_plan,
     if sample is not None and sample < len(starts):
         picked = np.random.default_rng(scenario.seed).choice(len(starts), sample, replace=False)
         starts = [starts[place] for place in sorted(picked)]
-    return [whole_plan(scenario, Bound(changes=item.changes), budget, item.evidence, "") for item in starts]
+    rows = [planned(scenario_of(scenario, item.changes), budget).row for item in starts]
+    return [replace(row, evidence=item.evidence) for row, item in zip(rows, starts, strict=True)]
 
 
 def cheapest(rows):

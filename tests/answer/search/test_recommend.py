@@ -3,6 +3,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from planner import plan
+from planner.answer.search.kept import forget
 from planner.answer.search.outcome import EVIDENCE, MEETS, Candidate
 from planner.answer.search.recommend import ranked_rows, recommend, search_steps
 from planner.errors import InvalidInput
@@ -90,6 +91,7 @@ def test_every_kind_of_traffic_is_searched_and_its_rows_are_their_plans(changes)
 
 
 def test_the_outcome_does_not_depend_on_the_executor(found):
+    forget()
     with ThreadPoolExecutor(3) as executor:
         there = recommend(SMALL, gpus=GPUS, weight_dtypes=("auto",), executor=executor)
         assert figures(there) == figures(found)
