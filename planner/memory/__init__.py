@@ -6,12 +6,13 @@ edition        what changed with which version, and which engine does what
 defaults       limits that the engine derives from the device when the user sets none
 shards         weights per pipeline stage and GPU; expert_padding: what 4-bit kernels add
 kv_layout      blocks, groups, windows, states; compressed (DeepSeek-V4), packed (Qwen4), reserved (llama.cpp)
-runtime        activation peak, buffers
+runtime        activation peak, buffers; sparse_workspace: those of sparse latent attention
 log_constants  constants that were read off start-up logs
 cuda_graphs    which batch sizes are captured, and their memory
 printed        what the engine's own log says, in place of the estimate
 ranks          the budget rule of each engine family, and the GPU that binds
 pool_range     between which sizes the KV pool lies, and whether that leaves the start in doubt
+loading        copies of weights that are repacked once they are on the GPU
 precision      which weights and caches an engine has kernels for on a GPU
 verdict        whether it starts, the longest context, the KV cache size in the log
 explain        formulas with values, and the changes that make an engine start

@@ -18,6 +18,7 @@ from planner.memory.edition import (
     WHOLE_IMAGES,
     runs_second_runner,
 )
+from planner.memory.loading import repacked_bytes
 from planner.memory.precision import precision_error
 from planner.memory.printed import logs_concurrency
 from planner.memory.ranks import (
@@ -216,11 +217,9 @@ def _outcome(demand: Demand, resolved: Resolved, rank: Rank, blocks: int, held: 
                 "the others on the CPU."
             )
         return STARTED, ""
-    if rank.weights_bytes > total - FRAMEWORK_FREE_BYTES:
-        return OOM, (
-            f"torch.OutOfMemoryError: CUDA out of memory: {rank.weights_bytes / GIB:.1f} GiB of weights "
-            f"for {total / GIB:.1f} GiB."
-        )
+    outcome, reason = _while_loading(demand, resolved, rank, total)
+    if reason:
+        return outcome, reason
     if blocks <= 0:
         return REFUSED_NO_BLOCKS, (
             "No available memory for the cache blocks: "
@@ -237,6 +236,25 @@ def _outcome(demand: Demand, resolved: Resolved, rank: Rank, blocks: int, held: 
             f"max_num_seqs ({resolved.max_num_seqs}) exceeds available Mamba cache blocks ({blocks})."
         )
     return _after_the_pool(demand, resolved, rank, total)
+
+
+def _while_loading(demand: Demand, resolved: Resolved, rank: Rank, total: float) -> tuple[str, str]:
+    """Whether the weights fit, and beside them the copy that repacking one module makes."""
+    room = total - FRAMEWORK_FREE_BYTES - rank.weights_bytes
+    if room < 0:
+        return OOM, (
+            f"torch.OutOfMemoryError: CUDA out of memory: {rank.weights_bytes / GIB:.1f} GiB of weights "
+            f"for {total / GIB:.1f} GiB."
+        )
+    copy = repacked_bytes(
+        demand.model, rank.stage.layers, demand.weight_dtype, demand.gpu, demand.parallelism, resolved.edition
+    )
+    if copy > room:
+        return OOM, (
+            "torch.OutOfMemoryError: CUDA out of memory while weights are repacked for Marlin: a copy of "
+            f"{copy / GIB:.2f} GiB beside {rank.weights_bytes / GIB:.1f} GiB of weights, for {total / GIB:.1f} GiB."
+        )
+    return STARTED, ""
 
 
 def _too_long(demand: Demand, resolved: Resolved, rank: Rank, needed: int, held: int) -> str:
