@@ -215,13 +215,15 @@ def test_more_schemes_in_names(name: str, expected: str) -> None:
         ("w4a16", "google/gemma-3-12b-it-qat-w4a16-ct", "google/gemma-3-12b-it", "int4_g32"),
         ("awq int4", "gaunernst/gemma-3-27b-it-int4-awq", "google/gemma-3-27b-it", "int4_g32"),
         ("unquantized (bf16)", "Qwen/Qwen3-8B", "Qwen/Qwen3-8B", "auto"),
+        ("modelopt", "nvidia/Qwen3-8B-NVFP4", "Qwen/Qwen3-8B", "nvfp4"),  # a loader: the name says the bits
+        ("quark", "openai/gpt-oss-20b", "openai/gpt-oss-20b", "auto"),
     ],
 )
 def test_schemes_of_checkpoints(column: str, name: str, model: str, expected: str) -> None:
     assert weight_dtype_of({"weight_quant": column, "model": name}, get_model(model)) == expected
 
 
-@pytest.mark.parametrize("column", ["exl3 3.25bpw", "aqlm 2bit"])
+@pytest.mark.parametrize("column", ["exl3 3.25bpw", "aqlm 2bit", "modelopt"])
 def test_an_unknown_scheme_is_skipped_with_its_reason(column: str) -> None:
     predicted, skipped = predict(pd.DataFrame([ROW | {"weight_quant": column}]))
     assert predicted.drop(columns="id").iloc[0].isna().all()

@@ -5,6 +5,11 @@ import dataclasses
 import pytest
 
 from planner.catalog.gpus import get_gpu
+from planner.catalog.models import get_model
+from planner.inputs.engine import EngineSettings
+from planner.inputs.hardware import Parallelism
+from planner.memory.edition import edition_of
+from planner.memory.loading import repacked_bytes
 from planner.memory.runtime import DRIVER_RESERVE_BYTES, DRIVER_RESERVE_SHARE
 from planner.memory.verdict import FRAMEWORK_FREE_BYTES, OOM
 from planner.units import GIB
@@ -31,3 +36,15 @@ def test_one_module_is_held_twice_while_it_is_repacked(model: str, gib: float, t
     assert at(0.98 * gib) == OOM
     assert not at(1.02 * gib)
     assert not at(0.98 * gib, "nvfp4")
+
+
+# Whole experts on each GPU: 32 of 128. Other engines and makers have other kernels.
+@pytest.mark.parametrize(
+    ("gpu", "family", "share"), [("H100 SXM", "vllm", 32 / 128), ("MI300X", "vllm", 0), ("H100 SXM", "sglang", 0)]
+)
+def test_whole_experts_and_other_kernels(gpu: str, family: str, share: float) -> None:
+    model = get_model(MOE)
+    split = Parallelism(tensor_parallel_size=4, expert_parallel=True)
+    edition = edition_of(EngineSettings(family=family, name=family))
+    copy = repacked_bytes(model, model.layer_counts(), "awq_int4", get_gpu(gpu), split, edition)
+    assert copy / GIB == pytest.approx(COPY_GIB * share, rel=0.001)
