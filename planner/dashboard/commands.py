@@ -53,7 +53,7 @@ def _text(item: Artifact) -> None:
     st.code(item.text.rstrip(), language=item.language, height=height)  # type: ignore[arg-type]
     st.download_button(
         f"Download {item.filename}",
-        item.text,
+        lambda: item.text,  # text itself would be fetched by the browser each time it changes, and may be gone by then
         item.filename,
         MIME[item.language],
         key=f"commands_{item.format}",
