@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 from pathlib import Path
 
@@ -18,6 +19,9 @@ from planner.jobs import OFFICE
 from planner.scenario import Scenario, message, to_query
 
 OFFICE.start()
+# Streamlit collects garbage after each run of the script: what is imported by now stays and need not be searched.
+gc.collect()
+gc.freeze()
 LOG = logging.getLogger("planner.dashboard")
 PAGES = Path(__file__).parent / "pages"
 TITLES = {
