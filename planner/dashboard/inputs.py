@@ -11,7 +11,7 @@ from planner.catalog import draft_head_names, engine_names, fetch_from_hub, gpu_
 from planner.cost import gpu_price
 from planner.dashboard import urlstate
 from planner.dashboard.config_text import pruned
-from planner.dashboard.widgets import plain, prose
+from planner.dashboard.widgets import prose
 from planner.dashboard.words import WORDS, field_label, short
 from planner.errors import InvalidInput
 from planner.model import kv_dtype_names, weight_dtype_names
@@ -197,16 +197,35 @@ def sidebar(scenario: Scenario, errors: dict[str, str]) -> None:
     held = urlstate.values()
     with st.sidebar:
         _start_from()
+        _sum_up(scenario, {_group_of(name) for name in errors})
         for group, title in GROUPS.items():
-            wrong = [name for name in errors if _group_of(name) == group]
-            mark = ":red[check this]" if wrong else f":gray[{summary(group, scenario)}]"
-            with st.expander(f"**{title}**  {mark}", key=f"group_{group}", expanded=group in OPEN_AT_FIRST):
-                if group == "traffic":
+            section = st.expander(
+                f"**{title}**", key=f"group_{group}", expanded=group in OPEN_AT_FIRST, on_change="rerun"
+            )
+            with section:
+                if group == "traffic" and section.open:
                     _fill_for_use(scenario)
-                _group(group, held, errors)
+                if section.open:
+                    _group(group, held, errors)
         left = [text for name, text in errors.items() if name not in fields_by_name()]
         for text in left:
             st.error(prose(text))
+
+
+def _sum_up(scenario: Scenario, wrong: set[str]) -> None:
+    # Beside each title by style, not in it: a title that changes would draw its group anew and close it.
+    rules = []
+    for group in GROUPS:
+        said, looks = summary(group, scenario), "opacity: 0.78"
+        if group in wrong:
+            said, looks = "check this", "color: color-mix(in srgb, red 60%, currentColor)"
+        rules.append(f'.st-key-group_{group} summary p::after {{ content: "{in_style(f" {said}")}"; {looks}; }}')
+    st.html(f"<style>{''.join(rules)}</style>")
+
+
+def in_style(text: str) -> str:
+    """Text as it stands in a quoted string of CSS; whatever could end the string is escaped."""
+    return "".join(sign if sign.isalnum() else f"\\{ord(sign):x} " for sign in text)
 
 
 def _group_of(name: str) -> str:
@@ -255,14 +274,14 @@ def _field(name: str, meta: Any, error: str | None) -> None:
     """Draw one field with the widget for its kind."""
     label = field_label(name)
     about = meta["help"] or None
-    key, state = urlstate.key(name), st.session_state
+    key, value = urlstate.key(name), urlstate.fill(name)
     if name in HEADINGS:
         st.markdown(f"**{HEADINGS[name]}**")
     common: dict[str, Any] = {"key": key, "help": about, "persist_state": "session"}
     if name in OPTIONS or meta["choices"]:
         choices = list(meta["choices"] or OPTIONS[name]())
-        if state[key] not in choices:
-            choices.insert(0, state[key])
+        if value not in choices:
+            choices.insert(0, value)
         words = WORDS.get(name, {})
         st.selectbox(label, choices, format_func=lambda value: words.get(value, short(value)), **common)
     elif meta["kind"] == "flag":
@@ -270,15 +289,14 @@ def _field(name: str, meta: Any, error: str | None) -> None:
     elif meta["kind"] == "text":
         st.text_input(label, **common)
     else:
-        _number(name, label, meta, common)
+        _number(name, label, meta, value, common)
     if error:
         st.error(prose(error))
 
 
-def _number(name: str, label: str, meta: Any, common: dict[str, Any]) -> None:
+def _number(name: str, label: str, meta: Any, value: float | None, common: dict[str, Any]) -> None:
     # The Scenario checks the bounds, so its message appears under the field; the browser would just clamp.
     whole = meta["kind"] == "count"
-    key, state = common["key"], st.session_state
     if meta["optional"]:
         start: dict[str, Any] = {
             "value": None,
@@ -286,8 +304,8 @@ def _number(name: str, label: str, meta: Any, common: dict[str, Any]) -> None:
         }
     else:
         start = {}
-    if state[key] is not None:
-        state[key] = int(state[key]) if whole else float(state[key])
+    if value is not None and not isinstance(value, int if whole else float):
+        st.session_state[common["key"]] = int(value) if whole else float(value)
     low, high = (-LARGEST, LARGEST) if whole else (-1e15, 1e15)
     step = STEPS.get(name, 1 if whole else 1.0)
     st.number_input(
@@ -378,11 +396,9 @@ def question(scenario: Scenario, planned_replicas: int) -> None:
 
 def _config_editor(error: str | None) -> None:
     """Paste, upload or fetch a config.json."""
-    state = st.session_state
-    if state[urlstate.key("model_config")]:
-        st.caption(
-            f"In use: a config.json of {len(state[urlstate.key('model_config')]):,} characters; the link carries it."
-        )
+    state, used = st.session_state, urlstate.fill("model_config")
+    if used:
+        st.caption(f"In use: a config.json of {len(used):,} characters; the link carries it.")
     st.text_area(
         "Paste a config.json", key="config_paste", height=110, on_change=_take_paste, placeholder='{"model_type": …'
     )
@@ -394,7 +410,7 @@ def _config_editor(error: str | None) -> None:
     message = state.get("_config_error") or error
     if message:
         st.error(prose(message))
-    elif not state[urlstate.key("model_config")]:
+    elif not used:
         st.info("The plan keeps the last model until you give a config.json.")
 
 
@@ -466,7 +482,7 @@ def summary(group: str, s: Scenario) -> str:
         f"{format_number(100 * s.growth_per_month)} % growth a month",
         "simulation": f"{s.num_requests:,} requests · seed {s.seed}",
     }
-    return plain(lines[group])
+    return lines[group]
 
 
 def _tuned(s: Scenario) -> list[str]:

@@ -9,7 +9,7 @@ import streamlit as st
 
 from planner.answer import plan_html
 from planner.dashboard.headlines import PAGES
-from planner.dashboard.inputs import adopt
+from planner.dashboard.inputs import adopt, fields
 from planner.dashboard.results import plan_for
 from planner.dashboard.searches import SEARCHES
 from planner.dashboard.seen import changed_since, seen_text
@@ -60,7 +60,7 @@ def share(scenario: Scenario, other: str = "") -> None:
             "It shows the inputs in clear text: keep secrets out of name and notes. Whoever opens it later learns what "
             "has changed since today."
         )
-        st.text_input("Name of this plan", key="s_title", persist_state="session")
+        fields(("title",), {})
         st.text_area("Notes, shown above the plan", key="share_note", max_chars=MOST_OF_NOTE, persist_state="session")
         st.page_link(PAGES / "compare.py", label="Compare with other plans", icon=":material/compare_arrows:")
         address = st.context.url
@@ -74,7 +74,11 @@ def share(scenario: Scenario, other: str = "") -> None:
                 help="One file that opens without a network, to forward or to print to PDF.",
             )
             st.download_button(
-                "Scenario as JSON", to_json(scenario), "headroom-scenario.json", "application/json", on_click="ignore"
+                "Scenario as JSON",
+                lambda: to_json(scenario),
+                "headroom-scenario.json",
+                "application/json",
+                on_click="ignore",
             )
         st.file_uploader(
             "Open a scenario from a file",

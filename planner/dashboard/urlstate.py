@@ -1,7 +1,8 @@
 """The scenario in the address bar: read it, keep it in step with the widgets, lose no rapid click.
 
-Each field of the Scenario has a widget under the key `s_<field>`. `load` fills the widgets from the
-link when a session starts and when Back, Forward or a pasted link changed it. A widget's change always
+Each field of the Scenario has a widget under the key `s_<field>`, whose value the session holds once it was drawn or
+set: the fewer it holds, the faster Streamlit draws each. `load` fills the widgets from the link when a session starts
+and when Back, Forward or a pasted link changed it. A widget's change always
 wins over the address bar, which lags behind. `save` writes the link.
 """
 
@@ -150,11 +151,9 @@ def load() -> None:
         state["_seen"], state["share_note"] = query.get(SEEN, ""), query.get(NOTE, "")[:MOST_OF_NOTE]
         state["_saved"], state["_problems"], state["_url"] = decoded.scenario, decoded.problems, query
         state.setdefault("_history", {})
-    before = saved()
-    for name in fields_by_name():
-        if take or key(name) not in state:
-            state[key(name)] = getattr(before, name)
-    if take:
+        for name in fields_by_name():
+            if key(name) in state:
+                state[key(name)] = getattr(decoded.scenario, name)
         state["_values"] = values()
 
 
@@ -190,5 +189,12 @@ def save(scenario: Scenario, *, with_other: bool = False, with_view: bool = Fals
 
 def put(**changes: Any) -> None:
     """Set fields from a button or callback, before their widgets are drawn."""
+    before = saved()
     for name, value in changes.items():
-        st.session_state[key(name)] = value
+        if key(name) in st.session_state or value != getattr(before, name):
+            st.session_state[key(name)] = value
+
+
+def fill(name: str) -> Any:
+    """The value of a field's widget, which is about to be drawn."""
+    return st.session_state.setdefault(key(name), getattr(saved(), name))

@@ -13,7 +13,7 @@ QUERY = {"v": "2", "nr": "300"}
 
 
 def test_settings_travel_in_the_link(open_app):
-    app = open_app(QUERY)
+    app = open_app(QUERY, opened=("advanced",))
     app.number_input(key="s_num_speculative_tokens").set_value(3).run()
     app.selectbox(key="s_draft_model").set_value(LLAMA_1B).run()
     app.number_input(key="s_block_size").set_value(32).run()
@@ -37,7 +37,7 @@ def test_settings_travel_in_the_link(open_app):
     ],
 )
 def test_a_contradiction_stands_under_its_field_and_the_rest_stays(open_app, field, value, said):
-    app = open_app({**QUERY, "u": "777"})
+    app = open_app({**QUERY, "u": "777"}, opened=("advanced",))
     app.number_input(key=f"s_{field}").set_value(value).run()
     clean(app)
     told = [error.value.replace("\\", "") for error in app.error]

@@ -1,11 +1,12 @@
 """The form: bad values keep the last valid one, nothing else is lost; what it shows and what it sums up."""
 
 import json
+import re
 
 import pytest
 
 from planner.catalog.models import model_names
-from planner.dashboard.inputs import GROUPS, HEADINGS, relevant, summary
+from planner.dashboard.inputs import GROUPS, HEADINGS, in_style, relevant, summary
 from planner.scenario.fields import fields_by_name
 from planner.scenario.scenario import Scenario
 
@@ -14,7 +15,7 @@ from .published_config import LLAMA_3_8B
 
 
 def test_wrong_value_on_the_page_stands_under_its_field_and_nothing_else_is_lost(open_app):
-    app = open_app()
+    app = open_app(opened=("simulation",))
     app.number_input(key="s_seed").set_value(5).run()
     app.number_input(key="s_users").set_value(0).run()
     clean(app)
@@ -66,6 +67,32 @@ def test_the_group_is_closed_and_says_what_is_set(open_app):
     assert summary("advanced", three) == "KV block size, 2 more"
     assert list(GROUPS).index("advanced") == list(GROUPS).index("engine") + 1
     assert set(HEADINGS) <= set(fields_by_name())
+
+
+def test_a_closed_group_draws_nothing_and_keeps_what_was_set_in_it(open_app):
+    app = open_app({"v": "2", "s": "11", "n": "Our plan", "bs": "32"})
+    assert not {"s_seed", "s_block_size"} & {item.key for item in app.number_input}
+    app.number_input(key="s_users").set_value(600).run()
+    app.session_state["group_simulation"] = True
+    app.run()
+    assert app.number_input(key="s_seed").value == 11
+    app.number_input(key="s_seed").set_value(12).run()
+    app.session_state["group_simulation"] = False
+    app.run()
+    app.switch_page("planner/dashboard/pages/memory.py").run()
+    app.number_input(key="s_users").set_value(700).run()
+    assert dict(clean(app).query_params) == {"v": "2", "s": "12", "n": "Our plan", "bs": "32", "u": "700"}
+    app.session_state["group_simulation"] = True
+    app.run()
+    assert app.number_input(key="s_seed").value == 12
+
+
+@pytest.mark.parametrize("text", ['a"b', "a\\", "</style><b>", "}*{display:none", "n\nx", "2 × L40S · 8,192 µs"])
+def test_what_stands_beside_a_title_cannot_leave_its_style(text):
+    # CSS Syntax 3, 4.3.7: a backslash, up to six hex digits and one space stand for a character.
+    written = in_style(text)
+    assert not set(written) & set('"<>{}\n')
+    assert re.sub(r"\\([0-9a-f]{1,6}) ", lambda sign: chr(int(sign[1], 16)), written) == text
 
 
 def values(**changes):
