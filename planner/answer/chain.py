@@ -94,7 +94,7 @@ def _pool_chain(done: Plan, pools: Pools) -> tuple[ChainLink, ...]:
     gpus = math.inf if needed is None else float(needed * per_replica)
     if scenario.targets or gpus > links[-1].gpus:
         links.append(ChainLink(reason=LATENCY if scenario.targets else ANSWERED, gpus=gpus, detail=detail))
-    if scenario.spare_replicas:
+    if done.num_replicas > pools.num_serving:
         spare = f"{counted(scenario.spare_replicas, 'spare replica')} of each kind"
         links.append(ChainLink(reason="Failure reserve", gpus=float(done.num_replicas * per_replica), detail=spare))
     return tuple(links)

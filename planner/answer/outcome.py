@@ -84,9 +84,9 @@ class Verdict:
 
     `state` is "sure" (the chance is 90 % or more), "likely" (66 %), "unsure" or "miss" (the simulation misses a
     target). `probability` is the chance given our error, NaN where nothing was measured; `next_gpus` and
-    `next_probability` are what one more replica makes of them. `sure` has the GPUs at 50, 90 and 95 %; empty for a
-    burst. `holds_to` is the load that these GPUs hold the targets up to, `sure_to` that at which the chance is 90 %, in
-    words.
+    `next_probability` are what one more replica makes of them, or one of each kind where one alone bears no more.
+    `sure` has the GPUs at 50, 90 and 95 %; empty for a burst. `holds_to` is the load that these GPUs hold the targets
+    up to, `sure_to` that at which the chance is 90 %, in words.
     `evidence` says what the kernel times rest on, `narrows` which target one measurement would tell most about,
     `measurement` is the command that takes it.
     """

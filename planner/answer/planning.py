@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -23,15 +25,20 @@ from planner.service import (
     MOST_REQUESTS,
     Fleet,
     PolicyOutcome,
+    Pools,
     Replica,
     compare_policies,
     deploy,
     deploy_most,
+    deploy_most_pools,
     deploy_pools,
     longest_prompt_tokens,
     replicas_for_targets,
+    roomy,
+    serve_lone,
     share_of_replica,
 )
+from planner.simulation import SimulationResult
 from planner.step_time import RankShare, step_time_table
 from planner.units import GIB
 from planner.workload import Requests, draw, fitted, mean_lengths, shared_tokens
@@ -72,18 +79,16 @@ def plan(
     replica = replica_of(base)
     gpus_per_replica = scenario.parallelism.gpus_per_replica
     pools = None
-    if scenario.is_disaggregated:
-        of_all_gpus = base.memory.kv_bytes_per_token * gpus_per_replica
-        pooled = deploy_pools(scenario, replica, requests, of_all_gpus, trace, most_requests)
+    if scenario.asks == "take":
+        base, requests, fleet, pools = _taking(base, replica, requests, trace, most_requests)
+        scenario = base.scenario
+    elif scenario.is_disaggregated:
+        pooled = deploy_pools(scenario, replica, requests, _kv_bytes(base), trace, most_requests)
         fleet, pools = pooled.fleet, pooled.pools
-        metrics, met, needed = fleet.metrics, fleet.holds(scenario), fleet.replicas_for_slo
     else:
-        if scenario.asks == "take":
-            base, requests, fleet = _taking(base, replica, requests, trace, most_requests)
-            scenario = base.scenario
-        else:
-            fleet = deploy(scenario, replica, requests, trace, most_requests)
-        metrics, met = fleet.metrics, fleet.holds(scenario)
+        fleet = deploy(scenario, replica, requests, trace, most_requests)
+    metrics, met, needed = fleet.metrics, fleet.holds(scenario), fleet.replicas_for_slo
+    if pools is None:
         needed = replicas_for_targets(scenario, replica, requests, fleet, trace, most_requests, met=met)
     policies: tuple[PolicyOutcome, ...] = ()
     if with_policies:
@@ -105,22 +110,31 @@ def plan(
     )
 
 
+def _kv_bytes(sized: Plan) -> float:
+    """KV cache of one token over all GPUs of a replica. [bytes]"""
+    return sized.memory.kv_bytes_per_token * sized.scenario.parallelism.gpus_per_replica
+
+
 def _taking(
     base: Plan, replica: Replica, requests: Requests, trace: Requests | None, most_requests: int
-) -> tuple[Plan, Requests, Fleet]:
+) -> tuple[Plan, Requests, Fleet, Pools | None]:
     """A sized plan at the most load that its replicas take, the requests and the fleet there."""
-    asked = base.scenario
-    took = deploy_most(asked, replica, requests, trace, most_requests)
-    longest = longest_prompt_tokens(
-        asked, replica, requests, base.memory.longest_context_tokens, base.mean_output_tokens
-    )
+    asked, most_tokens, pools = base.scenario, base.memory.longest_context_tokens, None
+    wide = roomy(replica, most_tokens)
+    serve: Callable[[Requests], SimulationResult] = wide.run
+    if asked.is_disaggregated:
+        took, pools = deploy_most_pools(asked, replica, requests, _kv_bytes(base), trace, most_requests)
+        serve = partial(serve_lone, asked, wide, _kv_bytes(base))
+    else:
+        took = deploy_most(asked, replica, requests, trace, most_requests)
+    longest = longest_prompt_tokens(asked, serve, requests, most_tokens, base.mean_output_tokens)
     taken = Taken(
         load=took.most.load,
         gives_first=took.most.gives_first,
         held_up_by=took.most.held_up_by,
         longest_prompt_tokens=longest,
     )
-    return dataclasses.replace(base, scenario=took.scenario, taken=taken), took.requests, took.fleet
+    return dataclasses.replace(base, scenario=took.scenario, taken=taken), took.requests, took.fleet, pools
 
 
 def size(scenario: Scenario, requests: Requests | None = None, *, explain: bool = True) -> Plan:

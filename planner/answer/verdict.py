@@ -126,7 +126,8 @@ def verdict(done: Plan) -> Verdict:
     scenario, metrics = done.scenario, done.metrics
     assert metrics is not None
     per_replica, serving = scenario.parallelism.gpus_per_replica, serving_replicas(done)
-    sure, more = probability(done), chance(done, serving + 1)
+    following = next(count for count in range(serving + 1, serving + 3) if _worth(done, count) > serving)
+    sure, more = probability(done), chance(done, _worth(done, following))
     state = "miss"
     if done.slo_met and not scenario.targets and not scenario.is_open_loop:
         state = "sure"  # clients wait for their answers, however long that takes
@@ -137,7 +138,7 @@ def verdict(done: Plan) -> Verdict:
         text="",
         targets=reached(scenario, metrics),
         probability=sure,
-        next_gpus=(done.num_replicas + 1) * per_replica,
+        next_gpus=(done.num_replicas + following - serving) * per_replica,
         next_probability=max(more, sure) if math.isfinite(more) and math.isfinite(sure) else math.nan,
         sure=tuple(Sure(share=share, num_gpus=_gpus_at(done, share, sure)) for share in SHARES)
         if math.isfinite(more)
@@ -151,12 +152,22 @@ def verdict(done: Plan) -> Verdict:
     return _said(done, found)
 
 
+def _worth(done: Plan, replicas: int) -> float:
+    """Replicas of the plan's mixture that bear as much as so many: prefill and decode bear the load together."""
+    pools = done.pools
+    if pools is None:
+        return float(replicas)
+    each = (min(n / pools.num_prefill, (replicas - n) / pools.num_decode) for n in range(1, max(2, replicas)))
+    return max(each) * pools.num_serving
+
+
 def _gpus_at(done: Plan, share: float, own: float) -> int | None:
     """Fewest GPUs, spares included, at which the chance reaches a share; None where no number of replicas does."""
     serving = serving_replicas(done)
 
     def enough(replicas: int) -> bool:
-        return (own if replicas == serving else chance(done, replicas)) >= share
+        worth = _worth(done, replicas)
+        return worth > 0 and (own if replicas == serving else chance(done, worth)) >= share
 
     low, high = (0, serving) if enough(serving) else (serving, MOST_TIMES * serving + 32)
     if high > serving and not enough(high):
@@ -243,7 +254,9 @@ def _met(done: Plan, found: Verdict) -> str:
         parts.append(f"90 % sure up to {found.sure_to}")
     better = found.next_probability - found.probability
     if done.taken is None and found.state != "sure" and better >= 0.01:
-        more = "one more GPU" if found.next_gpus - done.num_gpus == 1 else "one more replica"
+        per_replica = scenario.parallelism.gpus_per_replica
+        replicas = (found.next_gpus - done.num_gpus) // per_replica
+        more = f"one more {'GPU' if per_replica == 1 else 'replica'}" if replicas == 1 else "one more of each kind"
         then = sure_in_words(found.next_probability).removesuffix(" sure")
         parts.append(f"{more}: {then}")
     return "; ".join(parts)

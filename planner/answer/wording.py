@@ -272,8 +272,15 @@ def _how_certain(done: Plan) -> list[str]:
     return [
         f"{format_percent(m.slo_attainment)} ± {format_percent(half)} of the simulated requests "
         f"{'meet the targets' if done.scenario.targets else 'finish'}, "
-        f"{format_percent(quantile)} are asked for: {counted(done.num_replicas + 1, 'replica')} to be sure."
+        f"{format_percent(quantile)} are asked for{_to_be_sure(done)}."
     ]
+
+
+def _to_be_sure(done: Plan) -> str:
+    if done.taken is not None:
+        return ": a little less load to be sure"
+    more = f"{done.pools.num_prefill + 1:,} + {done.pools.num_decode + 1:,}" if done.pools is not None else ""
+    return f": {more or f'{done.num_replicas + 1:,}'} replicas to be sure"
 
 
 def _why_so_many(done: Plan) -> str:

@@ -15,7 +15,8 @@ from planner.errors import require_int, require_number
 class OwnSteps:
     """What own GPUs cost at any volume: whole replicas, as many as the volume needs, and the spares.
 
-    `requests_per_replica_month` is what one replica serves in a month whose peak it just holds at the targets.
+    `requests_per_replica_month` is what one replica serves in a month whose peak it just holds at the targets;
+    `least_replicas` the smallest fleet: one of each kind where prefill and decode are apart.
     """
 
     usd_per_replica_month: float
@@ -24,6 +25,7 @@ class OwnSteps:
     gpus_per_replica: int = 1
     spare_replicas: int = 0
     fixed_usd_per_month: float = 0.0  # people, whatever the number of replicas
+    least_replicas: int = 1
 
     def __post_init__(self) -> None:
         require_number("usd_per_replica_month", self.usd_per_replica_month, at_least=0)
@@ -31,11 +33,12 @@ class OwnSteps:
         require_number("fixed_usd_per_month", self.fixed_usd_per_month, at_least=0)
         require_number("requests_per_replica_month", self.requests_per_replica_month, above=0)
         require_int("spare_replicas", self.spare_replicas, at_least=0)
+        require_int("least_replicas", self.least_replicas)
 
     def replicas(self, requests_per_month: Floats) -> Floats:
         """Replicas bought at each volume, spares included."""
         serving = np.ceil(np.asarray(requests_per_month) / self.requests_per_replica_month * (1 - 1e-12))
-        return np.maximum(1.0, serving) + self.spare_replicas
+        return np.maximum(self.least_replicas, serving) + self.spare_replicas
 
     def usd_per_month(self, requests_per_month: Floats) -> Floats:
         """The bill at each volume. [USD/month]"""
@@ -85,7 +88,7 @@ def break_even(own: OwnSteps, api_usd_per_request: float) -> BreakEven:
     ratio = cost / (api_usd_per_request * own.requests_per_replica_month)
     if ratio >= 1:
         return BreakEven(first_requests_per_month=None, always_requests_per_month=None)
-    first = max(1, math.ceil(extra * ratio / (1 - ratio) - 1e-9))
+    first = max(own.least_replicas, math.ceil(extra * ratio / (1 - ratio) - 1e-9))
     last = max(first, math.ceil((1 + extra * ratio) / (1 - ratio) - 1e-9) - 1)
     return BreakEven(
         first_requests_per_month=(first + extra) * cost / api_usd_per_request,
@@ -121,7 +124,7 @@ def cost_map(own: OwnSteps, api_usd_per_request: float, volumes: Floats, utilisa
     full = own.requests_per_replica_month / own.mean_over_peak
     rows = []
     for share in utilisation:
-        serving = np.maximum(1.0, np.ceil(volumes / (full * share) * (1 - 1e-12)))
+        serving = np.maximum(own.least_replicas, np.ceil(volumes / (full * share) * (1 - 1e-12)))
         bill = (serving + own.spare_replicas) * own.usd_per_replica_month + own.fixed_usd_per_month
         rows.append(bill / (volumes * api_usd_per_request))
     return CostMap(requests_per_month=volumes, utilisation=utilisation, own_over_api=np.array(rows))

@@ -238,6 +238,7 @@ def _use(scenario: Scenario, fleet: PricedFleet, busy: float, usd_per_gpu_hour: 
             mean_over_peak=1 / spread,
             gpus_per_replica=per_replica,
             spare_replicas=fleet.num_spare,
+            least_replicas=2 if scenario.is_disaggregated else 1,
             fixed_usd_per_month=scenario.people_usd_per_month if owned else 0.0,
         )
     return FleetUse(

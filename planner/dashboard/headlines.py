@@ -126,9 +126,9 @@ def verdict_line(found: Verdict) -> str:
 
 
 def surer_gpus(plan: Plan) -> int | None:
-    """GPUs that make it 90 % sure, where the plan has fewer and is about the traffic as entered; else None."""
+    """GPUs of one kind that make it 90 % sure, where the plan has fewer and is about the traffic as entered."""
     found = plan.verdict
-    if found is None or found.state == "sure" or plan.taken is not None:
+    if found is None or found.state == "sure" or plan.taken is not None or plan.pools is not None:
         return None
     enough = next((item.num_gpus for item in found.sure if item.share == 0.9), None)
     return enough if enough is not None and enough > plan.num_gpus else None

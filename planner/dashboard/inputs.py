@@ -361,7 +361,7 @@ def _fill_for_use(scenario: Scenario) -> None:
     )
 
 
-def question(scenario: Scenario, planned_replicas: int) -> None:
+def question(scenario: Scenario, planned_replicas: int, planned_pools: tuple[int, int] | None) -> None:
     """The switch between the three questions; the form and the answer follow it.
 
     Parameters
@@ -370,12 +370,18 @@ def question(scenario: Scenario, planned_replicas: int) -> None:
         Of this run.
     planned_replicas : int
         What the plan has, which a question about given GPUs starts from.
+    planned_pools : tuple of int or None
+        The same of prefill and decode replicas, where they are apart.
     """
     state, key = st.session_state, urlstate.key("question")
 
     def chosen() -> None:
         asked = state[key] or scenario.asks
         number = None if asked == "need" else scenario.num_replicas or max(1, planned_replicas)
+        if scenario.is_disaggregated:
+            given = (None, None) if asked == "need" else planned_pools or (1, 1)
+            urlstate.put(question=asked, num_replicas=None, prefill_replicas=given[0], decode_replicas=given[1])
+            return
         urlstate.put(question=asked, num_replicas=number)
 
     if state.get(key) != scenario.asks:

@@ -52,10 +52,6 @@ def check_together(scenario: DerivedInputs) -> None:
             scenario.attention_data_parallel_size,
             f"1 for {shape.name}, which has no experts; add replicas instead",
         )
-    if scenario.question == "take" and scenario.is_disaggregated:
-        raise InvalidInput(
-            "question", scenario.question, "need or will: the most load is not sought for prefill and decode apart"
-        )
     memory_gib = scenario.gpu_spec.memory_gib
     if scenario.occupied_gib >= memory_gib:
         raise InvalidInput(

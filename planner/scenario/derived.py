@@ -234,10 +234,15 @@ class DerivedInputs(Inputs):
         return None if self.asks == "need" else self.num_replicas or 1
 
     @property
+    def fixed_pools(self) -> tuple[int | None, int | None]:
+        """Prefill and decode replicas that are given, one of each to say what they take; None: as many as needed."""
+        given = self.prefill_replicas, self.decode_replicas
+        return (given[0] or 1, given[1] or 1) if self.question == "take" else given
+
+    @property
     def fixes_pools(self) -> bool:
-        """Whether the user gives the number of prefill or of decode replicas, which stand apart."""
-        given = self.prefill_replicas is not None or self.decode_replicas is not None
-        return given and self.deployment == "disaggregated"
+        """Whether the number of prefill or of decode replicas, which stand apart, is given."""
+        return self.deployment == "disaggregated" and self.fixed_pools != (None, None)
 
     @property
     def is_open_loop(self) -> bool:

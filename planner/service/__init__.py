@@ -27,9 +27,19 @@ from planner.service.load import STEADY_SHARE, LoadCurve, LoadPoint, highest_rat
 from planner.service.metrics import Distribution, ServingMetrics, attainment, latencies, measure
 from planner.service.outage import Outage, serve_outage
 from planner.service.policies import LAB_POLICIES, POLICY_TITLES, PolicyOutcome, compare_policies, under_policy
-from planner.service.pools import PooledFleet, Pools, deploy_pools, least_pools, pool_rates
+from planner.service.pools import PooledFleet, Pools, deploy_pools, least_pools, pool_rates, serve_lone
 from planner.service.replica import Replica
-from planner.service.taking import LOST, THROUGHPUT, Most, deploy_most, longest_prompt_tokens, most_load
+from planner.service.taking import (
+    LOST,
+    THROUGHPUT,
+    Most,
+    Took,
+    deploy_most,
+    deploy_most_pools,
+    longest_prompt_tokens,
+    most_load,
+    roomy,
+)
 
 __all__ = [
     "AUTOSCALED",
@@ -56,11 +66,13 @@ __all__ = [
     "Replica",
     "Running",
     "ServingMetrics",
+    "Took",
     "attainment",
     "capacity_rps",
     "compare_policies",
     "deploy",
     "deploy_most",
+    "deploy_most_pools",
     "deploy_pools",
     "fewest_sharing",
     "first_requests",
@@ -77,8 +89,10 @@ __all__ = [
     "pool_rates",
     "replicas_for_targets",
     "replicas_needed",
+    "roomy",
     "serve_apart",
     "serve_day",
+    "serve_lone",
     "serve_outage",
     "serve_share",
     "share_of_replica",

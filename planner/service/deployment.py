@@ -100,7 +100,7 @@ def deploy(
         needed = serving if meets(run.metrics, level) else None
     if fixed is None and open_loop and needed is not None:
         curve = _as_in_the_fleet(curve, scenario.peak_rate_rps, needed)
-    return Fleet(
+    fleet = Fleet(
         curve=curve,
         replicas_for_slo=needed,
         num_replicas=serving + spare,
@@ -108,6 +108,10 @@ def deploy(
         result=run.result,
         metrics=run.metrics,
     )
+    each_rps = scenario.peak_rate_rps / serving
+    if open_loop and curve.slo_rate_rps < each_rps and fleet.holds(scenario):  # what was simulated to hold does hold
+        fleet = dataclasses.replace(fleet, curve=dataclasses.replace(curve, slo_rate_rps=each_rps))
+    return fleet
 
 
 def curve_of(

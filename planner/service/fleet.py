@@ -120,7 +120,7 @@ def _settled(metrics: ServingMetrics, scenario: Scenario) -> bool:
     return metrics.is_settled and (error < CERTAIN or error < off)
 
 
-def _plain(metrics: ServingMetrics, scenario: Scenario) -> bool:
+def is_plain(metrics: ServingMetrics, scenario: Scenario) -> bool:
     """Whether the targets hold or fail by so much that a longer run would say the same."""
     off, error = abs(metrics.slo_attainment - scenario.target_quantile), metrics.slo_attainment_half_width
     return _settled(metrics, scenario) or (metrics.num_counted >= PLAIN_REQUESTS and PLAIN_ERRORS * error < off)
@@ -272,7 +272,7 @@ def find_sharing(
 
     def holds(count: int) -> bool:
         run = run_fleet(
-            scenario, replica, requests, count, trace, most_requests, _plain, most_of_a_loop=FULLEST_AND_OTHERS
+            scenario, replica, requests, count, trace, most_requests, is_plain, most_of_a_loop=FULLEST_AND_OTHERS
         )
         if not meets(run.metrics, level):
             return False
@@ -386,7 +386,7 @@ def try_fleet(
     ServingMetrics
     """
     run = run_fleet(
-        scenario, replica, requests, num_replicas, None, most_requests, _plain, most_of_a_loop=FULLEST_AND_OTHERS
+        scenario, replica, requests, num_replicas, None, most_requests, is_plain, most_of_a_loop=FULLEST_AND_OTHERS
     )
     return run.metrics
 
@@ -408,7 +408,7 @@ def find_fleet(
 
     def holds(count: int) -> bool:
         nonlocal held
-        run = run_fleet(scenario, replica, requests, count, trace, most_requests, _plain)
+        run = run_fleet(scenario, replica, requests, count, trace, most_requests, is_plain)
         if not meets(run.metrics, level):
             return False
         held = run

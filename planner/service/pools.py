@@ -13,7 +13,7 @@ from planner.scenario import Scenario
 from planner.service.capacity import capacity_rps
 from planner.service.clients import RATES, first_requests
 from planner.service.deployment import Fleet
-from planner.service.fleet import ALONE_REQUESTS, ALONE_S
+from planner.service.fleet import ALONE_REQUESTS, ALONE_S, GROWTH, is_plain
 from planner.service.load import LOAD_FRACTIONS, STEADY_SHARE, LoadCurve, LoadPoint, meets
 from planner.service.metrics import ServingMetrics, measure, slo_attainment
 from planner.service.replica import Replica, in_parallel
@@ -112,12 +112,20 @@ class _Service:
     def at_peak(self, prefill: int, decode: int) -> tuple[DisaggregatedRun, ServingMetrics]:
         """The service at its peak, simulated once for each pair of numbers."""
         if (prefill, decode) not in self.tried:
-            offered = self.requests
-            if self.trace is None and self.scenario.is_open_loop:
-                offered = with_rate(self.drawn(len(self.requests) * (prefill + decode)), self.rate)
-            run = self.run(offered, prefill, decode)
-            self.tried[prefill, decode] = (run, measured(run, self.level, prefill, decode))
+            self.tried[prefill, decode] = self._at_peak(prefill, decode)
         return self.tried[prefill, decode]
+
+    def _at_peak(self, prefill: int, decode: int) -> tuple[DisaggregatedRun, ServingMetrics]:
+        """A trace or a burst as it is; of a steady service as many requests as tell whether the targets hold."""
+        steady = self.trace is None and self.scenario.is_open_loop
+        count = len(self.requests) * (prefill + decode)
+        while True:
+            run = self.run(with_rate(self.drawn(count), self.rate) if steady else self.requests, prefill, decode)
+            metrics = measured(run, self.level, prefill, decode)
+            told = is_plain(metrics, self.scenario) or metrics.verdict == "overloaded"
+            if not steady or told or GROWTH * count > self.most:
+                return run, metrics
+            count *= GROWTH
 
     def holds(self, prefill: int, decode: int) -> bool:
         return meets(self.at_peak(prefill, decode)[1], self.level)
@@ -139,6 +147,8 @@ def deploy_pools(
     kv_bytes_per_token: float,
     trace: Requests | None = None,
     most_requests: int = MOST_REQUESTS,
+    *,
+    curve: LoadCurve | None = None,
 ) -> PooledFleet:
     """Find how many replicas of each kind the peak needs, and serve the requests with them.
 
@@ -159,6 +169,8 @@ def deploy_pools(
         A replayed trace, served at its own times.
     most_requests : int
         Simulated for each pair of numbers that is tried.
+    curve : LoadCurve, optional
+        The sweep of these numbers of replicas, where the caller has it.
 
     Returns
     -------
@@ -181,14 +193,33 @@ def deploy_pools(
         mean_transfer_s=run.mean_transfer_s,
     )
     fleet = Fleet(
-        curve=_curve(service, pools, met=needed is not None),
+        curve=curve or _curve(service, pools, met=needed is not None),
         replicas_for_slo=needed,
-        num_replicas=serving + 2 * scenario.spare_replicas,  # of each kind
+        num_replicas=serving + (0 if scenario.asks == "take" else 2 * scenario.spare_replicas),  # of each kind
         num_serving=serving,
         result=run.service,
         metrics=metrics,
     )
     return PooledFleet(fleet=fleet, pools=pools)
+
+
+def serve_pools(
+    scenario: Scenario,
+    replica: Replica,
+    requests: Requests,
+    kv_bytes_per_token: float,
+    trace: Requests | None = None,
+    most_requests: int = MOST_REQUESTS,
+) -> ServingMetrics:
+    """What the given numbers of replicas make of the peak; parameters as of `deploy_pools`."""
+    service = _Service(scenario, replica, requests, trace, kv_bytes_per_token, most_requests)
+    prefill, decode = scenario.fixed_pools
+    return service.at_peak(prefill or 1, decode or 1)[1]
+
+
+def serve_lone(scenario: Scenario, replica: Replica, kv_bytes_per_token: float, requests: Requests) -> SimulationResult:
+    """A prefill and a decode replica serve these requests at their own times."""
+    return _Service(scenario, replica, requests, None, kv_bytes_per_token, len(requests)).run(requests, 1, 1).service
 
 
 def pool_rates(replica: Replica, requests: Requests) -> tuple[float, float]:
@@ -208,7 +239,7 @@ def least_pools(rate_rps: float, prefill_rps: float, decode_rps: float) -> tuple
 
 def _numbers(service: _Service, prefill_rps: float, decode_rps: float) -> tuple[int, int, int | None]:
     """Replicas of each kind, and how many the targets need; None when no number that was tried meets them."""
-    fixed_prefill, fixed_decode = service.scenario.prefill_replicas, service.scenario.decode_replicas
+    fixed_prefill, fixed_decode = service.scenario.fixed_pools
     rate = service.rate if service.scenario.is_open_loop else 0.0
     least_prefill, least_decode = least_pools(rate, prefill_rps, decode_rps)
     prefill, decode = fixed_prefill or least_prefill, fixed_decode or least_decode

@@ -13,10 +13,12 @@ import numpy as np
 from planner.inputs import ServiceLevel
 from planner.scenario import MOST_RPS, Scenario
 from planner.service.deployment import Fleet, curve_of, deploy
-from planner.service.fleet import MOST_REQUESTS, Run, _plain, run_fleet
+from planner.service.fleet import MOST_REQUESTS, Run, is_plain, run_fleet
 from planner.service.load import STEADY_SHARE, LoadCurve, meets
 from planner.service.metrics import ServingMetrics, slo_attainment
+from planner.service.pools import Pools, deploy_pools, serve_pools
 from planner.service.replica import Replica
+from planner.simulation import SimulationResult
 from planner.workload import Requests, draw, with_rate
 
 PRECISION = 0.02  # of the load found
@@ -72,7 +74,18 @@ def most_load(
     """
     curve = curve_of(scenario, replica, requests, trace, most_requests)
     replicas = scenario.fixed_replicas or 1
-    guess, most = _begin(scenario, curve, replica, replicas)
+
+    def run(load: float) -> ServingMetrics:
+        return _run(scenario, replica, requests, trace, load, most_requests).metrics
+
+    return _most(scenario, curve, _begin(scenario, curve, replica, replicas), run)
+
+
+def _most(
+    scenario: Scenario, curve: LoadCurve, begin: tuple[float, float], run: Callable[[float], ServingMetrics]
+) -> Most:
+    """The most load of a fleet: `begin` are a load to begin with and one that is certainly the most."""
+    guess, most = begin
     if guess <= 0:
         return Most(load=0.0, gives_first=_missed_idle(scenario, curve), held_up_by=curve.binding, curve=curve)
     if not scenario.targets and scenario.arrivals != "once":
@@ -80,18 +93,18 @@ def most_load(
     if not scenario.targets:
         return Most(load=math.inf, gives_first="", held_up_by="", curve=curve)
     level = scenario.service_level
-    runs: dict[float, Run] = {}
+    runs: dict[float, ServingMetrics] = {}
 
     def holds(load: float) -> bool:
-        runs[load] = run = _run(scenario, replica, requests, trace, load, most_requests)
-        return meets(run.metrics, level) and run.metrics.verdict != "overloaded"
+        runs[load] = found = run(load)
+        return meets(found, level) and found.verdict != "overloaded"
 
     whole = not scenario.is_open_loop
     low, high = _bracket(holds, guess, most, whole=whole)
     while high - low > max(PRECISION * high, 1.0 if whole else 0.0) and low > 0:
         middle = float(int((low + high) / 2)) if whole else (low + high) / 2
         low, high = (middle, high) if holds(middle) else (low, middle)
-    over = runs[high].metrics
+    over = runs[high]
     gives = THROUGHPUT if low >= most else _gives(scenario, over)
     return Most(load=low, gives_first=gives, held_up_by=over.binding, curve=curve)
 
@@ -120,18 +133,75 @@ def deploy_most(
         Where no load holds them, or nothing limits it, the scenario and its requests as they were.
     """
     most = most_load(scenario, replica, requests, trace, most_requests)
+
+    def serve(there: Scenario, given: Requests, faster: Requests | None) -> Fleet:
+        return deploy(there, replica, given, faster, most_requests, curve=most.curve)
+
+    return _at_most(scenario, requests, trace, most, serve)
+
+
+def _at_most(
+    scenario: Scenario,
+    requests: Requests,
+    trace: Requests | None,
+    most: Most,
+    serve: Callable[[Scenario, Requests, Requests | None], Fleet],
+) -> Took:
+    """The fleet at the most load; a little less where its own, longer run misses there."""
     load = most.load
     while True:
         there = scenario.at_load(load) if 0 < load < math.inf else scenario
         given = requests if scenario.is_open_loop or trace is not None else draw(there)
         faster = with_rate(trace, load) if trace is not None and scenario.is_open_loop and load > 0 else trace
-        fleet = deploy(there, replica, given, faster, most_requests, curve=most.curve)
+        fleet = serve(there, given, faster)
         fewer = load * LESS if scenario.is_open_loop else load - max(1, round(load * (1 - LESS)))
         if fleet.holds(there) or not 0 < load < math.inf or fewer < min(1.0, most.load / 2):
             break
         load = fewer  # the longer run has the last word
     found = dataclasses.replace(most, load=load if fleet.holds(there) else 0.0)
+    if scenario.is_open_loop and found.load > 0:  # one figure for the most that these replicas take
+        each = dataclasses.replace(fleet.curve, slo_rate_rps=there.peak_rate_rps / fleet.num_serving)
+        fleet = dataclasses.replace(fleet, curve=each)
     return Took(there, given if trace is None else faster or trace, fleet, found)
+
+
+def deploy_most_pools(
+    scenario: Scenario,
+    replica: Replica,
+    requests: Requests,
+    kv_bytes_per_token: float,
+    trace: Requests | None = None,
+    most_requests: int = MOST_REQUESTS,
+) -> tuple[Took, Pools]:
+    """`deploy_most` of prefill and decode on separate replicas, one of each where their numbers are not given.
+
+    Parameters
+    ----------
+    kv_bytes_per_token : float
+        KV cache of one token over all GPUs of a replica. [bytes]
+
+    Returns
+    -------
+    tuple of Took and Pools
+    """
+    first = deploy_pools(scenario, replica, requests, kv_bytes_per_token, trace, most_requests)
+    curve, pools = first.fleet.curve, first.pools
+
+    def run(load: float) -> ServingMetrics:
+        there = scenario.at_load(load)
+        given = requests if scenario.is_open_loop else draw(there)
+        faster = with_rate(trace, load) if trace is not None and scenario.is_open_loop else trace
+        return serve_pools(there, replica, given, kv_bytes_per_token, faster, most_requests)
+
+    def serve(there: Scenario, given: Requests, faster: Requests | None) -> Fleet:
+        nonlocal pools
+        done = deploy_pools(there, replica, given, kv_bytes_per_token, faster, most_requests, curve=curve)
+        pools = done.pools
+        return done.fleet
+
+    begin = _begin(scenario, curve, replica, pools.num_decode if scenario.arrivals == "once" else pools.num_serving)
+    took = _at_most(scenario, requests, trace, _most(scenario, curve, begin, run), serve)
+    return took, pools
 
 
 def _begin(scenario: Scenario, curve: LoadCurve, replica: Replica, replicas: int) -> tuple[float, float]:
@@ -153,9 +223,9 @@ def _run(
     if scenario.is_open_loop:
         tried = scenario.replace(demand="rate", rate_rps=load)
         faster = with_rate(trace, load) if trace is not None else None
-        return run_fleet(tried, replica, requests, replicas, faster, most_requests, _plain)
+        return run_fleet(tried, replica, requests, replicas, faster, most_requests, is_plain)
     tried = scenario.at_load(load)
-    return run_fleet(tried, replica, draw(tried), replicas, None, most_requests, _plain)
+    return run_fleet(tried, replica, draw(tried), replicas, None, most_requests, is_plain)
 
 
 def _bracket(holds: Callable[[float], bool], guess: float, most: float, *, whole: bool) -> tuple[float, float]:
@@ -201,8 +271,17 @@ def _missed_idle(scenario: Scenario, curve: LoadCurve) -> str:
     return _gives(scenario, curve.points[0].metrics) if curve.points else LOST
 
 
+def roomy(replica: Replica, most_tokens: int) -> Replica:
+    """A replica that takes requests of up to so many tokens."""
+    return dataclasses.replace(replica, limits=dataclasses.replace(replica.limits, max_model_len=most_tokens))
+
+
 def longest_prompt_tokens(
-    scenario: Scenario, replica: Replica, requests: Requests, most_tokens: int, mean_output_tokens: float
+    scenario: Scenario,
+    serve: Callable[[Requests], SimulationResult],
+    requests: Requests,
+    most_tokens: int,
+    mean_output_tokens: float,
 ) -> int:
     """The longest prompt with which a request alone on a replica meets every target. [tokens]
 
@@ -210,8 +289,8 @@ def longest_prompt_tokens(
     ----------
     scenario : Scenario
         Its targets.
-    replica : Replica
-        Planned for another context length.
+    serve : callable
+        Runs requests on a replica, or on one of each kind, that takes contexts of `most_tokens`.
     requests : Requests
         Any, whose first is stretched.
     most_tokens : int
@@ -226,10 +305,9 @@ def longest_prompt_tokens(
     """
     answer = max(1, round(mean_output_tokens))
     level: ServiceLevel = dataclasses.replace(scenario.service_level, window="all")
-    roomy = dataclasses.replace(replica, limits=dataclasses.replace(replica.limits, max_model_len=most_tokens))
 
     def holds(tokens: int) -> bool:
-        return slo_attainment(roomy.run(_alone(requests, tokens, answer)), level) >= 1
+        return slo_attainment(serve(_alone(requests, tokens, answer)), level) >= 1
 
     most = most_tokens - answer
     if most < 1 or not holds(1):

@@ -362,3 +362,18 @@ def test_a_calibrated_plan_takes_as_long_as_was_measured():
     assert after.metrics.tpot_s.p50 == pytest.approx(2 * before.metrics.tpot_s.p50, rel=1e-6)
     assert after.metrics.ttft_s.p50 == pytest.approx(2 * before.metrics.ttft_s.p50, rel=1e-6)
     assert "calibrated to your 3 measurements" in after.verdict.evidence
+
+
+def test_prefill_and_decode_apart_say_the_most_that_they_take_and_hold_it():
+    asked = SMALL.replace(deployment="disaggregated", question="take", prefill_replicas=3, decode_replicas=2)
+    done = plan(asked)
+    assert (done.pools.num_prefill, done.pools.num_decode, done.num_gpus) == (3, 2, 5)
+    assert done.headline.startswith("5 × H100 SXM (3 prefill + 2 decode replicas) take at most")
+    assert done.slo_met
+    # The same replicas hold a little less, and miss at a quarter more.
+    given = asked.replace(question="will")
+    assert plan(given.at_load(0.95 * done.taken.load)).slo_met
+    assert not plan(given.at_load(1.25 * done.taken.load)).slo_met
+    assert max(link.gpus for link in done.chain) == 5
+    alone = done.taken.longest_prompt_tokens
+    assert plan(asked.replace(ttft_target_s=0.5)).taken.longest_prompt_tokens < alone

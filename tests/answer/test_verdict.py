@@ -9,7 +9,7 @@ import pytest
 
 from planner.answer.confidence import Band
 from planner.answer.outcome import serving_replicas
-from planner.answer.verdict import SHARES, chance, evidence, probability, verdict
+from planner.answer.verdict import SHARES, _worth, chance, evidence, probability, verdict
 from planner.scenario import Scenario, fingerprint
 from tests.answer.cases import planned
 
@@ -152,3 +152,12 @@ def test_a_load_curve_does_not_say_how_many_waiting_users_hold():
     assert found.state == "miss"
     assert found.holds_to == ""
     assert "hold the targets up to" not in found.text
+
+
+def test_prefill_and_decode_bear_more_only_when_both_grow():
+    # Three prefill and two decode replicas: four and two bear no more than three and two, four and three a third more.
+    done = planned(deployment="disaggregated", demand="rate", rate_rps=80.0)
+    assert (done.pools.num_prefill, done.pools.num_decode) == (3, 2)
+    assert [_worth(done, count) for count in (5, 6, 7)] == pytest.approx([5.0, 5.0, 5 * 4 / 3])
+    assert done.verdict.next_gpus == 7
+    assert all(item.num_gpus in (None, 2, 3, 4, 5) or item.num_gpus >= 7 for item in done.verdict.sure)

@@ -10,19 +10,24 @@ from planner.errors import InvalidInput
 def scan(own, api, most):
     """First volume, and that from which on, own GPUs cost no more, by looking at every volume."""
     volumes = np.arange(1, 4 * most + 1) / 4
-    serving = np.maximum(1, np.ceil(volumes / own.requests_per_replica_month))
+    serving = np.maximum(own.least_replicas, np.ceil(volumes / own.requests_per_replica_month))
     bill = (serving + own.spare_replicas) * own.usd_per_replica_month + own.fixed_usd_per_month
     cheaper = bill <= api * volumes + 1e-9
     dear = np.flatnonzero(~cheaper)
     return volumes[np.flatnonzero(cheaper)[0]], volumes[dear[-1] + 1]
 
 
+@pytest.mark.parametrize("least", [1, 2])
 @pytest.mark.parametrize("spare", [0, 1, 3])
 @pytest.mark.parametrize("fixed", [0.0, 70.0])
 @pytest.mark.parametrize("cost", [10.0, 33.0, 90.0])
-def test_break_even_is_that_of_a_scan(cost, fixed, spare):
+def test_break_even_is_that_of_a_scan(cost, fixed, spare, least):
     own = OwnSteps(
-        usd_per_replica_month=cost, requests_per_replica_month=100.0, spare_replicas=spare, fixed_usd_per_month=fixed
+        usd_per_replica_month=cost,
+        requests_per_replica_month=100.0,
+        spare_replicas=spare,
+        fixed_usd_per_month=fixed,
+        least_replicas=least,
     )
     found = break_even(own, 1.0)
     first, always = scan(own, 1.0, 10_000)

@@ -26,6 +26,13 @@ def test_the_network_carries_the_cache_of_all_gpus():
     assert APART.replace(kv_transfer_gb_s=12.5).kv_transfer_bytes_per_s == 12.5e9
 
 
+def test_what_given_replicas_take_has_one_of_each_kind_where_none_is_given():
+    assert APART.fixed_pools == (None, None)
+    assert not APART.fixes_pools
+    asked = APART.replace(question="take", decode_replicas=3)
+    assert (asked.fixed_pools, asked.fixes_pools) == ((1, 3), True)
+
+
 @pytest.mark.parametrize(
     ("changes", "field"), [({"arrivals": "closed"}, "deployment"), ({"num_replicas": 3}, "num_replicas")]
 )

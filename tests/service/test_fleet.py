@@ -192,7 +192,7 @@ def test_which_runs_decide(attainment, half_width, settled, counted, long_enough
     )
     assert Scenario().target_quantile == 0.95
     assert fleet._settled(metrics, Scenario()) is long_enough
-    assert fleet._plain(metrics, Scenario()) is plain
+    assert fleet.is_plain(metrics, Scenario()) is plain
 
 
 def test_the_fewest_are_those_that_carry_the_rate_when_every_number_holds():

@@ -12,10 +12,14 @@ from planner.service.taking import (
     LOST,
     PRECISION,
     THROUGHPUT,
+    deploy_most_pools,
     longest_prompt_tokens,
     most_load,
+    roomy,
 )
 from planner.workload.offered import draw
+from tests.service.test_pools import APART as prefill_queue
+from tests.service.test_pools import replica as one_second_a_step
 
 SHORT = Scenario(
     question="take", num_requests=1000, gpu="L4", max_model_len=16_384, ttft_target_s=3.0, tpot_target_s=0.15
@@ -81,8 +85,8 @@ def test_a_target_that_an_idle_replica_misses_leaves_no_load():
 
 def test_the_longest_prompt_meets_the_targets_and_a_longer_one_does_not():
     scenario = SHORT.replace(ttft_target_s=1.0, tpot_target_s=None)
-    replica, requests = replica_of(size(scenario)), draw(scenario)
-    longest = longest_prompt_tokens(scenario, replica, requests, 32_768, 100.0)
+    serve, requests = roomy(replica_of(size(scenario)), 32_768).run, draw(scenario)
+    longest = longest_prompt_tokens(scenario, serve, requests, 32_768, 100.0)
 
     def first_token_s(tokens):
         alone = scenario.replace(
@@ -92,6 +96,34 @@ def test_the_longest_prompt_meets_the_targets_and_a_longer_one_does_not():
 
     assert 0 < longest < 32_668
     assert first_token_s(longest) <= 1.0 < first_token_s(longest * 1.02)
-    assert longest_prompt_tokens(scenario.replace(ttft_target_s=0.001), replica, requests, 32_768, 100.0) == 0
+    assert longest_prompt_tokens(scenario.replace(ttft_target_s=0.001), serve, requests, 32_768, 100.0) == 0
     free = scenario.replace(ttft_target_s=None)
-    assert longest_prompt_tokens(free, replica, requests, 32_768, 100.0) == 32_668
+    assert longest_prompt_tokens(free, serve, requests, 32_768, 100.0) == 32_668
+
+
+# A prefill replica that takes a second for a prompt, at a load where nothing else is short.
+APART = {"deployment": "disaggregated", "question": "take", "demand": "rate", "rate_rps": 0.01, "num_requests": 5000}
+
+
+def took_apart(**changes):
+    scenario = prefill_queue.replace(**(APART | changes))
+    return deploy_most_pools(scenario, one_second_a_step(), draw(scenario), 0.0)
+
+
+def test_a_prefill_replica_takes_the_load_at_which_enough_prompts_find_it_idle():
+    # Poisson arrivals see time averages: a share of 1 - load of the prompts finds the replica idle and has its first
+    # token after 1 s; the share asked for is 0.6, so the load is 0.4.
+    took, pools = took_apart(ttft_target_s=1.001, target_quantile=0.6)
+    assert took.most.load == pytest.approx(0.4, rel=0.05)
+    assert took.most.gives_first == "TTFT"
+    assert took.fleet.curve.slo_rate_rps * took.fleet.num_serving == pytest.approx(took.most.load)
+    assert took.fleet.holds(took.scenario)
+    assert (pools.num_prefill, pools.num_decode) == (1, 1)
+
+
+def test_without_targets_prefill_and_decode_take_what_the_slower_kind_finishes():
+    # One prompt a second, of which a plan loads 97 %; a third replica of the other kind takes no more.
+    for given in ({}, {"decode_replicas": 2}):
+        took, _ = took_apart(ttft_target_s=None, tpot_target_s=None, **given)
+        assert took.most.load == pytest.approx(0.97, rel=0.01)
+        assert took.most.gives_first == THROUGHPUT

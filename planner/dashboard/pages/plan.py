@@ -20,7 +20,8 @@ plan = results.current_plan()
 memory, metrics, curve, cost = plan.memory, plan.metrics, plan.curve, plan.cost
 spec = plan.gpu
 
-inputs.question(st.session_state["_scenario"], plan.num_replicas)
+pools = None if plan.pools is None else (plan.pools.num_prefill, plan.pools.num_decode)
+inputs.question(st.session_state["_scenario"], plan.num_replicas, pools)
 if plan.scenario.asks == "take":
     st.page_link(
         headlines.PAGES / "fits.py",
