@@ -13,7 +13,7 @@ from typing import Any
 
 from planner.accuracy import memory_columns, serving_columns
 from planner.answer import size
-from planner.catalog import gpu_names, release_names
+from planner.catalog import get_gpu, gpu_names, release_names
 from planner.errors import PlannerError
 from planner.reading.peers import peer_figures
 from planner.reading.reading import Reading
@@ -38,6 +38,7 @@ SMALL_GIB = 0.3  # parts of the memory below this are no reason to look further
 NOTABLE = 0.5  # a reason must take away half of the error
 MOST_REASONS = 3
 MOST_RELEASES = 12
+WITH_CUDA_GRAPHS = ("NVIDIA", "AMD")  # AMD's builds print the same lines
 COMMON_GPUS = (
     *("H100 SXM", "H200 SXM", "B200", "A100 SXM 80GB", "L40S", "L4", "A10G", "RTX 4090", "RTX 5090", "MI300X"),
 )
@@ -176,7 +177,10 @@ def _candidates(
     """Settings that the file leaves open, with the values to try: (words, field, value)."""
     if any(item.text == "GPU" for item in reading.not_understood):
         # a log of memory is quick to size on every board; a run is simulated, on those that most people rent
+        graphs = any(item.name.startswith("cuda_graph") for item in reading.understood)
         for name in COMMON_GPUS if reading.runs else gpu_names():
+            if graphs and get_gpu(name).vendor not in WITH_CUDA_GRAPHS:
+                continue
             yield f"GPU: {name}", "gpu", name
     labels = {name: str(item.metadata["label"]) for name, item in fields_by_name().items()}
     if "engine_version" not in stated:

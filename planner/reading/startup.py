@@ -208,6 +208,13 @@ def _derived(engine: str, figures: Iterable[Understood], row: Mapping[str, str])
         say("available_kv_gib", "kv_gib", float(told["kv_gib"].value))
     if "kv_bytes" in told:
         say("available_kv_gib", "kv_bytes", float(told["kv_bytes"].value) / GIB)
+    # from 0.27 on vLLM prints its peak with the estimate of the CUDA graphs, and weights with what is outside torch
+    if "peak_with_graphs_gib" in told and "cuda_graph_estimate_gib" in told:
+        graphs = float(told["cuda_graph_estimate_gib"].value)
+        say("activation_peak_gib", "peak_with_graphs_gib", float(told["peak_with_graphs_gib"].value) - graphs)
+    if "consumed_gib" in told and "weights_gib_per_gpu" in told:
+        weights = float(told["weights_gib_per_gpu"].value)
+        say("non_torch_gib", "consumed_gib", float(told["consumed_gib"].value) - weights)
     if engine == "vllm" and "gpu_blocks" in told:
         block = float(row["block_size"]) if row.get("block_size", "").isdigit() else DEFAULT_BLOCK_TOKENS
         say("kv_tokens", "gpu_blocks", float(told["gpu_blocks"].value) * block)

@@ -3,6 +3,7 @@
 import pytest
 
 from planner.answer import size
+from planner.catalog import get_gpu
 from planner.reading import read
 from planner.reading.overlay import overlay, overlay_text
 from planner.scenario import Scenario
@@ -78,3 +79,20 @@ def test_a_board_on_which_it_would_not_start_explains_nothing():
     )
     for reason in overlay(read(text)).reasons:
         assert size(reason.scenario, explain=False).memory.kv_tokens > 0
+
+
+# A published log of vLLM 0.20.2 (nvidia/Gemma-4-26B-A4B-NVFP4, WSL) names no GPU: a TPU of as much memory captures no
+# CUDA graphs.
+def test_a_log_with_cuda_graphs_is_of_a_gpu():
+    log = """non-default args: {'model': 'nvidia/Gemma-4-26B-A4B-NVFP4', 'max_model_len': 256000, \
+'quantization': 'modelopt', 'gpu_memory_utilization': 0.85, 'kv_cache_dtype': 'fp8_e4m3', \
+'max_num_batched_tokens': 16384, 'max_num_seqs': 2}
+Initializing a V1 LLM engine (v0.20.2) with config: model='nvidia/Gemma-4-26B-A4B-NVFP4', dtype=torch.bfloat16
+Model loading took 17.89 GiB memory and 352.087376 seconds
+Estimated CUDA graph memory: 0.26 GiB total
+Available KV cache memory: 4.58 GiB
+GPU KV cache size: 286,007 tokens"""
+    reasons = overlay(read(log)).reasons
+    assert reasons[0].field == "gpu"
+    assert get_gpu(reasons[0].value).vendor == "NVIDIA"
+    assert get_gpu(reasons[0].value).memory_gb == pytest.approx(32, rel=0.02)

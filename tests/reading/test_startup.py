@@ -49,3 +49,17 @@ def test_how_it_ended():
     assert start("vllm\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1 GiB").outcome == "out of memory"
     assert start("vllm\nLoading model weights took 5.0 GB").outcome == ""
     assert start("just text") is None
+
+
+# vLLM from 0.27 on (v1/worker/gpu_worker.py): the peak is printed with the estimate of the CUDA graphs, and weights
+# together with what is outside torch. Lines of a GB300 decode worker that NVIDIA's srt-slurm tests read so.
+def test_a_peak_that_holds_the_estimate_of_the_graphs():
+    found = start("""Initializing a V1 LLM engine (v0.28.0) with config: model='a/b', max_seq_len=10240
+Model loading took 168.89 GiB memory and 232.8 s
+CUDA graph pool memory: 8.57 GiB (actual), 33.06 GiB (estimated), difference: 24.49 GiB (285.9%).
+Free memory on device (274.27/276.62 GiB) on startup. Desired GPU memory utilization is (0.92, 254.49 GiB). Actual \
+usage is 171.25 GiB for consumed memory (weights + non-torch), 36.74 GiB for peak activation, and 8.57 GiB for \
+CUDAGraph memory.""").measured
+    assert round(found["activation_peak_gib"], 2) == 3.68
+    assert round(found["non_torch_gib"], 2) == 2.36
+    assert (found["cuda_graph_gib"], found["cuda_graph_estimate_gib"]) == (8.57, 33.06)
