@@ -23,7 +23,7 @@ ENGINES = "accuracy/data/engine_patterns.csv"
 QUANTIZATION_FLAG = re.compile(r"--?(?:quantization|load[-_]format)[= ]+(fp8|bitsandbytes|awq\w*|gptq\w*)")
 PLAIN = re.compile(r"\W*(?:none|bf16|bfloat16|fp16|float16|half|unquanti[sz]ed|original|full precision).*")
 #: vLLM's --quantization: which loader reads the checkpoint, whatever its bits
-LOADERS = ("modelopt", "modelopt_mixed", "quark", "moe_wna16", "torchao", "inc", "humming")
+LOADERS = ("compressed-tensors", "modelopt", "modelopt_mixed", "quark", "moe_wna16", "torchao", "inc", "humming")
 LEAST_PART = 6  # letters of a name that is looked for inside another
 _NO_SHAPE = re.compile(
     r"(?:^|[-_ .])(?:instruct|chat|it|hf|base|pt|preview|exp|fp8|nvfp4[-_]v[0-9]|nvfp4|fp4[-_]v[0-9]|fp4|mxfp4|bf16"
@@ -149,7 +149,7 @@ def weight_dtype_of(row: Mapping[str, str], model: ModelShape) -> str:
         scheme = scheme_named(text, publisher)
         if scheme is not None:
             return "auto" if _is_published(scheme, name, model) else scheme
-        if text == column and text not in ("", "auto", "compressed-tensors", *LOADERS):
+        if text == column and text not in ("", "auto", *LOADERS):
             raise InvalidInput("weight_quant", row["weight_quant"], "a scheme of planner/catalog/quantization.csv")
     if column in LOADERS and not model.quantization:
         raise InvalidInput("weight_quant", row["weight_quant"], "a scheme, or a checkpoint whose name says it")

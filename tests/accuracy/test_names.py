@@ -223,7 +223,7 @@ def test_schemes_of_checkpoints(column: str, name: str, model: str, expected: st
     assert weight_dtype_of({"weight_quant": column, "model": name}, get_model(model)) == expected
 
 
-@pytest.mark.parametrize("column", ["exl3 3.25bpw", "aqlm 2bit", "modelopt"])
+@pytest.mark.parametrize("column", ["exl3 3.25bpw", "aqlm 2bit", "modelopt", "compressed-tensors"])
 def test_an_unknown_scheme_is_skipped_with_its_reason(column: str) -> None:
     predicted, skipped = predict(pd.DataFrame([ROW | {"weight_quant": column}]))
     assert predicted.drop(columns="id").iloc[0].isna().all()
