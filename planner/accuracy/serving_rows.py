@@ -145,6 +145,7 @@ def _parallelism(row: Mapping[str, Any], said: Mapping[str, Any], *, is_moe: boo
     if is_moe and wide == "1" and "moe_tp" in said and split > tp:
         # experts spread wider than attention: the rest of the width is attention data parallelism
         attention_dp = split // tp
+        gpus = None if gpus and gpus < split else gpus  # such rows may count the GPUs of one attention rank
     elif wide == "ep":
         attention_dp, tp = ep, 1
     elif wide == "tp":

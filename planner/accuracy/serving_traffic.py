@@ -62,7 +62,8 @@ def arrivals_of(row: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, An
     """
     users, published = number_of(row, "concurrency"), number_of(row, "n_requests")
     if said.get("static_batch"):
-        return {"arrivals": "once", "num_requests": max(1, int(users or 0))}
+        batch = max(1, int(users or 0))
+        return {"arrivals": "once", "num_requests": batch, "max_num_seqs": batch}
     arrival = text_of(row, "arrival") or _arrival_told_by(row)
     if arrival not in ARRIVALS:
         raise InvalidInput("arrival", arrival, f"one of {', '.join(ARRIVALS)}, or a concurrency or rate that tells")

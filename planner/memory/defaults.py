@@ -11,6 +11,7 @@ from planner.memory.edition import (
     KV_OF_CHECKPOINT,
     LARGEST_BATCH,
     SMALL_GB10,
+    TRTLLM_2048_SEQUENCES,
     TWO_BATCHES_IN_FLIGHT,
     UTILIZATION_092,
     Edition,
@@ -168,7 +169,9 @@ def _batch_defaults(edition: Edition, gpu: Gpu, parallelism: Parallelism, *, off
         return 256, 8192 if offline else 2048
     if edition.family == "sglang":
         return sglang_sequences(gpu, parallelism), sglang_limits(edition, gpu, parallelism)[0]
-    return {"trtllm": (256, 8192), "tgi": (128, 4096), "llamacpp": (1, 2048)}.get(edition.family, (256, 2048))
+    if edition.family == "trtllm":
+        return 2048 if edition.since(TRTLLM_2048_SEQUENCES) else 256, 8192
+    return {"tgi": (128, 4096), "llamacpp": (1, 2048)}.get(edition.family, (256, 2048))
 
 
 def default_utilization(

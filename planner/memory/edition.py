@@ -53,6 +53,8 @@ GRAPHS_TO_1024 = (0, 28)  # Blackwell captures batches up to 1,024 (#49390)
 SAMPLER_AT_END = (0, 8)  # warms the sampler once more after the capture (#14452)
 HOPPER_BY_NAME = (0, 8)  # until then only devices named H100 or H200 took the large batch (#12369, #17073)
 
+TRTLLM_2048_SEQUENCES = (0, 14)  # max_batch_size 256 since TensorRT-LLM 0.11, 2,048 since 0.14 (its release notes)
+
 #: engines whose default leaves the n-gram tables of layers in host memory: vLLM (EngramConfig.cpu_offload), SGLang
 #: (ple_offload_embedding, on CUDA), llama.cpp (a tensor of the input layer, read from the file row by row)
 NGRAMS_OF_LAYERS_ON_HOST = ("vllm", "sglang", "llamacpp")

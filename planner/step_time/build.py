@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from planner.arrays import Floats
+from planner.inputs import Batching
 from planner.memory import captured_sizes
 from planner.model import MixerKind, TensorGroup, weight_bits
 from planner.step_time.attention import attention_fields
@@ -115,9 +116,11 @@ def build_table(d: RankShare, max_tokens: int) -> StepTimeTable:
         if not d.engine.cuda_graphs:
             eager = overhead(name, version, "eager_launch_us_per_layer") * 1e-6 * d.model.num_layers / stages
             decode = np.where(decodes > 0, np.maximum(decode, eager), 0.0)
+        # A static batch is one tensor to its loop (transformers generation/utils.py): no host work per sequence.
+        scheduled = d.engine.batching is not Batching.STATIC
         host = {
             "host_s": overhead(name, version, "host_us") * 1e-6,
-            "host_per_sequence_s": overhead(name, version, "host_us_per_sequence") * 1e-6,
+            "host_per_sequence_s": scheduled * overhead(name, version, "host_us_per_sequence") * 1e-6,
             "host_overlaps": bool(overhead(name, version, "overlaps")),
         }
         if not d.engine.offline:

@@ -232,6 +232,7 @@ def expert_parts(
     resident: float = 1.0,
     imbalance: float = 1.0,
     matrices: float = 3.0,
+    aligned_rows: int = 1,
 ) -> Parts:
     """Time of the experts of one layer on one rank.
 
@@ -255,6 +256,8 @@ def expert_parts(
         Work of the busiest rank over the mean.
     matrices : float
         Matrices of hidden × intermediate per expert: 3 gated, 2 not.
+    aligned_rows : int
+        The engine lays out rows for every expert that the rank holds, in use or not, in multiples of so many.
 
     Returns
     -------
@@ -268,7 +271,8 @@ def expert_parts(
     pairs = tokens * top_k * resident * imbalance
     size = matrices * hidden * intermediate
     memory = touched * size * bits / 8 / (p.bandwidth * device.bandwidth)
-    compute = 2 * size * (pairs + touched * p.padding) / (p.compute * device.peak)
+    rows = np.maximum(pairs + touched * p.padding, pairs + (aligned_rows - 1) * num_experts * resident)
+    compute = 2 * size * rows / (p.compute * device.peak)
     activation = 2 * pairs * (2 * hidden + matrices * intermediate) / (p.activation * device.bandwidth)
     return _bounded(p.fixed_us + p.expert_us * num_experts * resident, memory, compute, activation, 3)
 

@@ -34,6 +34,9 @@ LOGITS_FRACTION = 0.5  # share of bandwidth at which fp32 logits are read twice;
 NORM_KERNELS = 3  # small ones of a norm over all heads: squares, their sum, scaling (vLLM MiniMaxText01RMSNormTP)
 HOP_FIXED_S = 10e-6  # sending activations to the next pipeline stage; estimate
 HOP_FRACTION = 0.8  # share of the link's one-way bandwidth; estimate
+#: rows to which DeepGEMM aligns every expert; it loads the tiles of those that hold no token too
+#: (vllm deep_gemm_utils.compute_aligned_M; github.com/vllm-project/vllm/pull/39331)
+DEEP_GEMM_ROWS = 128
 FUSED_QUANTISATION = ("fp8", "nvfp4")  # TensorRT-LLM quantises these activations in the norm or activation before
 #: largest message that an all-reduce fused with its norm takes, by SM generation and ranks [MiB]
 #: (vLLM compilation/passes/fusion/allreduce_rms_fusion.py: FI_ALLREDUCE_FUSION_MAX_SIZE_MB)
@@ -126,6 +129,7 @@ def expert_parts(d: RankShare, layer: Layer, tokens: Floats) -> Parts:
         resident=1 / ranks if spread else 1.0,
         imbalance=(ranks**BENCHMARK_IMBALANCE if d.kernels_only else EXPERT_IMBALANCE) if spread else 1.0,
         matrices=size / (hidden * inner),
+        aligned_rows=DEEP_GEMM_ROWS if not d.kernels_only and d.moe_backend == "deep_gemm" else 1,
     )
 
 

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from planner.inputs import AS_PREDICTED, EngineSettings, Gpu, Parallelism, StepScales
-from planner.model import Layer, MixerKind, ModelShape, kv_bits, resolve_scheme
+from planner.inputs import AS_PREDICTED, EngineSettings, Gpu, Parallelism, StepScales, release_of
+from planner.model import Layer, MixerKind, ModelShape, TensorGroup, kv_bits, resolve_scheme, weight_bits
 from planner.step_time.profile import EfficiencyProfile, efficiency_profile
 
 LARGE_HIDDEN = 6144  # SGLang chooses these kernels for DeepSeek V3 and its descendants, not for small MLA models
+#: vLLM releases that run block-scaled FP8 experts on Hopper with DeepGEMM at every number of tokens: since E8M0 scales
+#: are the default there (github.com/vllm-project/vllm/pull/26197) and until the choice of kernels was rewritten
+#: (pull/33490: "in 0.15.0 the default fp8 MoE backend is change[d]")
+DEEP_GEMM_RELEASES = ((0, 11, 1), (0, 15))
+#: experts divided by so many ranks or more stay with Triton's kernels (github.com/vllm-project/vllm/pull/29346)
+DEEP_GEMM_MOST_RANKS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,13 +57,29 @@ class RankShare:
 
     @property
     def moe_backend(self) -> str:
-        """Kernels of the experts: as set, or SGLang's choice for large MLA models on Blackwell."""
+        """Kernels of the experts: as set, or the engine's choice where it differs from what was measured.
+
+        SGLang chooses others for large MLA models on Blackwell, some releases of vLLM for FP8 blocks on Hopper.
+        """
         chosen = self.engine.moe_runner_backend
         if chosen != "auto":
             return chosen
+        if self._runs_deep_gemm:
+            return "deep_gemm"
         latent = any(layer.mixer.kind is MixerKind.MLA for layer, _ in self.model.layer_counts())
         large = self.model.hidden_size >= LARGE_HIDDEN
         return "flashinfer_trtllm" if self.engine.family == "sglang" and latent and large else ""
+
+    @property
+    def _runs_deep_gemm(self) -> bool:
+        first, after = DEEP_GEMM_RELEASES
+        if self.engine.family != "vllm" or self.gpu.architecture != "Hopper" or not self.model.is_moe:
+            return False
+        if not first <= release_of(self.engine.version) < after:
+            return False
+        bits = weight_bits(self.model, self.weight_dtype, TensorGroup.EXPERT)
+        divided = 1 if self.parallelism.expert_parallel else self.tp * self.attention_ranks
+        return weight_kernel(self.model, self.weight_dtype, bits) == "fp8_block" and divided < DEEP_GEMM_MOST_RANKS
 
     @property
     def drafter(self) -> RankShare | None:

@@ -105,9 +105,11 @@ def test_a_client_that_repeats_a_hundred_prompts_finds_them_in_vllms_cache():
     row = CLOSED | {"source": "aiconfigurator-silicon(aic-gap)", "engine_version": "0.12.0", "n_gpus": 1, "tp": 1}
     row |= {"model": "Llama-3.1-8B-Instruct-FP8", "gpu": "H200-SXM-141GB", "isl": 2000, "osl": 100, "concurrency": 64}
     repeated = read(row)
-    assert (repeated.shared_prefix_tokens, repeated.num_prefix_groups, repeated.num_requests) == (2000, 100, 640)
+    assert (repeated.shared_prefix_tokens, repeated.num_prefix_groups, repeated.num_requests) == (2000, 100, 3200)
     assert serve(repeated).tpot_s.mean == pytest.approx(9.74e-3, rel=0.5)
     assert serve(repeated.replace(shared_prefix_tokens=0)).tpot_s.mean > 2 * 9.74e-3
+    # AIConfigurator's generator: max_num_tokens = max_batch_size + isl + 1500, and an FP8 cache for FP8 weights
+    assert (repeated.max_num_batched_tokens, repeated.kv_cache_dtype) == (64 + 2000 + 1500, "fp8")
     others = (row | {"engine": "SGLang"}, row | {"engine": "TensorRT-LLM"}, row | {"source": CLOSED["source"]})
     assert [read(other).shared_prefix_tokens for other in others] == [0, 0, 0]
 

@@ -74,6 +74,7 @@ def test_an_unknown_gpu_is_not_guessed():
         ("ollama (llama.cpp)", "ollama"),
         ("TensorRT-LLM (NIM)", "tensorrt-llm"),
         ("text-generation-inference", "tgi"),
+        ("Optimum-Habana (PyTorch)", "static"),
     ],
 )
 def test_engine_presets(published, preset):

@@ -155,6 +155,13 @@ def test_widths_of_a_mixture(columns, notes, widths):
     assert (found.tensor_parallel_size, found.attention_data_parallel_size, found.expert_parallel) == widths
 
 
+def test_experts_spread_over_more_gpus_than_a_row_counts_tell_their_number():
+    # AIConfigurator's silicon_sample.csv states no number of GPUs; one cannot hold 235 GB
+    notes = "gemm=fp8 moe=fp8 moe_tp=4 attn_dp= batch_size=16"
+    found = read(CLOSED | {"model": "Qwen3-235B-A22B", "source": "x", "notes": notes, "n_gpus": 2, "tp": 2})
+    assert (found.tensor_parallel_size, found.attention_data_parallel_size, found.num_replicas) == (2, 2, 1)
+
+
 @pytest.mark.parametrize(
     ("change", "scheme"),
     [

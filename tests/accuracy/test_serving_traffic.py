@@ -22,9 +22,9 @@ def test_requests_are_drawn_within_the_published_range_and_mean():
     assert requests.prompt_tokens.mean() == pytest.approx(0.9 * 1024, abs=4)
 
 
-def test_a_static_batch_is_a_burst_of_its_size():
+def test_a_static_batch_is_one_burst_that_runs_together():
     found = read(STATIC)
-    assert (found.arrivals, found.num_requests) == ("once", 8)
+    assert (found.arrivals, found.num_requests, found.max_num_seqs) == ("once", 8, 8)
 
 
 def test_lengths_that_a_row_leaves_out_are_those_of_its_dataset():

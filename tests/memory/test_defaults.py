@@ -47,6 +47,12 @@ def test_batch_by_device_and_version(gpu: str, version: str, expected: int) -> N
     assert plan(LLAMA, get_gpu(gpu), version=version).max_num_batched_tokens == expected
 
 
+# TensorRT-LLM's release notes: max_batch_size "is switched to 256 by default" in 0.11, "set to 2048" in 0.14.
+@pytest.mark.parametrize(("version", "expected"), [("0.11.0", 256), ("0.13.0", 256), ("0.14.0", 2048), ("1.2", 2048)])
+def test_sequences_of_tensorrt_llm(version: str, expected: int) -> None:
+    assert plan(LLAMA, get_gpu("H200 SXM"), family="trtllm", version=version).max_num_seqs == expected
+
+
 # vLLM EngineArgs.get_batch_defaults: the LLM class takes 16,384 tokens on large devices and 8,192 on others.
 @pytest.mark.parametrize(("gpu", "expected"), [("H100 SXM", 16_384), ("A100 SXM 80GB", 8192), ("L40S", 8192)])
 def test_batch_without_a_server(gpu: str, expected: int) -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from planner.catalog.gpus import get_gpu, gpu_names
 from planner.catalog.models import get_model
-from planner.inputs.engine import EngineSettings
+from planner.inputs.engine import Batching, EngineSettings
 from planner.inputs.hardware import Parallelism
 from planner.memory.cuda_graphs import captured_sizes
 from planner.step_time.build import MAX_DECODES, build_table, graph_size, prompt_grid, prompt_launch_s, relative_error
@@ -100,6 +100,13 @@ def test_layers_of_experts_launch_more_kernels():
 def test_kernels_alone_have_no_host():
     assert build_table(share(kernels_only=True), 512).host_s == 0
     assert build_table(share(), 512).host_s > 0
+
+
+def test_a_static_batch_costs_its_host_no_time_per_sequence():
+    static = build_table(share(family="generic", batching=Batching.STATIC), 512)
+    continuous = build_table(share(family="generic"), 512)
+    assert (static.host_per_sequence_s, static.host_s) == (0.0, continuous.host_s)
+    assert continuous.host_per_sequence_s > 0
 
 
 def test_a_gpu_without_measurements_is_less_sure():

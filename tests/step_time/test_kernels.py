@@ -75,6 +75,17 @@ def test_experts_by_hand():
     assert made.total[0] == pytest.approx(touched * 3 * 100 * 50 * 2 / 1e12, rel=1e-6)
 
 
+# DeepGEMM computes whole tiles for every expert that a rank holds, also for those without a token: two tokens of four
+# experts in rows of 128 are 2 + 4 × 127 rows, bound by arithmetic.
+def test_aligned_experts_by_hand():
+    p = kernels.ExpertParameters(fixed_us=0, expert_us=0, padding=0, bandwidth=1e9, activation=1e9, compute=1)
+    sizes = {"hidden": 100.0, "intermediate": 50.0, "num_experts": 4, "top_k": 1, "bits": 8}
+    made = kernels.expert_parts(p, DEVICE, np.array([2.0]), aligned_rows=128, **sizes)
+    assert made.total[0] == pytest.approx((2 + 4 * 127) * 2 * 3 * 100 * 50 / DEVICE.peak, rel=1e-6)
+    half = kernels.expert_parts(p, DEVICE, np.array([2.0]), aligned_rows=128, resident=0.5, **sizes)
+    assert half.total[0] == pytest.approx((1 + 2 * 127) * 2 * 3 * 100 * 50 / DEVICE.peak, rel=1e-6)
+
+
 # Latent attention: bytes (512 + 64) × 2 a token, FLOP 2 × (2 × 512 + 64) a head and token.
 @pytest.mark.parametrize(("heads", "seconds"), [(1.0, 576 * 2 / 1e12), (1000.0, 1000 * 2 * 1088 / 1e14)])
 def test_latent_decode_is_bound_by_bytes_or_by_heads(heads, seconds):

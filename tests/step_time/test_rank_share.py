@@ -44,6 +44,26 @@ def test_kernels_of_the_experts(model, family, setting, backend):
     assert share(model, "B200", family=family, moe_runner_backend=setting).moe_backend == backend
 
 
+# vLLM runs FP8 blocks of experts with DeepGEMM on Hopper since 0.11.1 (#26197) and until 0.15 (#33490), unless eight
+# ranks divide each expert (#29346).
+@pytest.mark.parametrize(
+    ("version", "gpu", "weights", "split", "backend"),
+    [
+        ("0.11.0", "H200 SXM", "fp8_block", Parallelism(tensor_parallel_size=2), ""),
+        ("0.11.1", "H200 SXM", "fp8_block", Parallelism(tensor_parallel_size=2), "deep_gemm"),
+        ("0.14.1", "H100 SXM", "fp8_block", Parallelism(tensor_parallel_size=4), "deep_gemm"),
+        ("0.15.0", "H200 SXM", "fp8_block", Parallelism(tensor_parallel_size=2), ""),
+        ("0.12.0", "H200 SXM", "fp8_block", Parallelism(tensor_parallel_size=8), ""),
+        ("0.12.0", "H200 SXM", "fp8_block", Parallelism(tensor_parallel_size=8, expert_parallel=True), "deep_gemm"),
+        ("0.12.0", "H200 SXM", "bf16", Parallelism(tensor_parallel_size=4), ""),
+        ("0.12.0", "B200", "fp8_block", Parallelism(tensor_parallel_size=2), ""),
+    ],
+)
+def test_releases_that_align_experts(version, gpu, weights, split, backend):
+    made = share("Qwen/Qwen3-235B-A22B", gpu, weights=weights, split=split, version=version)
+    assert made.moe_backend == backend
+
+
 def test_a_draft_model_is_divided_as_the_model_and_drafts_nothing_itself():
     made = share(tp=4, draft="meta-llama/Llama-3.2-1B-Instruct", num_speculative_tokens=3)
     assert made.drafter is not None
