@@ -37,6 +37,9 @@ HOP_FRACTION = 0.8  # share of the link's one-way bandwidth; estimate
 #: rows to which DeepGEMM aligns every expert; it loads the tiles of those that hold no token too
 #: (vllm deep_gemm_utils.compute_aligned_M; github.com/vllm-project/vllm/pull/39331)
 DEEP_GEMM_ROWS = 128
+#: architectures on which MXFP4 matrices meet activations in MXFP4, at the rate of 4 bits: AITER's kernels for MI350X
+#: and MI355X (github.com/vllm-project/vllm/pull/25135)
+MULTIPLIES_MXFP4 = ("CDNA4",)
 FUSED_QUANTISATION = ("fp8", "nvfp4")  # TensorRT-LLM quantises these activations in the norm or activation before
 #: largest message that an all-reduce fused with its norm takes, by SM generation and ranks [MiB]
 #: (vLLM compilation/passes/fusion/allreduce_rms_fusion.py: FI_ALLREDUCE_FUSION_MAX_SIZE_MB)
@@ -57,7 +60,7 @@ def _gemm_parts(d: RankShare, tokens: Floats, out: Floats, inner: Floats, bits: 
     """Products of matrices whose weights have the same type; one matrix per entry of the first axis."""
     dtype = weight_kernel(d.model, d.weight_dtype, bits)
     # Outside the experts, MXFP4 and similar 4-bit weights are dequantised in the kernel, as INT4 weights are.
-    asked = "int4" if dtype == "mxfp4" else dtype
+    asked = dtype if dtype != "mxfp4" else "nvfp4" if d.gpu.architecture in MULTIPLIES_MXFP4 else "int4"
     dtype = peak_flops(d.gpu, asked)[1]
     parameters, _ = d.profile.parameters("gemm", dtype)
     return kernels.gemm_parts(

@@ -48,6 +48,19 @@ def test_one_token_reads_the_matrices_of_a_layer():
     assert 0.5 < size / 3.35e12 / read < 1
 
 
+# AITER on MI355X multiplies MXFP4 by MXFP4, at four times the rate of 16 bits; elsewhere the weights are unpacked and
+# multiplied in 16 bits, as INT4 weights are.
+@pytest.mark.parametrize(("gpu", "in_four_bits"), [("MI355X", True), ("MI300X", False), ("H100 SXM", False)])
+def test_matrices_in_mxfp4(gpu, in_four_bits):
+    def compute_s(weights):
+        replica = share(gpu=gpu, weights=weights)
+        (layer, _), *_ = replica.layers
+        return sum(part.compute.sum(axis=0)[0] for part in linear_parts(replica, layer, np.array([8192.0])))
+
+    ratio = compute_s("mxfp4") / compute_s("int4_g128")
+    assert ratio < 0.5 if in_four_bits else ratio == pytest.approx(1, rel=0.01)
+
+
 def test_one_gpu_exchanges_nothing():
     replica = share()
     (layer, _), *_ = replica.layers
