@@ -33,6 +33,7 @@ from planner.charts.steps import StepPicture as StepPicture
 from planner.charts.steps import step_timeline as step_timeline
 from planner.charts.steps import without_prompts as without_prompts
 from planner.charts.style import Chart as Chart
+from planner.charts.style import ready as ready
 from planner.charts.tiles import Line as Line
 from planner.charts.tiles import bar_svg as bar_svg
 from planner.charts.tiles import line_svg as line_svg
@@ -70,6 +71,7 @@ __all__ = [
     "policy_waits",
     "predicted_against_measured",
     "rate_over_time",
+    "ready",
     "recorded_day",
     "recorded_gaps",
     "recorded_lengths",

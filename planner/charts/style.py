@@ -55,6 +55,13 @@ class Chart:
     alt: str
 
 
+def ready(chart: Chart) -> Any:
+    """The chart's figure as `st.plotly_chart` takes it."""
+    from planner.charts.unchecked import Unchecked  # noqa: PLC0415 - plotly takes half a second, which only pages pay
+
+    return Unchecked(chart.figure)
+
+
 def layout(*, x: str = "", y: str = "", height: int = 300, **more: Any) -> dict[str, Any]:
     """The layout that all charts share; `more` overrides it."""
     base: dict[str, Any] = {

@@ -8,7 +8,7 @@ from zlib import crc32
 
 import streamlit as st
 
-from planner.charts import Chart
+from planner.charts import Chart, ready
 from planner.dashboard import player
 from planner.dashboard.markdown import escaped
 from planner.dashboard.tabular import csv_text, folding_style
@@ -41,7 +41,7 @@ def show(chart: Chart | None, key: str, note: str = "") -> None:
                 player.save_buttons(chart, key)
         st.caption(prose(chart.subtitle))
         st.plotly_chart(
-            chart.figure, key=key, alt=chart.alt, config={"displayModeBar": False, "responsive": True}, width="stretch"
+            ready(chart), key=key, alt=chart.alt, config={"displayModeBar": False, "responsive": True}, width="stretch"
         )
         if note:
             st.caption(prose(note))

@@ -1,3 +1,4 @@
+import json
 import shutil
 import socket
 import subprocess
@@ -6,6 +7,7 @@ import time
 import urllib.request
 from pathlib import Path
 
+import plotly.graph_objects as go
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -49,6 +51,8 @@ def clean(app):
     """No traceback, and no fault caught by the boundary."""
     assert not app.exception
     assert not [error.value for error in app.error if FAULT in error.value]
+    for chart in app.get("plotly_chart"):
+        go.Figure(json.loads(chart.proto.spec))  # an attribute that Plotly does not know is an error
     return app
 
 
