@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from zlib import crc32
 
 import streamlit as st
@@ -91,6 +91,25 @@ def value_text(item: Formula) -> str:
         return f"{item.value:,.0f} bytes = {item.value / GIB:,.3f} GiB"
     whole = float(item.value).is_integer()
     return f"{item.value:,.0f} {item.unit}" if whole else f"{format_number(item.value, 5)} {item.unit}"
+
+
+@st.fragment
+def folded(title: str, key: str, draw: Callable[[], None]) -> None:
+    """A closed section whose contents are drawn when it is opened, without the rest of the page.
+
+    Parameters
+    ----------
+    title : str
+        Always the same: another one would close it.
+    key : str
+        Under which the session knows whether it is open.
+    draw : callable
+        Draws the contents.
+    """
+    section = st.expander(title, key=key, on_change="rerun")
+    if section.open:
+        with section:
+            draw()
 
 
 def table(rows: list[dict[str, str]], name: str = "") -> None:

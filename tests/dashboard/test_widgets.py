@@ -11,6 +11,8 @@ from planner.dashboard.markdown import WORD_JOINER
 from planner.dashboard.widgets import FORMULA_TITLES, hover_text, plain, prose, value_text
 from planner.memory.memory_plan import Formula
 
+from .conftest import clean
+
 
 @pytest.mark.parametrize(
     "text", ["$a$", "[x](y)", "`c`", "*b*", "<b>", ":red[x]", ":material/home:", "http://a.b", "www.a.b", "a@b.c"]
@@ -74,3 +76,11 @@ def test_an_engine_that_does_not_start_says_so_in_its_own_words(open_app):
     app = open_app({"v": "2", "m": "deepseek-ai/DeepSeek-V3"}, "memory")
     assert any("out of memory" in error.value for error in app.error)
     assert any("start" in text.value for text in app.markdown)
+
+
+def test_a_folded_section_draws_its_table_once_it_is_opened(open_app):
+    app = open_app({"v": "2", "nr": "300"})
+    assert not app.table
+    app.session_state["origins"] = True
+    app.run()
+    assert len(clean(app).table) == 1

@@ -116,8 +116,11 @@ if plan.fits:
     left, right = st.columns(2)
     with left:
         widgets.show(charts.policy_throughput(plan.policies), "plan_policies")
-        with st.expander("Concurrency, KV cache, latency and cost of each policy"):
-            widgets.table(headlines.policy_table(plan))
+        widgets.folded(
+            "Concurrency, KV cache, latency and cost of each policy",
+            "policy_figures",
+            lambda: widgets.table(headlines.policy_table(plan)),
+        )
     with right, st.container(border=True, height="stretch"):
         st.markdown("**Why this answer**")
         widgets.bullets(plan.reasons)
@@ -141,11 +144,15 @@ if plan.findings:
                     args=(plan.scenario.replace(**finding.change),),
                 )
 
-with st.expander("Where these figures come from"):
+
+def _origins() -> None:
     widgets.table(headlines.derivations(plan))
     st.page_link(
         headlines.PAGES / "method.py", label="Vocabulary, formulas, sources and limits", icon=":material/menu_book:"
     )
+
+
+widgets.folded("Where these figures come from", "origins", _origins)
 
 with st.container(border=True):
     commands.section()
