@@ -10,7 +10,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from planner.answer.search.outcome import EVIDENCE
-from planner.catalog import REFUSED, checkpoint, get_engine, get_gpu, gpu_names, kernel_support, one_of_each_kind
+from planner.catalog import (
+    NATIVE,
+    WEIGHT_ONLY,
+    checkpoint,
+    get_engine,
+    get_gpu,
+    gpu_names,
+    kernel_support,
+    one_of_each_kind,
+)
 from planner.cost import gpu_price, offer_of, owned_hour
 from planner.errors import InvalidInput
 from planner.inputs import EngineSettings, Gpu
@@ -29,9 +38,6 @@ QUANTISES_WHEN_LOADING = ("vllm", "sglang")  # --quantization fp8 on a checkpoin
 MAX_NUM_SEQS = (64, 256, 1024)
 MAX_NUM_BATCHED_TOKENS = (2048, 8192, 16384)
 DRAFTED_TOKENS = (1, 3)
-#: 8 bits of a layer or less need tensor cores of the type, or kernels that widen the weights on the way
-FOUR_BIT_FLOAT = ("nvfp4", "nvfp4_linear", "mxfp4")
-WIDENED_BY = ("awq_int4", "gptq_int4", "int4_g128", "int4_g32", "gptq_int8")
 #: settings of one GPU or engine that mean nothing on another
 SIZED_ANEW: Changes = {"question": "need", "num_replicas": None, "prefill_replicas": None, "decode_replicas": None}
 OWN_SETTINGS = ("usd_per_gpu_hour", "gpu_memory_utilization", "max_num_seqs", "max_num_batched_tokens", "gpu_total_gib")
@@ -176,8 +182,9 @@ def formats(scenario: Scenario, spec: Gpu) -> tuple[tuple[str, str], ...]:
     Returns
     -------
     tuple of (str, str)
-        `weight_dtype` and the checkpoint: the scenario's own first, then published ones that the GPU's kernels can
-        multiply or widen; a 16-bit model without a published fp8 checkpoint also quantised while loading.
+        `weight_dtype` and the checkpoint: the scenario's own first, then published ones that the engine is known to
+        multiply or widen on this GPU (kernel_support.csv); a 16-bit model without a published fp8 checkpoint also
+        quantised while loading.
     """
     found = {scenario.weight_dtype: ""}
     shape, engine = scenario.published_shape, scenario.engine_settings
@@ -185,25 +192,12 @@ def formats(scenario: Scenario, spec: Gpu) -> tuple[tuple[str, str], ...]:
         found.setdefault("auto", "")
         for item in one_of_each_kind(scenario.model):
             known = kernel_support(engine.family, engine.version, spec, item.quantization)
-            if _runs(item.quantization, spec) and (known is None or known.support != REFUSED):
+            if known is not None and known.support in (NATIVE, WEIGHT_ONLY):
                 found.setdefault(item.quantization, item.checkpoint)
     loads = get_engine(scenario.engine).family in QUANTISES_WHEN_LOADING
     if not shape.quantization and loads and spec.fp8_tflops and not {"fp8", "fp8_block"} & found.keys():
         found["fp8"] = "quantised while loading"
     return tuple(found.items())
-
-
-def _runs(quantization: str, spec: Gpu) -> bool:
-    """Whether a GPU multiplies a format, or its engine's kernels widen it."""
-    if quantization in FOUR_BIT_FLOAT:
-        return bool(spec.fp4_tflops) and (spec.vendor == "NVIDIA" or quantization == "mxfp4")
-    if quantization in WIDENED_BY:
-        return spec.vendor in ("NVIDIA", "AMD") and spec.architecture not in ("Volta",)
-    if quantization == "int8":
-        return bool(spec.int8_tops) and spec.vendor == "NVIDIA" and not spec.architecture.startswith("Blackwell")
-    if quantization in ("fp8", "fp8_block", "mxfp8"):
-        return bool(spec.fp8_tflops)
-    return True
 
 
 def kv_types(scenario: Scenario, spec: Gpu, weight_dtype: str) -> tuple[str, ...]:

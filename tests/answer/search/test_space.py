@@ -32,11 +32,14 @@ def sizes(found):
     return {tuple(item[key] for key in keys) for item in found}
 
 
-def test_formats_are_those_that_are_published_and_that_the_gpu_multiplies():
-    # DeepSeek-V3: block fp8 itself; NVIDIA has it in NVFP4, which needs Blackwell; never per-tensor fp8.
+def test_formats_are_those_that_are_published_and_that_the_engine_runs():
+    # DeepSeek-V3: block fp8 itself; NVIDIA has it in NVFP4, which Blackwell multiplies and vLLM's Marlin kernels widen
+    # on Hopper, while nobody says so of MI300X; never per-tensor fp8.
     assert names(formats(DEEPSEEK, get_gpu("B200"))) == {"auto", "nvfp4", "awq_int4"}
-    assert names(formats(DEEPSEEK, get_gpu("H200 SXM"))) == {"auto", "awq_int4"}
+    assert names(formats(DEEPSEEK, get_gpu("H200 SXM"))) == {"auto", "nvfp4", "awq_int4"}
     assert "nvfp4" not in names(formats(DEEPSEEK, get_gpu("MI300X")))
+    assert names(formats(DEEPSEEK.replace(engine="tensorrt-llm"), get_gpu("H200 SXM"))) == {"auto", "awq_int4"}
+    assert names(formats(DEEPSEEK, get_gpu("V100 SXM2 32GB"))) == {"auto"}
     checkpoints = dict(formats(DEEPSEEK, get_gpu("B200")))
     assert checkpoints["nvfp4"] == "nvidia/DeepSeek-V3-0324-NVFP4"
 
