@@ -356,8 +356,8 @@ def reserved_cache(scenario: Scenario, memory: MemoryPlan) -> Finding | None:
         severity="warning",
         field="engine",
         text=f"This engine reserves {scenario.max_model_len:,} tokens of KV cache for every request, so "
-        f"{counted(memory.typical_concurrency_reserved, 'sequence')} of this traffic fit at once; paged, the same "
-        f"pool holds {format_number(memory.typical_concurrency_paged)}.",
+        f"no more than {counted(memory.typical_concurrency_reserved, 'sequence')} of this traffic fit at once; paged, "
+        f"the same pool holds {format_number(memory.typical_concurrency_paged)}.",
     )
 
 

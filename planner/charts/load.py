@@ -107,7 +107,7 @@ def latency_against_load(
     traces, values = _percentile_lines(curve, quantity, rates)
     capacity = curve.capacity_rps * num_replicas
     right = max([*rates, capacity]) * 1.03 if len(rates) else 1.0
-    beyond = rate_rps is not None and rate_rps > right  # the axis ends where the replicas do
+    inside = rate_rps is not None and rate_rps <= right  # the axis ends where the replicas do
     low, high = (min(values), max(values)) if values else (0.01, 1.0)
     if target_s:
         low, high = min(low, target_s), max(high, target_s)
@@ -117,22 +117,13 @@ def latency_against_load(
     notes = [label("saturated", capacity, 0.0, yref="paper", xanchor="left", textangle=-90), *_names(traces, y_range)]
     if target_s:
         shapes.append(line_at("y", target_s, COLOUR["target"]))
-        words = f"target {format_duration(target_s)}"
-        share = rate_rps / right if rate_rps is not None and not beyond else 1.0
-        aside = share + 0.02 if share < 0.3 else 0.02  # clear of the line at the rate, and of the rise at the right
-        notes.append(label(words, aside, math.log10(target_s), COLOUR["target"], xref="paper"))
-    slo = curve.slo_rate_rps * num_replicas
-    if slo > 0 and values:
-        shapes.append(line_at("x", slo, COLOUR["neutral"], "dot"))
-        words = "targets met" if has_targets else "keeps up"
-        notes.append(_above(f"{words} to {format_number(slo)}", slo, right, 1.0, COLOUR["neutral"]))
-    if rate_rps is not None and values:
-        said = f"you: {format_number(rate_rps)} req/s{' →' if beyond else ''}"
-        notes.append(_above(said, min(rate_rps, right), right, 1.08, COLOUR["here"]))
-        if not beyond:
-            shapes.append(line_at("x", rate_rps, COLOUR["here"], "solid"))
-        if p95_s is not None and math.isfinite(p95_s) and p95_s > 0 and not beyond:
-            traces.append(_you(rate_rps, p95_s))
+        notes.append(_target_name(target_s, rate_rps / right if rate_rps is not None and inside else 1.0))
+    if values:
+        marks = _rate_marks(curve.slo_rate_rps * num_replicas, rate_rps, right, has_targets=has_targets)
+        shapes += marks[0]
+        notes += marks[1]
+    if rate_rps is not None and inside and values and p95_s is not None and math.isfinite(p95_s) and p95_s > 0:
+        traces.append(_you(rate_rps, p95_s))
     finding = load_finding(curve, num_replicas, rate_rps or 0.0, has_targets)
     fleet = (
         "1 replica"
@@ -156,6 +147,29 @@ def latency_against_load(
         ),
         alt=f"{QUANTITIES[quantity]} against load. {finding}",
     )
+
+
+def _target_name(target_s: float, share: float) -> dict[str, Any]:
+    """The target's name, clear of the plan's line at a share of the width, and of the rise at the right."""
+    aside = share + 0.02 if share < 0.3 else 0.02
+    return label(f"target {format_duration(target_s)}", aside, math.log10(target_s), COLOUR["target"], xref="paper")
+
+
+def _rate_marks(
+    slo_rps: float, rate_rps: float | None, right: float, *, has_targets: bool
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Lines and names of the rate up to which the targets hold, and of the plan's own, which may lie beyond `right`."""
+    shapes, notes = [], []
+    if slo_rps > 0:
+        shapes.append(line_at("x", slo_rps, COLOUR["neutral"], "dot"))
+        words = "targets met" if has_targets else "keeps up"
+        notes.append(_above(f"{words} to {format_number(slo_rps)}", slo_rps, right, 1.0, COLOUR["neutral"]))
+    if rate_rps is not None:
+        said = f"you: {format_number(rate_rps)} req/s{' →' if rate_rps > right else ''}"
+        notes.append(_above(said, min(rate_rps, right), right, 1.08, COLOUR["here"]))
+        if rate_rps <= right:
+            shapes.append(line_at("x", rate_rps, COLOUR["here"], "solid"))
+    return shapes, notes
 
 
 def _percentile_lines(curve: LoadCurve, quantity: str, rates: Floats) -> tuple[list[dict[str, Any]], list[float]]:

@@ -146,7 +146,7 @@ def cost_plan(
     per_hour = num_gpus * usd_per_gpu_hour
     per_month = per_hour * hours_per_month
     paid_s = hours_per_month * SECONDS_PER_HOUR
-    requests, peak_requests = mean_rate_rps * paid_s, peak_rate_rps * paid_s
+    requests = mean_rate_rps * paid_s
     tokens_per_request = mean_prompt_tokens + mean_output_tokens
     per_request_api = api.usd_per_request(mean_prompt_tokens, mean_output_tokens, api_cached_share) if api else None
     return CostPlan(
@@ -160,20 +160,10 @@ def cost_plan(
         tokens_per_request=tokens_per_request,
         usd_per_million_tokens=_each(per_month, requests * tokens_per_request) * 1e6,
         usd_per_million_output_tokens=_each(per_month, requests * mean_output_tokens) * 1e6,
-        usd_per_million_tokens_at_peak=_each(per_month, peak_requests * tokens_per_request) * 1e6,
+        usd_per_million_tokens_at_peak=_each(per_month, peak_rate_rps * paid_s * tokens_per_request) * 1e6,
         usd_per_thousand_requests=_each(per_month, requests) * 1000,
         usd_per_user_month=per_month / users if users else None,
-        prices=tuple(
-            load_price(
-                name,
-                rate,
-                usd_per_hour=per_hour,
-                prompt_tokens=mean_prompt_tokens,
-                output_tokens=mean_output_tokens,
-                output_weight=use.output_weight if use is not None else 1.0,
-            )
-            for name, rate in _loads(mean_rate_rps, use)
-        ),
+        prices=_at_loads(per_hour, mean_rate_rps, mean_prompt_tokens, mean_output_tokens, use),
         owned=owned,
         **_energy(use, num_gpus, mean_rate_rps * tokens_per_request, hours_per_month),
         **_hosted(api, api_cached_share, per_request_api, requests, tokens_per_request),
@@ -213,10 +203,24 @@ def _compared(use: FleetUse | None, per_request_api: float | None) -> dict[str, 
     return {"own_steps": steps, "break_even": even, "break_even_requests_per_month": first}
 
 
-def _loads(mean_rate_rps: float, use: FleetUse | None) -> tuple[tuple[str, float], ...]:
+def _at_loads(
+    usd_per_hour: float, mean_rate_rps: float, prompt_tokens: float, output_tokens: float, use: FleetUse | None
+) -> tuple[LoadPrice, ...]:
+    """Prices at the month's load, at the targets' limit and at full throughput, where the fleet's use is known."""
     if use is None:
         return ()
-    return ((AT_MEAN, mean_rate_rps), (AT_TARGETS, use.at_targets_rps), (AT_FULL, use.capacity_rps))
+    loads = ((AT_MEAN, mean_rate_rps), (AT_TARGETS, use.at_targets_rps), (AT_FULL, use.capacity_rps))
+    return tuple(
+        load_price(
+            name,
+            rate,
+            usd_per_hour=usd_per_hour,
+            prompt_tokens=prompt_tokens,
+            output_tokens=output_tokens,
+            output_weight=use.output_weight,
+        )
+        for name, rate in loads
+    )
 
 
 def _each(money: float, count: float) -> float:

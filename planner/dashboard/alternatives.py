@@ -42,7 +42,8 @@ def show(plan: Plan, scenario: Scenario, errors: dict[str, str]) -> None:
         finished = running is not None and running.done
         state = st.session_state
         state["_alternatives_seen"] = 0
-        interval_s = SEARCHES.interval_s(state.setdefault("_viewer", uuid4().hex))
+        SEARCHES.count_in(state.setdefault("_viewer", uuid4().hex))
+        interval_s = SEARCHES.interval_s
         st.fragment(_section, run_every=None if finished else interval_s)(plan, scenario, interval_s)
 
 
@@ -63,7 +64,7 @@ def restrictions_in_words(scenario: Scenario) -> str:
 
 def _section(plan: Plan, scenario: Scenario, interval_s: float) -> None:
     state = st.session_state
-    SEARCHES.interval_s(state["_viewer"])
+    SEARCHES.count_in(state["_viewer"])
     if state.pop("_adopted", False):
         st.rerun()
     # The search begins with the first poll: a reader who goes on to change inputs starts none.

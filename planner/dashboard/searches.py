@@ -128,13 +128,17 @@ class Searches:
         self._num_begun = 0
         self._viewers: dict[str, float] = {}
 
-    def interval_s(self, viewer: str) -> float:
-        """How often a page may look at its search, so that all pages together leave the server time. [s]"""
+    def count_in(self, viewer: str) -> None:
+        """Note that a page is looking, and drop those that are gone."""
         now = time.monotonic()
         with self._lock:
             self._viewers[viewer] = now
             self._viewers = {name: seen_s for name, seen_s in self._viewers.items() if now - seen_s < VIEWER_S}
-            return max(POLL_S, len(self._viewers) / LOOKS_PER_S)
+
+    @property
+    def interval_s(self) -> float:
+        """How often a page may look at its search, so that all pages together leave the server time. [s]"""
+        return max(POLL_S, len(self._viewers) / LOOKS_PER_S)
 
     def look(self, scenario: Scenario, *, start: bool, interval_s: float = POLL_S) -> Running | None:
         """The search of a scenario, started where it is not and may be; None where it is neither."""

@@ -94,9 +94,14 @@ def test_calls_that_have_not_begun_can_be_cancelled():
 
 
 def test_many_pages_look_less_often_each(found, monkeypatch):
-    intervals = [found.interval_s(f"viewer {number}") for number in range(20)]
+
+    def interval_with(viewer):
+        found.count_in(viewer)
+        return found.interval_s
+
+    intervals = [interval_with(f"viewer {number}") for number in range(20)]
     assert intervals[0] == searches.POLL_S
     assert intervals[-1] == 20 / searches.LOOKS_PER_S
-    assert found.interval_s("viewer 3") == intervals[-1]  # who looks again is counted once
+    assert interval_with("viewer 3") == intervals[-1]  # who looks again is counted once
     monkeypatch.setattr(searches, "VIEWER_S", 0.0)
-    assert found.interval_s("the last") == searches.POLL_S
+    assert interval_with("the last") == searches.POLL_S
