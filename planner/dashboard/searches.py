@@ -7,94 +7,26 @@ and the newest search goes first.
 from __future__ import annotations
 
 import logging
-import queue
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future
+from collections.abc import Iterator
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from typing import Any
 
 from planner.answer import Change, Search, change_steps, search_steps
 from planner.dashboard.tasks import most_simulated
 from planner.errors import PlannerError
-from planner.jobs import NUM_BACKGROUND, OFFICE, Office, Task
+from planner.jobs import OfficeExecutor
 from planner.scenario import Scenario
 
 LOG = logging.getLogger("planner.dashboard")
-TASK_CPU_S = 60.0
 UNSEEN_S = 15.0  # a search that no page has asked for so long ends, or for so many of its pages' intervals
 UNSEEN_INTERVALS = 3
 POLL_S = 1.5  # how often a page looks at its search: each look redraws its rows
 LOOKS_PER_S = 2.5  # of all pages together, so that many sessions leave the server time for what they ask
 VIEWER_S = 30.0  # a page that has not looked for so long is gone
 MOST_KEPT = 32
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Call:
-    """A function call; each is its own, so that the office shares none of them."""
-
-    function: Callable[..., Any]
-    arguments: tuple[Any, ...]
-
-
-def _made(call: _Call) -> Any:
-    return call.function(*call.arguments)
-
-
-class OfficeExecutor(Executor):
-    """Runs calls in the office's background.
-
-    Parameters
-    ----------
-    office : Office
-        Whose processes do the work.
-    rank : int
-        The calls of a lower rank go first.
-    """
-
-    def __init__(self, office: Office = OFFICE, rank: int = 0) -> None:
-        self._office, self._rank = office, rank
-        self._calls: queue.SimpleQueue[tuple[Future[Any], _Call] | None] = queue.SimpleQueue()
-        # Not a pool of concurrent.futures, whose threads hold up the server's end until their calls are done.
-        for _ in range(NUM_BACKGROUND):
-            threading.Thread(target=self._work, name="search", daemon=True).start()
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Hand a call to the office."""
-        assert not kwargs
-        future: Future[Any] = Future()
-        self._calls.put((future, _Call(fn, args)))
-        return future
-
-    def _work(self) -> None:
-        while (item := self._calls.get()) is not None:
-            future, call = item
-            if not future.set_running_or_notify_cancel():
-                continue
-            task = Task(_made, ((call,),), TASK_CPU_S, rank=self._rank, background=True)
-            with self._office.join(task) as job:
-                job.done.wait()
-            if job.error is None:
-                future.set_result(job.value)
-            else:
-                future.set_exception(job.error)
-
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """End the threads once their calls are done; those not begun can be cancelled."""
-        pending = []
-        while cancel_futures:
-            try:
-                pending.append(self._calls.get_nowait())
-            except queue.Empty:
-                break
-        for item in pending:
-            if item is not None:
-                item[0].cancel()
-        for _ in range(NUM_BACKGROUND):
-            self._calls.put(None)
 
 
 @dataclass(slots=True, eq=False)

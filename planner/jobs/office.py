@@ -46,7 +46,8 @@ class Task:
 
     `cpu_s` is the processor time of one try, `rank` what goes first when several wait (0 before 1). A task
     that is `slow` leaves one worker free for the others. One in the `background` has workers of its own, which
-    take only the processor time that everything else leaves; its result is not kept.
+    take only the processor time that everything else leaves; its result is not kept, nor is that of one that nobody
+    else can ask for (`kept`).
     """
 
     function: Callable[..., Any]
@@ -55,6 +56,7 @@ class Task:
     rank: int = 0
     slow: bool = False
     background: bool = False
+    kept: bool = True
 
 
 @dataclass(slots=True, eq=False)
@@ -203,7 +205,8 @@ class Office:
             if self._open.get(job.task) is job:
                 del self._open[job.task]
             job.running = False
-            if not job.task.background and (job.error is None or isinstance(job.error, PlannerError)):
+            keep = job.task.kept and not job.task.background
+            if keep and (job.error is None or isinstance(job.error, PlannerError)):
                 self._kept[job.task] = job
                 self._forget()
             self.num_computed += 1

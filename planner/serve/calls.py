@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from concurrent.futures import Executor
 from typing import Any
 from urllib.parse import urlencode
 
@@ -89,11 +90,11 @@ def plan_call(arguments: Arguments) -> Answer:
     return plan_answer(plan(scenario)) | {"notes": list(notes)}
 
 
-def recommend_call(arguments: Arguments) -> Answer:
-    """The cheapest deployments for the traffic and targets of a scenario."""
+def recommend_call(arguments: Arguments, executor: Executor | None = None) -> Answer:
+    """The cheapest deployments for the traffic and targets of a scenario; `executor` does the parts of the search."""
     rows = _rows(arguments, FEW_ROWS, MOST_ROWS)
     scenario, notes = scenario_of(arguments)
-    found = recommend(scenario)
+    found = recommend(scenario, executor=executor)
     return {
         "summary": found.summary,
         "candidates": [candidate_answer(row) for row in found.candidates[:rows]],

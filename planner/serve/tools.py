@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass
 
 from planner.errors import InvalidInput, require_choice
@@ -13,16 +14,20 @@ from planner.serve.listing import KINDS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """One tool: `arguments` is the JSON schema of what it takes, `cpu_s` the processor time that it may take."""
+    """One tool: `arguments` is the JSON schema of what it takes, `cpu_s` the processor time that it may take.
+
+    `answer` of one that `spreads` also takes an executor for its parts, and `cpu_s` is then time by the clock.
+    """
 
     name: str
     description: str
     arguments: schemas.Schema
-    answer: Callable[[calls.Arguments], calls.Answer]
+    answer: Callable[..., calls.Answer]
     cpu_s: float
+    spreads: bool = False
 
 
-def call(name: str, arguments: calls.Arguments) -> calls.Answer:
+def call(name: str, arguments: calls.Arguments, executor: Executor | None = None) -> calls.Answer:
     """Answer one call.
 
     Parameters
@@ -31,6 +36,8 @@ def call(name: str, arguments: calls.Arguments) -> calls.Answer:
         A tool's name.
     arguments : mapping
         By name, as the tool's schema says.
+    executor : concurrent.futures.Executor, optional
+        What does the parts of a tool that spreads; None: this thread.
 
     Returns
     -------
@@ -55,7 +62,7 @@ def call(name: str, arguments: calls.Arguments) -> calls.Answer:
         if arguments.get(argument) is None:
             said = known[argument]["description"].rstrip(".")
             raise InvalidInput(argument, None, said[0].lower() + said[1:])
-    return tool.answer(arguments)
+    return tool.answer(arguments, executor) if tool.spreads else tool.answer(arguments)
 
 
 def named(name: str) -> Tool:
@@ -103,6 +110,7 @@ def _planning() -> tuple[Tool, ...]:
             arguments=schemas.arguments(schemas.source(declared) | {"rows": rows}),
             answer=calls.recommend_call,
             cpu_s=300.0,
+            spreads=True,
         ),
         Tool(
             name="compare",

@@ -7,8 +7,7 @@ import pytest
 
 from planner.answer import recommend
 from planner.dashboard import searches
-from planner.dashboard.searches import OfficeExecutor, Searches
-from planner.jobs.office import Office
+from planner.dashboard.searches import Searches
 from planner.scenario.scenario import Scenario
 
 SMALL = Scenario(num_requests=200, my_gpus="L40S")
@@ -65,32 +64,6 @@ def test_nobody_looks_nobody_searches(found, monkeypatch):
     assert running.found is None or not running.found.finished
     monkeypatch.undo()
     assert found.look(SMALL, start=True) is not running
-
-
-def test_calls_run_in_the_offices_processes():
-    office = Office(num_background=1)
-    executor = OfficeExecutor(office)
-    try:
-        assert [future.result(PATIENCE_S) for future in [executor.submit(divmod, 7, n) for n in (2, 3)]] == [
-            (3, 1),
-            (2, 1),
-        ]
-        assert isinstance(executor.submit(divmod, 1, 0).exception(PATIENCE_S), RuntimeError)
-    finally:
-        executor.shutdown()
-        office.close()
-
-
-def test_calls_that_have_not_begun_can_be_cancelled():
-    office = Office(num_background=1)
-    executor = OfficeExecutor(office)
-    try:
-        futures = [executor.submit(time.sleep, 0.5) for _ in range(20)]
-        executor.shutdown(cancel_futures=True)
-        assert all(future.cancelled() or future.exception(PATIENCE_S) is None for future in futures)
-        assert sum(future.cancelled() for future in futures) >= 10
-    finally:
-        office.close()
 
 
 def test_many_pages_look_less_often_each(found, monkeypatch):

@@ -1,3 +1,7 @@
+import json
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from planner.errors import InvalidInput
@@ -43,7 +47,61 @@ def test_what_json_cannot_carry_is_refused(arguments, office):
 def test_a_call_that_takes_too_long_is_ended(office, monkeypatch):
     class Hurried:
         cpu_s = 0.01
+        spreads = False
 
     monkeypatch.setattr(bounded, "named", lambda name: Hurried)
     with pytest.raises(TooLong):
         perform("fits", {"gpu": "H100 SXM"}, office)
+
+
+FEW = {"scenario": {"my_gpus": "L40S:1", "users": 50, "num_requests": 100}}
+
+
+def test_a_search_is_done_in_parts_and_once(monkeypatch):
+    opened = Office(num_workers=2)
+    monkeypatch.setattr(bounded, "SEARCHES", bounded.Searches())
+    try:
+        first = perform("recommend", FEW, opened)
+        done = opened.num_computed
+        assert done > 1
+        assert first == call("recommend", FEW)
+        assert perform("recommend", FEW, opened) is first
+        assert opened.num_computed == done
+    finally:
+        opened.close()
+
+
+def test_a_search_takes_no_longer_than_it_may(office):
+    searches = bounded.Searches()
+    with pytest.raises(TooLong):
+        searches.answer("recommend", json.dumps(FEW), -1.0, office)
+    with pytest.raises(InvalidInput):
+        searches.answer("recommend", '{"rows": 0}', 60.0, office)
+
+
+def test_a_fault_of_a_search_is_one_and_not_kept(office, monkeypatch):
+    searches = bounded.Searches()
+    monkeypatch.setattr(bounded, "call", lambda *_: {}["no such key"])
+    with pytest.raises(RuntimeError, match="recommend"):
+        searches.answer("recommend", "{}", 60.0, office)
+    monkeypatch.setattr(bounded, "call", lambda *_: {"answer": 1})
+    assert searches.answer("recommend", "{}", 60.0, office) == {"answer": 1}
+
+
+def test_searches_wait_for_their_turn(office, monkeypatch):
+    under_way, most = [], []
+
+    def counted(name, arguments, executor):
+        under_way.append(name)
+        most.append(len(under_way))
+        time.sleep(0.05)
+        under_way.pop()
+        return arguments
+
+    monkeypatch.setattr(bounded, "call", counted)
+    searches = bounded.Searches(most=2)
+    with ThreadPoolExecutor(6) as clients:
+        texts = [json.dumps({"rows": number}) for number in range(6)]
+        answers = list(clients.map(lambda text: searches.answer("recommend", text, 60.0, office), texts))
+    assert answers == [{"rows": number} for number in range(6)]
+    assert max(most) == 2

@@ -71,7 +71,7 @@ def test_rows_of_a_search_are_those_of_the_library(monkeypatch):
     restricted = {"my_gpus": "L40S:1", "users": 50, "num_requests": 100}
     found = recommend(Scenario(**restricted))
     asked = []
-    monkeypatch.setattr(calls, "recommend", lambda scenario: asked.append(scenario) or found)
+    monkeypatch.setattr(calls, "recommend", lambda scenario, executor: asked.append(scenario) or found)
     answer = recommend_call({"scenario": restricted, "rows": 1})
     assert asked == [Scenario(**restricted)]
     assert [row["link"] for row in answer["candidates"]] == [to_query(row.scenario) for row in found.candidates[:1]]
