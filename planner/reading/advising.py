@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +11,8 @@ from planner.accuracy import serving_columns
 from planner.answer import BAND_OF, Plan, bench_command, load_test_scenario
 from planner.arrays import Floats
 from planner.errors import InvalidInput
-from planner.reading.calibrating import FIGURES, Predict, noise_sd, prior_sd, uncalibrated, usual_error, with_factors
+from planner.reading.calibrating import FIGURES, Predict, prior_sd, uncalibrated, with_factors
+from planner.reading.nearness import foreseen, load_of, noise_sd, rest_sd
 from planner.scenario import SCALES, Scenario, fingerprint
 from planner.units import counted
 
@@ -48,7 +48,8 @@ def advise(done: Plan, factor_sd: Floats | None = None, predict: Predict = servi
     """The load tests of one replica by how far they would narrow a plan.
 
     Before a test, the factors of a calibration are as uncertain as our error on published runs, or as the plan's own
-    calibration leaves them. A test narrows a factor by how strongly its latencies and throughput follow it.
+    calibration leaves them. A test narrows a factor by how strongly its latencies and throughput follow it, and what no
+    factor explains by how near its load is to the plan's.
 
     Parameters
     ----------
@@ -72,31 +73,44 @@ def advise(done: Plan, factor_sd: Floats | None = None, predict: Predict = servi
     spread = prior_sd(uncalibrated(done.scenario)) if factor_sd is None else factor_sd
     tests = [("the plan's own load", own), *_closed_loops(done, own)]
     found = [(words, tested, slopes_of(tested, logs, predict)) for words, tested in tests]
-    decides = found[0][2].get(figure)
-    if decides is None:
+    if figure not in found[0][2]:
         raise InvalidInput("scenario", done.scenario.model, "a plan of which one replica serves its load")
-    left = usual_error(figure)
-
-    def error(covariance: Floats) -> float:
-        return math.sqrt(float(decides @ covariance @ decides) + left**2)
-
-    prior = np.diag(spread**2)
+    places = [(number, name) for number, (_, _, slopes) in enumerate(found) for name in slopes]
+    slopes = np.array([found[number][2][name] for number, name in places])
+    loads = np.array([load_of(found[number][1], predict(found[number][1])) for number, _ in places])
+    names = [name for _, name in places]
+    own_place, noise = places.index((0, figure)), noise_sd()[figure]
     stated = done.scenario.calibrated_errors.get(figure)
-    if factor_sd is None and stated is not None:  # a link carries what the runs left of the error, not of each factor
-        share = (stated**2 - left**2) / float(decides @ prior @ decides)
-        prior *= min(1.0, max(LEAST_SHARE, share))
+    covariance, share = _before(slopes[own_place], figure, spread, stated, known=factor_sd is not None)
+
+    def error(tested: int | None) -> float:
+        measured = np.array([number == tested for number, _ in places])
+        variance = foreseen(slopes, loads, names, covariance, measured, share)[own_place]
+        return math.sqrt(variance + noise**2)
+
     rows = [
-        AdvisedTest(
-            load=words,
-            error=error(narrowed(prior, [slopes])),
-            command=bench_command(tested, done.model.name),
-            scenario=tested,
-        )
-        for words, tested, slopes in found
+        AdvisedTest(load=words, error=error(number), command=bench_command(tested, done.model.name), scenario=tested)
+        for number, (words, tested, _) in enumerate(found)
     ]
     return Advice(
-        figure=done.verdict.narrows, error=error(prior), tests=tuple(sorted(rows, key=lambda row: round(row.error, 3)))
+        figure=done.verdict.narrows, error=error(None), tests=tuple(sorted(rows, key=lambda row: round(row.error, 3)))
     )
+
+
+def _before(decides: Floats, figure: str, spread: Floats, stated: float | None, *, known: bool) -> tuple[Floats, float]:
+    """Covariance of the factors, and the share of what no factor explains, that are in doubt before a test.
+
+    A calibrated plan states the error of its figure. A file says beside it how far each factor is known; a link does
+    not, and then both doubts are less by the same share.
+    """
+    prior, rest = np.diag(spread**2), rest_sd()[figure] ** 2
+    if stated is None:
+        return prior, 1.0
+    explained, left = float(decides @ prior @ decides), max(0.0, stated**2 - noise_sd()[figure] ** 2)
+    if known:
+        return prior, min(1.0, max(LEAST_SHARE, (left - explained) / rest))
+    share = min(1.0, max(LEAST_SHARE, left / (explained + rest)))
+    return prior * share, share
 
 
 def _closed_loops(done: Plan, own: Scenario) -> list[tuple[str, Scenario]]:
@@ -132,25 +146,6 @@ def slopes_of(scenario: Scenario, logs: Floats, predict: Predict = serving_colum
         for figure, name in names.items()
         if all(found.get(name, 0.0) > 0 for found in (base, *changed))
     }
-
-
-def narrowed(covariance: Floats, runs: Sequence[dict[str, Floats]]) -> Floats:
-    """Covariance of the factors' logarithms once further runs are measured.
-
-    Parameters
-    ----------
-    covariance : array
-        Before.
-    runs : sequence of dict
-        `slopes_of` each.
-    """
-    noise = noise_sd()
-    information = np.linalg.inv(covariance)
-    for slopes in runs:
-        for figure, slope in slopes.items():
-            information = information + np.outer(slope, slope) / noise[figure] ** 2
-    found: Floats = np.linalg.inv(information)
-    return found
 
 
 def advice_text(found: Advice) -> str:

@@ -1,6 +1,7 @@
 """Calibrate a plan to runs that a user measured: five factors on the step times of that deployment.
 
-The prior comes from our errors on published runs, so that a factor that the runs cannot see stays where it is.
+The prior comes from our errors on published runs, so that a factor that the runs cannot see stays where it is. What no
+factor explains is alike in runs under a like load: the factors of a plan give the figures to be expected at its own.
 """
 
 from __future__ import annotations
@@ -12,16 +13,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.accuracy import serving_columns
-from planner.answer import size
+from planner.answer import load_test_scenario, size
+from planner.answer import plan as solved
 from planner.arrays import Floats
 from planner.errors import InvalidInput
 from planner.reading.benchmarks import Run
-from planner.reading.posterior import Posterior, fit
+from planner.reading.nearness import load_of, noise_sd, rest_sd, shared
+from planner.reading.posterior import LARGEST_MOVE, STEP, Posterior, fit
 from planner.reading.reading import Reading, run_scenario
 from planner.scenario import CALIBRATION, ERRORS, SCALES, Scenario, differing, fields_by_name, fingerprint
-from planner.tables import read_table
 
-NOISE = "reading/calibration_noise.csv"
 #: figure of the plan → columns of a run that state it, the first that a run has
 FIGURES = {
     "ttft": ("ttft_ms_mean", "ttft_ms_p50"),
@@ -35,8 +36,10 @@ CPU_PRIOR_SD = 0.4
 CLIENT = {"question": "will", "num_replicas": 1, "measured_requests": "all", "exact_output_limit": True}
 SEEN = 0.8  # of the prior's standard deviation: where runs leave less, they show the factor
 NINETY = 1.645  # standard deviations to each side that hold 90 % of a normal distribution
-PRIOR_COUNT = 3  # runs that the usual error of a calibrated figure counts as
+PRIOR_COUNT = 5  # figures that the usual error of a calibrated figure counts as
 LEAST_RUNS = 3  # whose left-out errors narrow a band
+CLOSE = 0.5  # of the noise of a figure, to which the factors for one load give those that are expected there
+MOST_ERROR = 5.0
 
 Predict = Callable[[Scenario], Mapping[str, float]]
 
@@ -94,16 +97,6 @@ def uncalibrated(scenario: Scenario) -> Scenario:
     """The scenario without its calibration."""
     declared = fields_by_name()
     return scenario.replace(**{name: declared[name].default for name in CALIBRATION})
-
-
-def noise_sd() -> dict[str, float]:
-    """Standard deviation of ln(measured ÷ predicted) of one run with the right factors, by figure."""
-    return {row["quantity"]: float(row["noise_sd"]) for row in read_table(NOISE)}
-
-
-def usual_error(figure: str) -> float:
-    """Standard deviation of ln(measured ÷ predicted) that calibrations usually leave of a figure."""
-    return next(float(row["left_sd"]) for row in read_table(NOISE) if row["quantity"] == figure)
 
 
 def calibrate(reading: Reading, base: Scenario | None = None) -> Calibration:
@@ -165,6 +158,13 @@ def calibrate_runs(
     InvalidInput
         When a run is of another deployment, or none can be simulated.
     """
+    return fit_runs(runs, plan, predict).at(plan)
+
+
+def fit_runs(
+    runs: Sequence[tuple[Scenario, Mapping[str, float]]], plan: Scenario, predict: Predict = serving_columns
+) -> Fit:
+    """What runs say of a deployment, for plans with any traffic; arguments and errors as `calibrate_runs` has them."""
     of = fingerprint(plan)
     for scenario, _ in runs:
         other = differing(scenario, of)
@@ -172,31 +172,139 @@ def calibrate_runs(
             raise InvalidInput("file", f"a run with another {other[0]}", f"runs of the plan's own {', '.join(other)}")
     plain = [uncalibrated(scenario) for scenario, _ in runs]
     before = [predict(scenario) for scenario in plain]
-    rows = [
-        (number, figure, name, value)
+    rows = tuple(
+        Row(
+            run=number,
+            figure=figure,
+            column=name,
+            measured=value,
+            before=before[number][name],
+            load=load_of(plain[number], before[number]),
+        )
         for number, (_, measured) in enumerate(runs)
         for figure, columns in FIGURES.items()
         for name, value in measured.items()
         if name in columns and before[number].get(name, 0.0) > 0
-    ]
+    )
     if not rows:
         refusal = size(plan, explain=False).memory.refusal
         raise InvalidInput("file", refusal or "no figure", "runs that the plan can simulate, with a latency or rate")
 
     def figures(logs: Floats) -> Floats:
         scaled = [predict(with_factors(scenario, logs, of)) for scenario in plain]
-        return np.array([scaled[number].get(name, before[number][name]) for number, _, name, _ in rows])
+        return np.array([scaled[row.run].get(row.column, row.before) for row in rows])
 
-    noise = noise_sd()
-    measured = np.array([value for *_, value in rows])
-    found = fit(figures, measured, np.array([noise[figure] for _, figure, *_ in rows]), prior_sd(plan))
-    numbers = np.array([number for number, *_ in rows])
-    left_out = np.array([before[number][name] for number, _, name, _ in rows])
-    for number in set(numbers.tolist()):
-        alone = predict(with_factors(plain[number], found.logs_without(numbers == number), of))
-        for place in np.flatnonzero(numbers == number):
-            left_out[place] = alone.get(rows[place][2], left_out[place])
-    return _calibration(plan, of, rows, [before[number][name] for number, _, name, _ in rows], found, left_out)
+    noise, names, loads = noise_sd(), [row.figure for row in rows], np.array([row.load for row in rows])
+    found = fit(
+        figures,
+        np.array([row.measured for row in rows]),
+        np.array([noise[name] for name in names]),
+        prior_sd(plan),
+        shared=shared(loads, names, loads, names),
+    )
+    return Fit(rows=rows, found=found, predict=predict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One measured figure of a run, as predicted before, and the run's load."""
+
+    run: int
+    figure: str
+    column: str
+    measured: float
+    before: float
+    load: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Fit:
+    """Factors of a deployment, and what they leave of each figure near the loads that were measured."""
+
+    rows: tuple[Row, ...]
+    found: Posterior
+    predict: Predict
+
+    def at(self, plan: Scenario, tested: Scenario | None = None) -> Calibration:
+        """The calibration for the load of a plan.
+
+        Its factors give the figures to be expected there: those of the factors that fit all runs best, off as much as
+        runs under a like load are.
+
+        Parameters
+        ----------
+        plan : Scenario
+            The plan.
+        tested : Scenario, optional
+            A run under the plan's own load; None: that of `own_load`.
+        """
+        numbers = np.array([row.run for row in self.rows])
+        off, spread = self.found.left_out(numbers)
+        logs, doubt = self._near(own_load(uncalibrated(plan)) if tested is None else tested)
+        scale = _scale(off / spread) if len(set(numbers.tolist())) >= LEAST_RUNS else 0.0
+        errors = {field: min(MOST_ERROR, scale * doubt.get(figure, 0.0)) for figure, field in ERRORS.items()}
+        factors = _within_bounds(dict(zip(SCALES.values(), np.exp(logs).tolist(), strict=True)))
+        rounded = {name: float(f"{value:.4g}") for name, value in (factors | errors).items()}
+        return Calibration(
+            scenario=plan.replace(**rounded, calibration_runs=len(set(numbers)), calibration_of=fingerprint(plan)),
+            factors=_factors(self.found, logs),
+            figures=tuple(
+                Fitted(
+                    run=row.run + 1,
+                    figure=row.figure,
+                    column=row.column,
+                    measured=row.measured,
+                    before=row.before,
+                    after=row.measured * math.exp(self.found.residuals[place] - self._rest[place]),
+                    left_out=row.measured * math.exp(off[place]),
+                )
+                for place, row in enumerate(self.rows)
+            ),
+        )
+
+    @property
+    def _rest(self) -> Floats:
+        """What the factors leave of the fitted figures themselves, without their noise."""
+        return self._elsewhere([row.figure for row in self.rows], [row.load for row in self.rows], self.found.slopes)[0]
+
+    def _elsewhere(self, figures: list[str], loads: list[Floats], slopes: Floats) -> tuple[Floats, Floats]:
+        places, known = np.array(loads), np.array([row.load for row in self.rows])
+        common = shared(places, figures, known, [row.figure for row in self.rows])
+        alone = np.array([rest_sd()[figure] ** 2 for figure in figures])
+        return self.found.elsewhere(slopes, common, alone)
+
+    def _near(self, tested: Scenario) -> tuple[Floats, dict[str, float]]:
+        """Logarithms of the factors for the load of a run, and the standard deviation of each figure with them.
+
+        The least move from the common factors that gives the figures expected there, each taken for a straight line.
+        """
+        common, of = self.found.logs, fingerprint(tested)
+        there = self.predict(with_factors(tested, common, of))
+        changed = [self.predict(with_factors(tested, common + STEP * unit, of)) for unit in np.eye(len(common))]
+        names = {
+            figure: columns[0]
+            for figure, columns in FIGURES.items()
+            if all(figures.get(columns[0], 0.0) > 0 for figures in (there, *changed))
+        }
+        if not names:
+            return common, {}
+        slopes = np.array(
+            [[math.log(figures[name] / there[name]) / STEP for figures in changed] for name in names.values()]
+        )
+        rest, spread = self._elsewhere(list(names), [load_of(tested, there)] * len(names), slopes)
+        noise = np.array([noise_sd()[figure] for figure in names])
+        reach = slopes * self.found.prior_sd**2
+        move = -reach.T @ np.linalg.solve(reach @ slopes.T + np.diag((CLOSE * noise) ** 2), rest)
+        doubt = dict(zip(names, np.hypot(spread, noise).tolist(), strict=True))
+        return common + np.clip(move, -LARGEST_MOVE, LARGEST_MOVE), doubt
+
+
+def own_load(plan: Scenario) -> Scenario:
+    """A run of the plan's own load: the plan itself where it says how many replicas there are, else one replica's."""
+    if plan.num_replicas:
+        return plan
+    done = solved(plan, with_policies=False)
+    return load_test_scenario(done) if done.fits else plan
 
 
 def prior_sd(plan: Scenario) -> Floats:
@@ -223,60 +331,25 @@ def _within_bounds(factors: Mapping[str, float]) -> dict[str, float]:
     }
 
 
-def _calibration(
-    plan: Scenario,
-    of: str,
-    rows: Sequence[tuple[int, str, str, float]],
-    before: Sequence[float],
-    found: Posterior,
-    left_out: Floats,
-) -> Calibration:
-    numbers, figures = {number for number, *_ in rows}, np.array([figure for _, figure, *_ in rows])
-    off = np.log(left_out / np.array([value for *_, value in rows]))
-    factors = _within_bounds(dict(zip(SCALES.values(), np.exp(found.logs).tolist(), strict=True)))
-    errors = {field: _left_error(figure, off[figures == figure]) for figure, field in ERRORS.items()}
-    rounded = {name: float(f"{value:.4g}") for name, value in (factors | errors).items()}
-    return Calibration(
-        scenario=plan.replace(**rounded, calibration_runs=len(numbers), calibration_of=of),
-        factors=_factors(found),
-        figures=tuple(
-            Fitted(
-                run=number + 1,
-                figure=figure,
-                column=name,
-                measured=value,
-                before=before[place],
-                after=value * math.exp(found.residuals[place]),
-                left_out=float(left_out[place]),
-            )
-            for place, (number, figure, name, value) in enumerate(rows)
-        ),
-    )
-
-
-def _factors(found: Posterior) -> tuple[Factor, ...]:
+def _factors(found: Posterior, logs: Floats) -> tuple[Factor, ...]:
     spread, declared = np.minimum(found.spread, found.prior_sd), fields_by_name()
     return tuple(
         Factor(
             name=name,
             label=str(declared[field].metadata["label"]).partition(",")[0],
-            value=math.exp(found.logs[place]),
-            low=math.exp(found.logs[place] - NINETY * spread[place]),
-            high=math.exp(found.logs[place] + NINETY * spread[place]),
+            value=math.exp(logs[place]),
+            low=math.exp(logs[place] - NINETY * spread[place]),
+            high=math.exp(logs[place] + NINETY * spread[place]),
             is_seen=bool(spread[place] < SEEN * found.prior_sd[place]),
         )
         for place, (name, field) in enumerate(SCALES.items())
     )
 
 
-def _left_error(figure: str, off: Floats) -> float:
-    """Standard deviation of ln(measured ÷ predicted) to expect of further runs; 0 where too few were measured.
+def _scale(off: Floats) -> float:
+    """How much wider than stated the errors of further figures are, by those of figures that were left out.
 
-    The usual error of calibrated runs counts as three of the runs. The factor is that of Student's distribution, whose
-    standard deviation is wider with few of them.
+    The statement counts as a few figures. Student's distribution is wider than a normal one with few.
     """
-    if len(off) < LEAST_RUNS:
-        return 0.0
     freedom = PRIOR_COUNT + len(off)
-    variance = (PRIOR_COUNT * usual_error(figure) ** 2 + float((off**2).sum())) / freedom
-    return min(5.0, math.sqrt(variance * freedom / (freedom - 2)))
+    return math.sqrt((PRIOR_COUNT + float((off**2).sum())) / (freedom - 2))

@@ -24,9 +24,10 @@ import numpy as np
 from planner.accuracy import read_run, serving_columns
 from planner.arrays import Floats
 from planner.errors import PlannerError
-from planner.reading.advising import narrowed, slopes_of
-from planner.reading.calibrating import FIGURES, calibrate_runs, prior_sd, uncalibrated
-from planner.scenario import CALIBRATION, ERRORS, SCALES, Scenario, fingerprint
+from planner.reading.advising import slopes_of
+from planner.reading.calibrating import FIGURES, fit_runs, prior_sd, uncalibrated
+from planner.reading.nearness import foreseen, load_of, noise_sd
+from planner.scenario import ERRORS, SCALES, Scenario, fingerprint
 from planner.units import counted
 
 Measured = tuple[Scenario, dict[str, float]]
@@ -42,7 +43,7 @@ def deployments(rows: Iterable[Mapping[str, str]]) -> list[list[Measured]]:
     ----------
     rows : iterable of mapping
         Columns of serving_benchmarks.csv. Rows that cannot be planned, or whose collector takes their figure for a
-        warm-up's, are left out.
+        warm-up's, are left out; of a run that is published twice, one.
     """
     found: dict[tuple[str, str], list[Measured]] = defaultdict(list)
     for row in rows:
@@ -53,9 +54,10 @@ def deployments(rows: Iterable[Mapping[str, str]]) -> list[list[Measured]]:
         scenario = run.scenario.replace(title="")
         measured = {columns[0]: _number(row.get(columns[0], "")) for columns in FIGURES.values()}
         known = {name: value for name, value in measured.items() if value > 0}
-        if known and not run.decode_only and "SUSPECT" not in row.get("notes", ""):
-            found[row.get("source", "").partition("(")[0], fingerprint(scenario)].append((scenario, known))
-    return list(found.values())
+        own = found[row.get("source", "").partition("(")[0], fingerprint(scenario)]
+        if known and not run.decode_only and "SUSPECT" not in row.get("notes", "") and (scenario, known) not in own:
+            own.append((scenario, known))
+    return [runs for runs in found.values() if runs]
 
 
 def _number(text: str) -> float:
@@ -76,20 +78,27 @@ def most_telling(runs: list[Measured], count: int) -> list[Measured]:
         Runs to choose, one after the other.
     """
     nothing = np.zeros(len(SCALES))
-    slopes = [slopes_of(scenario, nothing) for scenario, _ in runs]
-    known = [{figure: slope for figure, slope in found.items() if np.isfinite(slope).all()} for found in slopes]
-    covariance, order = np.diag(prior_sd(runs[0][0]) ** 2), list(range(len(runs)))
-    every = np.array([slope for found in known for slope in found.values()]).reshape(-1, len(SCALES))
+    figures = [
+        (number, name, slope, load_of(scenario, serving_columns(scenario)))
+        for number, (scenario, _) in enumerate(runs)
+        for name, slope in slopes_of(scenario, nothing).items()
+        if np.isfinite(slope).all()
+    ]
+    if not figures:
+        return runs
+    numbers, names, slopes, loads = (list(column) for column in zip(*figures, strict=True))
+    covariance, noise = np.diag(prior_sd(runs[0][0]) ** 2), noise_sd()
+    least = np.array([noise[name] ** 2 for name in names])
 
-    def doubt(place: int, covariance: Floats) -> float:
-        after = narrowed(covariance, [known[place]])
-        return float(np.log1p(np.einsum("ij,jk,ik->i", every, after, every)).sum())
+    def doubt(chosen: list[int]) -> float:
+        left = foreseen(np.array(slopes), np.array(loads), names, covariance, np.isin(numbers, chosen))
+        return float(np.log(left + least).sum())
 
-    for chosen in range(count):
-        best = min(order[chosen:], key=lambda place: doubt(place, covariance))
+    order = list(range(len(runs)))
+    for known in range(count):
+        best = min(order[known:], key=lambda place: doubt([*order[:known], place]))
         order.remove(best)
-        order.insert(chosen, best)
-        covariance = narrowed(covariance, [known[best]])
+        order.insert(known, best)
     return [runs[place] for place in order]
 
 
@@ -115,20 +124,20 @@ def held_out(runs: list[Measured], count: int, draw: random.Random, *, chosen: b
     if chosen:
         mixed = most_telling(mixed[: count + MOST_OTHERS], count)
     try:
-        fitted = calibrate_runs(mixed[:count], uncalibrated(mixed[0][0]))
+        fitted = fit_runs(mixed[:count], uncalibrated(mixed[0][0]))
     except PlannerError:
         return []
-    made = fitted.scenario
-    calibration = {name: getattr(made, name) for name in CALIBRATION}
     rows = []
     for scenario, measured in mixed[count : count + MOST_OTHERS]:
-        before, after = serving_columns(scenario), serving_columns(scenario.replace(**calibration))
+        calibration = fitted.at(scenario, scenario)
+        made = calibration.scenario
+        before, after = serving_columns(scenario), serving_columns(made)
         for figure, columns in FIGURES.items():
             name = columns[0]
             if name in measured and before.get(name, 0) > 0 and after.get(name, 0) > 0:
                 logs = (math.log(found[name] / measured[name]) for found in (before, after))
                 sd = getattr(made, ERRORS[figure])
-                known = {"figure": figure, "sd": sd, "own": fitted.error("before", figure)}
+                known = {"figure": figure, "sd": sd, "own": calibration.error("before", figure)}
                 rows.append(known | dict(zip(("before", "after"), logs, strict=True)))
     return rows
 

@@ -8,7 +8,8 @@ import pytest
 
 from planner import Scenario, plan
 from planner.errors import InvalidInput
-from planner.reading.advising import advice_text, advise, narrowed, slopes_of
+from planner.reading.advising import advice_text, advise, slopes_of
+from planner.reading.nearness import foreseen
 from planner.scenario import SCALES, fingerprint
 
 PLAN = Scenario(num_requests=200, model="Qwen/Qwen3-8B")
@@ -36,11 +37,16 @@ def test_slopes_are_the_powers_of_the_factors():
 
 
 def test_one_figure_narrows_as_two_measurements_of_one_number_do():
+    # the same load as the plan's: its TTFT tells 0.5² of a factor and 0.3² of the rest, but for its own noise, 0.1
+    slopes, loads = np.array([[1.0, 0.0], [1.0, 0.0]]), np.zeros((2, 3))
     covariance = np.diag([0.5**2, 0.4**2])
-    found = narrowed(covariance, [{"ttft": np.array([1.0, 0.0])}])
-    # 1 ÷ (1/prior² + 1/noise²), with the noise of TTFT, 0.3
-    assert found[0, 0] == pytest.approx(1 / (0.5**-2 + 0.3**-2))
-    assert found[1, 1] == pytest.approx(0.4**2)
+    before = 0.5**2 + 0.3**2
+    [left, _] = foreseen(slopes, loads, ["ttft", "ttft"], covariance, np.array([False, True]))
+    assert left == pytest.approx(1 / (1 / before + 0.1**-2))
+    # far away, the rest tells nothing
+    far = np.array([[0.0, 0, 0], [99.0, 0, 0]])
+    [left, _] = foreseen(slopes, far, ["ttft", "ttft"], covariance, np.array([False, True]))
+    assert left == pytest.approx(before - 0.5**4 / (before + 0.1**2))
 
 
 def test_the_best_test_follows_the_deciding_figure_most_closely(done):
@@ -49,12 +55,12 @@ def test_the_best_test_follows_the_deciding_figure_most_closely(done):
         setattr(deciding, name, getattr(done, name))
     deciding.verdict = SimpleNamespace(narrows="TPOT")
     found = advise(deciding, np.array([0.5, 0.5, 0.1, 0.1, 0.1]), machine)
-    # TPOT of the plan's own load: 0.7 of one factor, 0.3 of the other, and 8 % that no factor explains
-    assert found.error == pytest.approx(math.hypot(0.7 * 0.5, 0.3 * 0.5, 0.08))
-    assert found.tests[0].load in ("the plan's own load", "32 users at once")  # the same shares, or nearly so
+    # TPOT of the plan's own load: 0.7 of one factor, 0.3 of the other, 8 % that no factor explains, 3 % of noise
+    assert found.error == pytest.approx(math.hypot(0.7 * 0.5, 0.3 * 0.5, 0.08, 0.03))
+    assert found.tests[0].load == "the plan's own load"
     assert [test.error for test in found.tests] == sorted(test.error for test in found.tests)
     assert found.tests[-1].load in ("512 users at once", "128 users at once")  # sequences alone
-    assert all(0.08 < test.error < found.error for test in found.tests)
+    assert all(0.03 < test.error < found.error for test in found.tests)
 
 
 def test_the_command_loads_one_replica_and_the_text_says_what_it_brings(done):

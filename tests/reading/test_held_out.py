@@ -33,6 +33,7 @@ def test_runs_are_grouped_by_source_and_deployment():
         {**ROW, "concurrency": "1", "gpu": "L40S-48GB"},
         {**ROW, "concurrency": "1", "model": "unheard of"},
         {**ROW, "concurrency": "4", "notes": "SUSPECT: warm-up"},
+        {**ROW, "concurrency": "2"},  # published a second time
     ]
     assert sorted(map(len, deployments(rows))) == [1, 1, 2]
     assert deployments(rows)[0][0][1] == {"tpot_ms_mean": 9.0, "output_tok_s_total": 100.0}
@@ -63,10 +64,10 @@ def test_the_summary_by_hand():
 
 
 def test_the_command_prints_a_line_for_each_figure(tmp_path, capsys):
-    figures = {users: serving_columns(load(users)) for users in (1, 2)}
+    figures = {users: serving_columns(load(users)) for users in (1, 2, 3, 4)}
     columns = [*ROW, "concurrency"]
     lines = [",".join(columns)]
-    for users in (1, 1, 2, 2):
+    for users in (1, 2, 3, 4):
         row = ROW | {"concurrency": str(users), "tpot_ms_mean": str(figures[users]["tpot_ms_mean"])}
         lines.append(",".join(row[name] for name in columns))
     file = tmp_path / "serving.csv"

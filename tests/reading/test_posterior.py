@@ -33,12 +33,37 @@ def test_a_straight_line_gives_the_closed_form():
     assert found.covariance == pytest.approx(np.linalg.inv(normal), rel=1e-6)
 
 
-def test_a_figure_left_out_is_as_if_it_had_not_been_measured():
+def test_a_figure_left_out_is_off_as_much_as_the_others_predict_it():
     slopes = np.array([[1.0, 0.0], [0.5, 1.0], [0.0, 0.3]])
     measured, noise, prior = np.exp([0.05, -0.04, 0.02]), np.array([0.1, 0.2, 0.1]), np.array([0.5, 0.25])
     whole = fit(lambda logs: np.exp(slopes @ logs), measured, noise, prior)
     rest = fit(lambda logs: np.exp(slopes[1:] @ logs), measured[1:], noise[1:], prior)
-    assert whole.logs_without(np.array([True, False, False])) == pytest.approx(rest.logs, rel=1e-6)
+    off, spread = whole.left_out(np.array([0, 1, 1]))
+    assert off[0] == pytest.approx(slopes[0] @ rest.logs - 0.05, rel=1e-6)
+    assert spread[0] ** 2 == pytest.approx(slopes[0] @ rest.covariance @ slopes[0] + 0.1**2, rel=1e-6)
+
+
+def test_an_error_that_figures_share_is_expected_where_it_is_shared():
+    # no factor can explain anything: what is left is the mean of two figures with one error, sd 0.2, and noise 0.1
+    shared = np.full((2, 2), 0.2**2)
+    found = fit(lambda logs: np.ones(2), np.exp([-0.1, -0.1]), np.full(2, 0.1), np.array([0.5]), shared=shared)
+    off, spread = found.elsewhere(np.zeros((1, 1)), np.full((1, 2), 0.2**2), np.array([0.2**2]))
+    assert off[0] == pytest.approx(0.1 * 0.2**2 / (0.2**2 + 0.1**2 / 2))
+    assert spread[0] ** 2 == pytest.approx(1 / (0.2**-2 + 2 * 0.1**-2))
+
+
+def test_factors_stay_in_their_ranges_where_runs_share_errors():
+    draw = np.random.default_rng(11)
+    rest = np.tile([0.3, 0.08, 0.1], 3)
+    kernel = np.kron(np.exp(-0.5 * (np.subtract.outer([0, 4, 6], [0, 4, 6]) / 2.0) ** 2), np.eye(3))
+    shared, noise = kernel * np.outer(rest, rest), np.tile([0.1, 0.03, 0.04], 3)
+    inside = []
+    for _ in range(100):
+        truth = draw.normal(0.0, PRIOR)
+        measured = figures(truth) * np.exp(draw.multivariate_normal(np.zeros(9), shared) + draw.normal(0.0, noise))
+        found = fit(figures, measured, noise, PRIOR, shared=shared)
+        inside.append(np.abs(truth - found.logs) < 1.645 * np.minimum(found.spread, PRIOR))
+    assert 0.9 <= np.mean(inside) <= 0.97
 
 
 def test_nine_of_ten_true_factors_lie_in_the_stated_ranges():
