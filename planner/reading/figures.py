@@ -25,7 +25,8 @@ ENGINE_WORDS = {
         r"llama_(?:context|init_from_model|new_context|kv_cache)|llm_load_|load_tensors:|llama-server"
     ),
     "vllm": re.compile(
-        r"\bvllm\b|vLLM|VllmWorker|LLM engine \(v|kv_cache_utils\.py|gpu_worker\.py|gpu_model_runner\.py"
+        r"\bvllm\b|vLLM|VllmWorker|\((?:APIServer|EngineCore\w*|Worker\w*) pid=|LLM engine \(v|kv_cache_utils\.py"
+        r"|gpu_worker\.py|gpu_model_runner\.py"
         r"|model_runner\.py:\d+\]|worker\.py:\d+\]"
     ),
 }
