@@ -54,8 +54,8 @@ def offers(reading: Reading, data: bytes) -> None:
             on_click=_begin,
             args=(data,),
             width="stretch",
-            help="Fits five factors on the predicted times to these runs, for the deployment and the load that the form has "
-            "now: runs under a like load count most. Calibrate again when the load is another.",
+            help="Fits five factors on the predicted times to these runs, for the deployment and load that the form "
+            "has now: runs under a like load count most. Calibrate again when the load is another.",
         )
         asked = state.get("_own_calibrate")
         if asked is not None and asked[0] == data:
