@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 def add_to(commands: Commands) -> None:
     """Declare the commands."""
     command = commands.add_parser("read", help="read a log, a benchmark's output or recorded traffic into a plan")
-    command.add_argument("file", metavar="FILE", help="log, benchmark, metrics or trace; '-' for stdin")
+    command.add_argument(
+        "file", metavar="FILE", nargs="+", help="log, benchmark, metrics or trace of one deployment; '-' for stdin"
+    )
     add_columns(command)
     add_json(command)
     command.set_defaults(run=_read_report)
@@ -72,12 +74,23 @@ def _validate(options: argparse.Namespace) -> None:
 def _read_report(options: argparse.Namespace) -> None:
     from planner.reading import overlay, overlay_text, read, reading_dict, reading_text  # noqa: PLC0415 - only here
 
-    reading = read(own_file(options.file), columns=columns_of(options))
+    first, *more = options.file
+    if more:
+        _read_together(options)
+        return
+    reading = read(own_file(first), columns=columns_of(options))
     beside = overlay(reading)
     if options.json:
         print(json.dumps(reading_dict(reading) | {"overlay": plain(beside)}, indent=2))
     else:
         print(reading_text(reading) + ("" if reading.traffic is not None else f"\n\n{overlay_text(beside)}"))
+
+
+def _read_together(options: argparse.Namespace) -> None:
+    from planner.reading import read_together, together_dict, together_text  # noqa: PLC0415 - only here
+
+    found = read_together([(name, own_file(name)) for name in options.file], columns=columns_of(options))
+    print(json.dumps(together_dict(found), indent=2) if options.json else together_text(found))
 
 
 def _calibrate(options: argparse.Namespace) -> None:

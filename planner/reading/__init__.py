@@ -13,7 +13,8 @@ from planner.reading.overlay import Compared, Overlay, overlay, overlay_text
 from planner.reading.printed import prints_memory, with_printed, without_printed
 from planner.reading.reading import NotUnderstood, Reading, columns_of, read
 from planner.reading.text import MAX_BYTES
-from planner.reading.wording import reading_dict, reading_text, value_text
+from planner.reading.together import read_together
+from planner.reading.wording import reading_dict, reading_text, together_dict, together_text, value_text
 
 __all__ = [
     "MAX_BYTES",
@@ -37,8 +38,11 @@ __all__ = [
     "overlay_text",
     "prints_memory",
     "read",
+    "read_together",
     "reading_dict",
     "reading_text",
+    "together_dict",
+    "together_text",
     "uncalibrated",
     "value_text",
     "with_calibration",

@@ -26,12 +26,16 @@ _PERCENTILES = {"avg": "mean", "mean": "mean", "p50": "p50", "median": "p50", "p
 _LATENCIES = {
     "time_to_first_token": "ttft_ms",
     "time_to_first_token_ms": "ttft_ms",
-    "inter_token_latency": "itl_ms",
-    "inter_token_latency_ms": "itl_ms",
-    "time_per_output_token_ms": "tpot_ms",
+    # of each request (end-to-end − TTFT) ÷ (output tokens − 1); GuideLLM's own TPOT has the first token in it
+    "inter_token_latency": "tpot_ms",
+    "inter_token_latency_ms": "tpot_ms",
     "request_latency": "e2e_s",
 }
 _UNIT_IN_MS = {"ms": 1.0, "s": 1e3, "sec": 1e3, "us": 1e-3, "ns": 1e-6}
+_METRIC = re.compile(r"^(?P<name>[A-Za-z][\w ]*?)\s*(?:\((?P<unit>[^)]*)\))?$")
+#: of GuideLLM's tables, which have a group, a unit and a statistic over each column
+_STATISTICS = re.compile(r"Request (?:Token|Latency) Statistics|Server Throughput Statistics")
+GUIDELLM_HEADS = 3
 _BENCH_ROW = re.compile(r"^\|.*\|\s*(?P<test>(?:pp|tg)\d+(?:\+tg\d+)?)(?: @ d\d+)?\s*\|\s*(?P<rate>[\d.]+)\s*±")
 
 
@@ -66,7 +70,8 @@ def tables_in(lines: tuple[Line, ...]) -> tuple[Run, ...]:
     tuple of Run
         Empty where no table is in it.
     """
-    runs = [*_serving_tables(lines), *_trtllm_report(lines), *_llama_bench(lines)]
+    runs = [*_serving_tables(lines), *_trtllm_report(lines), *_llama_bench(lines), *_boxed_table(lines)]
+    runs += _guidellm_tables(lines)
     return tuple(run for run in runs if run.columns)
 
 
@@ -159,6 +164,93 @@ def _llama_bench(lines: tuple[Line, ...]) -> Iterable[Run]:
         )
 
 
+def _boxed_table(lines: tuple[Line, ...]) -> Iterable[Run]:
+    """The table that GenAI-Perf and AIPerf print: a metric with its unit a row, a statistic a column."""
+    names, header = _columns("genai-perf"), list[str]()
+    columns: dict[str, float | str] = {}
+    understood: list[Understood] = []
+    for line in lines:
+        cells = [cell.strip() for cell in re.split("[│┃|]", line.text.strip().strip("│┃|"))]
+        if {"avg", "p99"} <= set(cells):
+            header = cells
+            continue
+        metric = _METRIC.match(cells[0])
+        if not header or len(cells) != len(header) or metric is None:
+            continue
+        values = {name: _number(cell) for name, cell in zip(header[1:], cells[1:], strict=True)}
+        told = {name: value for name, value in values.items() if value is not None}
+        name, unit = "_".join(metric["name"].lower().split()), metric["unit"] or ""
+        found: dict[str, float | str] = {}
+        if name in _LATENCIES:
+            found = _spread(_LATENCIES[name], told, _UNIT_IN_MS.get(unit, 1.0))
+        elif name in names and "avg" in told:
+            found = {names[name]["column"]: told["avg"]}
+        new = {name: value for name, value in found.items() if name not in columns}
+        columns |= new
+        understood += [_item(name, value, line.number) for name, value in new.items()]
+    yield Run(tool="GenAI-Perf or AIPerf", columns=columns, understood=tuple(understood))
+
+
+def _guidellm_tables(lines: tuple[Line, ...]) -> Iterable[Run]:
+    """The tables of statistics that GuideLLM prints, a row for each benchmark in all of them."""
+    found: list[dict[str, tuple[float | str, int]]] = []
+    title, heads, row = "", list[list[str]](), 0
+    for line in lines:
+        text = line.text.strip()
+        if _STATISTICS.search(text):
+            title, heads, row = text, [], 0
+        elif title and text.startswith("|") and not set(text) <= set("|-= "):
+            cells = [cell.strip() for cell in text.split("|")[1:-1]]
+            if len(heads) < GUIDELLM_HEADS:
+                heads.append(_filled(cells))
+            elif len(cells) == len(heads[0]):
+                found += [{}] * (row + 1 - len(found))
+                found[row] = found[row] | _guidellm_row(cells, heads, line.number)
+                row += 1
+        elif not text.startswith("|"):
+            title = title if not text else ""
+    for told in found:
+        load = _guidellm_load({name: value for name, (value, _) in told.items()})
+        columns = {name: value for name, (value, _) in told.items() if name not in ("strategy", "at_once")} | load
+        at = next((number for _, number in told.values()), 0)
+        items = tuple(_item(name, value, told[name][1] if name in told else at) for name, value in columns.items())
+        yield Run(tool="GuideLLM", columns=columns, understood=items)
+
+
+def _filled(cells: list[str]) -> list[str]:
+    """Cells of a header, one that spans several columns in each of them."""
+    for place in range(2, len(cells)):
+        cells[place] = cells[place] or cells[place - 1]
+    return cells
+
+
+def _guidellm_row(cells: list[str], heads: list[list[str]], number: int) -> dict[str, tuple[float | str, int]]:
+    names = _columns("guidellm-table")
+    told: dict[str, tuple[float | str, int]] = {"strategy": (cells[0], number)}
+    for cell, *head in zip(cells[1:], *(head[1:] for head in heads), strict=True):
+        row, value = names.get(" ".join(head).lower()), _number(cell)
+        if row is not None and value is not None:
+            told[row["column"]] = (value * float(row["scale"]), number)
+    return told
+
+
+def _guidellm_load(told: Mapping[str, float | str]) -> dict[str, float | str]:
+    """Users at once, or a rate, as the strategy of a benchmark has it."""
+    strategy, at_once, rate = told.get("strategy"), told.get("at_once"), told.get("req_s")
+    if strategy == "synchronous":
+        return {"concurrency": 1.0}
+    if strategy in ("concurrent", "throughput") and isinstance(at_once, float):
+        return {"concurrency": max(1.0, float(round(at_once)))}
+    return {"request_rate_rps": rate} if isinstance(rate, float) else {}
+
+
+def _number(cell: str) -> float | None:
+    try:
+        return float(cell.replace(",", ""))
+    except ValueError:
+        return None
+
+
 def json_runs(text: str) -> tuple[Run, ...]:
     """Runs that a tool saved as JSON or as one JSON object a line.
 
@@ -184,7 +276,7 @@ def json_runs(text: str) -> tuple[Run, ...]:
 
 
 def _objects(text: str) -> Iterable[tuple[int, dict[str, Any]]]:
-    if text.lstrip()[:1] not in "{[":
+    if text.lstrip()[:1] not in "{[" and '"output_throughput"' not in text:
         return
     try:
         whole = json.loads(text)

@@ -16,7 +16,8 @@ MOST_LINES = 10_000  # an engine names itself before it serves
 #: an engine is told by any of the words that only it prints
 ENGINE_WORDS = {
     "sglang": re.compile(
-        r"ServerArgs\(|max_total_num_tokens=|sglang\.launch_server|Load weight end|\bsglang\b|cuda graph end\."
+        r"ServerArgs\(|KV Cache is allocated\.|max_total_num_tokens=|sglang\.launch_server|Load weight end|\bsglang\b"
+        r"|cuda graph end\."
     ),
     "tensorrt-llm": re.compile(r"\[TensorRT-LLM\]|\[TRT-LLM\]|trtllm-serve|TensorRT.LLM"),
     "tgi": re.compile(r"text_generation_launcher|text-generation-launcher|text_generation_router"),
@@ -26,7 +27,7 @@ ENGINE_WORDS = {
     ),
     "vllm": re.compile(
         r"\bvllm\b|vLLM|VllmWorker|\((?:APIServer|EngineCore\w*|Worker\w*) pid=|LLM engine \(v|kv_cache_utils\.py"
-        r"|gpu_worker\.py|gpu_model_runner\.py"
+        r"|gpu_worker\.py|gpu_model_runner\.py|GPU KV cache size: |Available KV cache memory: "
         r"|model_runner\.py:\d+\]|worker\.py:\d+\]"
     ),
 }
@@ -107,7 +108,7 @@ def _understood(row: Mapping[str, str], match: re.Match[str], number: int) -> Un
         value = float(text.replace(",", "")) * scale
     except ValueError:
         return None
-    device = match[0].partition("=")[0].strip() if row["rank"] == "sum" else ""
+    device = match[0].replace(match[1], "").strip() if row["rank"] == "sum" else ""
     return Understood(name=row["name"], value=value, unit=row["unit"], line=number, device=device)
 
 
@@ -119,5 +120,5 @@ def _decisive(items: list[Understood], rank: str) -> Understood:
     if rank == "sum":
         # a log that loads a model twice prints every device twice, and one load is what runs
         latest = {item.device: float(item.value) for item in items}
-        return dataclasses.replace(items[0], value=sum(latest.values()), device="")
+        return dataclasses.replace(items[0], value=round(sum(latest.values()), 6), device="")
     return (min if rank == "least" else max)(items, key=lambda item: float(item.value))

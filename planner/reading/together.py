@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from planner.errors import PlannerError
-from planner.reading.benchmarks import Run
 from planner.reading.reading import KEPT_GROUPS, LONG_NAMES, Reading, read
 from planner.scenario import Scenario, fields_by_name, message
 
@@ -39,12 +38,6 @@ class Together:
     files: tuple[OwnFile, ...]
     scenario: Scenario | None
     contradictions: tuple[str, ...]
-
-    @property
-    def runs(self) -> tuple[Run, ...]:
-        """Measured runs of all files."""
-        known = [item.reading for item in self.files if item.reading is not None]
-        return tuple(run for reading in known for run in reading.runs if not run.is_prediction)
 
 
 def read_together(

@@ -7,6 +7,7 @@ from typing import Any
 
 from planner.reading.printed import prints_memory, with_printed
 from planner.reading.reading import Reading
+from planner.reading.together import Together
 from planner.scenario import to_json, to_query
 
 
@@ -55,5 +56,30 @@ def reading_dict(reading: Reading) -> dict[str, Any]:
         "runs": [{"tool": run.tool, **run.columns} for run in reading.runs],
         "scenario": None if scenario is None else json.loads(to_json(scenario)),
         "problem": reading.problem,
+        "link": None if scenario is None else to_query(scenario),
+    }
+
+
+def together_text(found: Together) -> str:
+    """What each of several files says, what they state differently, and the plan that they describe together."""
+    rows: list[str] = []
+    for item in found.files:
+        rows += [f"{item.name}: {item.problem if item.reading is None else reading_text(item.reading)}", ""]
+    if found.contradictions:
+        rows += ["Stated differently:", *(f"  {text}" for text in found.contradictions), ""]
+    told = "No plan can start from them." if found.scenario is None else f"Plan it: {to_query(found.scenario)}"
+    return "\n".join([*rows, f"Together. {told}"])
+
+
+def together_dict(found: Together) -> dict[str, Any]:
+    """The same as plain types: files (name, problem and what `reading_dict` has), contradictions, scenario, link."""
+    scenario = found.scenario
+    return {
+        "files": [
+            {"name": item.name, "problem": item.problem} | ({} if item.reading is None else reading_dict(item.reading))
+            for item in found.files
+        ],
+        "contradictions": list(found.contradictions),
+        "scenario": None if scenario is None else json.loads(to_json(scenario)),
         "link": None if scenario is None else to_query(scenario),
     }

@@ -9,7 +9,6 @@ import pytest
 from planner import Scenario, plan
 from planner.errors import InvalidInput
 from planner.reading.advising import advice_text, advise, slopes_of
-from planner.reading.nearness import foreseen
 from planner.scenario import SCALES, fingerprint
 
 PLAN = Scenario(num_requests=200, model="Qwen/Qwen3-8B")
@@ -34,19 +33,6 @@ def test_slopes_are_the_powers_of_the_factors():
     assert slopes["tpot"] == pytest.approx([0.75, 0.25, 0, 0, 0], abs=1e-9)
     assert slopes["ttft"] == pytest.approx([0, 0, 1, 0, 0], abs=1e-9)
     assert slopes["throughput"] == pytest.approx([-0.75, -0.25, 0, 0, 0], abs=1e-9)
-
-
-def test_one_figure_narrows_as_two_measurements_of_one_number_do():
-    # the same load as the plan's: its TTFT tells 0.5² of a factor and 0.3² of the rest, but for its own noise, 0.1
-    slopes, loads = np.array([[1.0, 0.0], [1.0, 0.0]]), np.zeros((2, 3))
-    covariance = np.diag([0.5**2, 0.4**2])
-    before = 0.5**2 + 0.3**2
-    [left, _] = foreseen(slopes, loads, ["ttft", "ttft"], covariance, np.array([False, True]))
-    assert left == pytest.approx(1 / (1 / before + 0.1**-2))
-    # far away, the rest tells nothing
-    far = np.array([[0.0, 0, 0], [99.0, 0, 0]])
-    [left, _] = foreseen(slopes, far, ["ttft", "ttft"], covariance, np.array([False, True]))
-    assert left == pytest.approx(before - 0.5**4 / (before + 0.1**2))
 
 
 def test_the_best_test_follows_the_deciding_figure_most_closely(done):

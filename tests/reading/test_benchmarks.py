@@ -49,6 +49,7 @@ GUIDELLM = {
                 "output_token_count": {"successful": {"mean": 256.0}},
                 "time_to_first_token_ms": {"successful": {"mean": 250.0, "percentiles": {"p99": 900.0}}},
                 "inter_token_latency_ms": {"successful": {"mean": 24.0}},
+                "time_per_output_token_ms": {"successful": {"mean": 25.0}},  # the first token's wait in it
                 "request_latency": {"successful": {"mean": 6.4}},
             },
         }
@@ -64,6 +65,7 @@ def test_one_run_reads_alike_from_every_tool(body):
     assert columns["output_tok_s_total"] == 1280.0
     assert columns["ttft_ms_mean"] == 250.0
     assert columns["ttft_ms_p99"] == 900.0
+    assert columns["tpot_ms_mean"] == 24.0  # the mean gap of each request, whatever a tool calls it
     made = reading.scenario
     assert (made.arrivals, made.concurrent_users) == ("closed", 32)
     assert (made.prompt_mean_tokens, made.output_mean_tokens) == (1024.0, 256.0)
@@ -92,6 +94,61 @@ def test_llama_bench():
     prefill, decode = read(table).runs
     assert prefill.columns["ttft_ms_mean"] == pytest.approx(128.0)  # 512 tokens at 4,000 a second
     assert decode.columns["tpot_ms_mean"] == pytest.approx(8.0)  # 125 a second
+
+
+#: tables of src/guidellm/benchmark/outputs/console.py, with a benchmark at 32 users and one at a rate
+TABLES = """
+ℹ Run Summary Info
+| Benchmark | Timings    || Input Tokens |
+| Strategy  | Start | Dur | Comp         |
+|           |       | Sec | Tot          |
+| concurrent | 09:35:12 | 30.0 | 956.0   |
+
+ℹ Request Token Statistics (Completed Requests)
+|============|=======|=======|=======|=======|
+| Benchmark  | Input Tok    || Output Tok   ||
+| Strategy   | Per Req      || Per Req      ||
+|            | Mdn   | p95   | Mdn   | p95   |
+|------------|-------|-------|-------|-------|
+| concurrent | 546.0 | 546.0 | 256.0 | 256.0 |
+| constant   | 546.0 | 546.0 | 256.0 | 256.0 |
+|============|=======|=======|=======|=======|
+
+ℹ Request Latency Statistics (Completed Requests)
+| Benchmark  | Request Latency || TTFT           || ITL          || TPOT         ||
+| Strategy   | Sec             || ms             || ms           || ms           ||
+|            | Mdn     | p95    | Mdn    | p95    | Mdn   | p95   | Mdn   | p95   |
+|------------|---------|--------|--------|--------|-------|-------|-------|-------|
+| concurrent | 20.4    | 21.8   | 1465.9 | 2797.0 | 74.3  | 76.1  | 79.6  | 85.1  |
+| constant   | --      | --     | 300.5  | 4038.4 | 42.6  | 103.0 | 43.7  | 118.4 |
+
+ℹ Server Throughput Statistics (All Requests)
+| Benchmark  | Requests             ||| Input Tokens | Output Tokens | Total Tokens |
+| Strategy   | Concurrency || Per Sec | Per Sec      | Per Sec       | Per Sec      |
+|            | Mdn   | Mean | Mean                                               ||||
+|------------|-------|------|---------|--------------|---------------|--------------|
+| concurrent | 32.0  | 32.0 | 1.1     | 1553.4       | 1,414.5       | 1306.9       |
+| constant   | 12.0  | 12.4 | 1.3     | 1873.0       | 545.7         | 2418.8       |
+"""
+
+
+def test_the_tables_of_guidellm():
+    users, rate = read(TABLES).runs
+    assert (users.columns["concurrency"], rate.columns["request_rate_rps"]) == (32, 1.3)
+    assert (users.columns["isl"], users.columns["osl"]) == (546, 256)
+    # of (20.4 s − 1.47 s) ÷ 255 the ITL, of 20.4 s ÷ 256 the TPOT
+    assert (users.columns["ttft_ms_p50"], users.columns["tpot_ms_p50"]) == (1465.9, 74.3)
+    assert (users.columns["output_tok_s_total"], rate.columns["req_s"]) == (1414.5, 1.3)
+    assert "e2e_s_p50" not in rate.columns
+    made = read(TABLES).scenario
+    assert (made.arrivals, made.concurrent_users, made.prompt_mean_tokens) == ("closed", 32, 546)
+
+
+@pytest.mark.parametrize("lines", [14, 17, 20, 23, 27, 30, 33])
+def test_tables_that_are_cut_are_read_as_far_as_they_go(lines):
+    first, *_ = read("\r\n".join(TABLES.split("\n")[:lines])).runs
+    assert (first.columns["isl"], first.columns["osl"]) == (546, 256)
+    assert ("ttft_ms_p50" in first.columns) == (lines >= 23)
 
 
 @pytest.mark.parametrize(

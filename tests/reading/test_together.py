@@ -3,6 +3,7 @@
 import json
 
 from planner.reading.together import read_together
+from planner.reading.wording import together_dict, together_text
 from planner.scenario import Scenario
 
 LOG = (
@@ -35,7 +36,6 @@ def test_a_log_gives_the_deployment_and_a_benchmark_the_traffic():
     assert (made.arrivals, made.concurrent_users, made.prompt_mean_tokens) == ("closed", 8, 1024)
     assert [item.name for item in found.files] == ["bench.json", "vllm.log", "more.json"]
     assert found.files[1].reading.measured["kv_tokens"] == 123_456
-    assert [run.columns["concurrency"] for run in found.runs] == [8, 64]
     assert found.contradictions == ()
 
 
@@ -57,6 +57,16 @@ def test_a_file_that_cannot_be_read_leaves_the_others():
     assert found.files[0].reading is None
     assert "start-up log" in found.files[0].problem
     assert (found.scenario.model, found.scenario.gpu) == ("Qwen/Qwen3-8B", "L40S")
+
+
+def test_the_text_and_the_plain_types_have_each_file_and_what_differs():
+    found = read_together([("vllm.log", LOG), ("bench.json", saved(model_id="Qwen/Qwen3-32B")), ("notes.txt", b"hi")])
+    text, plain = together_text(found), together_dict(found)
+    assert text.count("Qwen/Qwen3-32B in bench.json") == 1
+    assert "notes.txt: " in text and "kv_tokens = 123,456" in text
+    assert [item["name"] for item in plain["files"]] == ["vllm.log", "bench.json", "notes.txt"]
+    assert plain["contradictions"] == list(found.contradictions)
+    assert plain["link"] in text
 
 
 def test_nothing_that_can_be_read_is_no_plan():
