@@ -372,7 +372,8 @@ def chance_with(
         target.latency: float(_along(curve, rate, q, target.latency) / _along(curve, planned, q, target.latency))
         for target in (scenario.targets if replicas != serving else ())
     }
-    slowest = _slowest_that_holds(scenario, curve, rate, bearable_rps(scenario, curve, metrics, serving))
+    found = _found_over_curve(scenario, curve, metrics, planned)
+    slowest = _slowest_that_holds(scenario, curve, rate, bearable_rps(scenario, curve, metrics, serving), found)
     keeps_up = 1 - bands["throughput"].probability_below(1.0, 1 / slowest) if slowest > 0 else 0.0
     return _smallest([*_latency_chances(scenario, bands, metrics, times), keeps_up])
 
@@ -401,12 +402,29 @@ def bearable_rps(scenario: Scenario, curve: LoadCurve, metrics: ServingMetrics, 
     return min(curve.capacity_rps, max(borne, shown))
 
 
-def _slowest_that_holds(scenario: Scenario, curve: LoadCurve, rate_rps: float, bearable: float) -> float:
+def _found_over_curve(
+    scenario: Scenario, curve: LoadCurve, metrics: ServingMetrics, planned_rps: float
+) -> dict[str, float]:
+    """Each latency of the fleet as simulated ÷ that of one replica alone at the same share of the load.
+
+    Below 1 where several replicas share bursts that one would have to bear by itself.
+    """
+    q = scenario.target_quantile
+    ratios = {
+        target.latency: getattr(metrics, target.latency).at(q) / float(_along(curve, planned_rps, q, target.latency))
+        for target in scenario.targets
+    }
+    return {name: min(1.0, ratio) if math.isfinite(ratio) else 1.0 for name, ratio in ratios.items()}
+
+
+def _slowest_that_holds(
+    scenario: Scenario, curve: LoadCurve, rate_rps: float, bearable: float, found: Mapping[str, float]
+) -> float:
     """Factor by which a replica may be slower than predicted and still meet the targets at a rate; 0: none tried."""
     factors = np.geomspace(_FASTEST, _SLOWEST, _SPEEDS)
     loads, q = rate_rps * factors, scenario.target_quantile
     fails = loads > bearable
     for target in scenario.targets:
-        fails |= factors * _along(curve, loads, q, target.latency) > target.limit_s
+        fails |= factors * found[target.latency] * _along(curve, loads, q, target.latency) > target.limit_s
     held = int(np.argmax(fails)) if fails.any() else len(factors)
     return float(factors[held - 1]) if held else 0.0

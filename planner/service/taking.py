@@ -154,8 +154,10 @@ def _at_most(
         given = requests if scenario.is_open_loop or trace is not None else draw(there)
         faster = with_rate(trace, load) if trace is not None and scenario.is_open_loop and load > 0 else trace
         fleet = serve(there, given, faster)
+        if fleet.holds(there) or not 0 < load < math.inf:
+            break
         fewer = load * LESS if scenario.is_open_loop else load - max(1, round(load * (1 - LESS)))
-        if fleet.holds(there) or not 0 < load < math.inf or fewer < min(1.0, most.load / 2):
+        if fewer < min(1.0, most.load / 2):
             break
         load = fewer  # the longer run has the last word
     found = dataclasses.replace(most, load=load if fleet.holds(there) else 0.0)

@@ -12,6 +12,7 @@ from planner.service.taking import (
     LOST,
     PRECISION,
     THROUGHPUT,
+    deploy_most,
     deploy_most_pools,
     longest_prompt_tokens,
     most_load,
@@ -127,3 +128,10 @@ def test_without_targets_prefill_and_decode_take_what_the_slower_kind_finishes()
         took, _ = took_apart(ttft_target_s=None, tpot_target_s=None, **given)
         assert took.most.load == pytest.approx(0.97, rel=0.01)
         assert took.most.gives_first == THROUGHPUT
+
+
+def test_a_burst_without_targets_is_planned_as_entered():
+    scenario = SHORT.replace(arrivals="once", ttft_target_s=None, tpot_target_s=None)
+    took = deploy_most(scenario, replica_of(size(scenario)), draw(scenario), most_requests=20_000)
+    assert math.isinf(took.most.load)
+    assert took.scenario.num_requests == scenario.num_requests
