@@ -36,7 +36,7 @@ _METRIC = re.compile(r"^(?P<name>[A-Za-z][\w ]*?)\s*(?:\((?P<unit>[^)]*)\))?$")
 #: of GuideLLM's tables, which have a group, a unit and a statistic over each column
 _STATISTICS = re.compile(r"Request (?:Token|Latency) Statistics|Server Throughput Statistics")
 GUIDELLM_HEADS = 3
-_BENCH_ROW = re.compile(r"^\|.*\|\s*(?P<test>(?:pp|tg)\d+(?:\+tg\d+)?)(?: @ d\d+)?\s*\|\s*(?P<rate>[\d.]+)\s*±")
+_BENCH_ROW = re.compile(r"^\|.*\|\s*(?P<test>(?:pp|tg)\d+(?:\+tg\d+)?)(?: @ d\d+)?\s*\|\s*(?P<rate>\d+(?:\.\d+)?)\s*±")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +122,7 @@ def _value(text: str, scale: str) -> float | str | None:
         return text
     if text.lower() in ("inf", "infinity"):
         return "inf"
-    match = re.match(r"-?[\d,]+(?:\.\d+)?(?:[eE][+-]?\d+)?", text)
+    match = re.match(r"-?\d[\d,]*(?:\.\d+)?(?:[eE][+-]?\d+)?", text)
     return float(match[0].replace(",", "")) * float(scale) if match else None
 
 

@@ -85,6 +85,14 @@ def test_a_line_a_run():
     assert [item.line for run in runs for item in run.understood if item.name == "concurrency"] == [1, 2]
 
 
+def test_a_comma_is_no_number():
+    table = (
+        "============ Serving Benchmark Result ============\nSuccessful requests: ,\nRequest throughput (req/s): 2.5\n"
+    )
+    [run] = read(table).runs
+    assert run.columns == {"req_s": 2.5}
+
+
 def test_llama_bench():
     table = (
         "| model | size | params | backend | ngl | test | t/s |\n| --- | ---: | ---: | --- | --: | ---: | ---: |\n"
