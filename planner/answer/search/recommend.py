@@ -31,7 +31,7 @@ TIED, TIED_PLANS = 16, 2  # candidates that may cost as much as the best: tried,
 SHOWN_GPUS = 8  # further GPUs, each with its cheapest plan
 FASTER = (2, 4)  # times the GPUs of a replica, of the best plan, to show what a shorter latency costs
 ALIKE = 0.05  # latencies that differ by less are the same to a reader
-RECOMMENDED = 2  # deployments that vendors recommend, planned whatever they cost
+RECOMMENDED = 8  # deployments that vendors recommend, planned whatever they cost: no model has more
 CLOSEST = 4  # plans shown where nothing meets the targets
 
 

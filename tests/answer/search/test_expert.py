@@ -143,3 +143,21 @@ def test_deepseek_at_80_requests_a_second_takes_40_h200_with_attention_data_para
     (first,) = by_memory(asked, [item.changes], most_requests_of_a_plan)
     (bound,) = by_capacity(asked, [(first, math.inf)], most_requests_of_a_plan)
     assert (bound.out, bound.replicas) == ("", 5)
+
+
+# GPU, GiB, GB/s of the data sheet, req/s, most times the fewest. Prompts of 8,192 tokens and answers of 512: the KV
+# cache of few of them fits beside 15 GiB of weights, at 131,072 bytes a token.
+CACHES = (("L4", 22.5, 300, 1.0, 3), ("RTX 4090", 24.0, 1008, 3.0, 3))
+
+
+@pytest.mark.parametrize(("gpu", "gib", "bandwidth", "rate", "most"), CACHES)
+def test_long_prompts_take_the_gpus_whose_memory_holds_them_while_they_are_answered(gpu, gib, bandwidth, rate, most):
+    together = (0.9 * gib - 15.0) * 2**30 / 131_072 / (8192 + 512)  # sequences that one GPU holds at most
+    least_s = 512 * 15.0 / bandwidth  # each step reads the weights
+    floor = rate * least_s / together  # Little's law
+    long = STEADY | {"prompt_mean_tokens": 8192.0, "output_mean_tokens": 512.0, "max_model_len": 16_384}
+    traffic = {"demand": "rate", "rate_rps": rate, "num_requests": 200}
+    done = plan(Scenario(gpu=gpu, **long, **traffic), most_requests=2000)
+    assert floor <= done.num_gpus <= most * floor
+    computed = rate * 2 * 6.98e9 * 8703 / (done.gpu.bf16_tflops * 1e12)
+    assert done.num_gpus > 1.5 * computed  # operations alone would buy too few

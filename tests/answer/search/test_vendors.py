@@ -6,7 +6,7 @@ import pytest
 
 from planner.answer.search.bounds import by_memory
 from planner.answer.search.outcome import MEETS, MISSES, Candidate
-from planner.answer.search.recommend import recommend
+from planner.answer.search.recommend import RECOMMENDED, recommend
 from planner.answer.search.space import choices, deployments
 from planner.answer.search.vendors import advice, recommended_among, recommended_for
 from planner.catalog.recommended import recommended_deployments
@@ -36,6 +36,10 @@ def test_a_search_shows_the_vendors_deployment_and_says_why_another_is_cheaper()
     assert {(row.scenario.gpu, row.scenario.tensor_parallel_size) for row in shown} == {("MI300X", 4), ("MI325X", 4)}
     assert search.advice.startswith("SGLang's cookbook recommends 4 × MI300X (TP 4)")
     assert recommended_for(scenario.replace(model="custom")) == ()
+
+
+def test_no_model_has_more_recommended_deployments_than_a_search_plans():
+    assert all(len(recommended_deployments(model)) <= RECOMMENDED for model, _, _ in ROWS)
 
 
 def row(**changes):
