@@ -1,6 +1,6 @@
 """Predictions of published serving benchmarks: each row is planned as a user would plan it.
 
-A row becomes a Scenario (`serving_rows`), and `size` and `operate`, which `plan()` calls too, give its figures. No
+A row becomes a Scenario (`serving_rows`), and `size` and `run_fleet`, which `plan()` calls too, give its figures. No
 parameter belongs to a row, a model or a benchmark.
 """
 
@@ -15,7 +15,7 @@ from planner.accuracy.cells import reason_of
 from planner.accuracy.serving_rows import MeasuredRun, RowSkipped, read_run
 from planner.answer import replica_of, size
 from planner.scenario import Scenario
-from planner.service import ServingMetrics, operate
+from planner.service import ServingMetrics, run_fleet
 from planner.workload import draw
 
 COLUMNS = (
@@ -69,7 +69,7 @@ def serve(scenario: Scenario) -> ServingMetrics | str:
     sized = size(scenario, explain=False)
     if not sized.fits:
         return f"by our sizing the engine does not start: {sized.memory.refusal}"
-    return operate(scenario, replica_of(sized), draw(scenario), scenario.num_replicas or 1)[1]
+    return run_fleet(scenario, replica_of(sized), draw(scenario), scenario.num_replicas or 1).metrics
 
 
 def serving_columns(scenario: Scenario) -> dict[str, float]:

@@ -18,12 +18,12 @@ from planner.service.fleet import (
     MOST_REQUESTS,
     fewest_sharing,
     fleet_size,
-    operate,
+    run_fleet,
     serve_apart,
     serve_share,
     try_fleet,
 )
-from planner.service.load import STEADY_SHARE, LoadCurve, LoadPoint, highest_rate, load_curve, meets, replicas_needed
+from planner.service.load import STEADY_SHARE, LoadCurve, LoadPoint, load_curve, meets, replicas_needed
 from planner.service.metrics import Distribution, ServingMetrics, attainment, latencies, measure
 from planner.service.outage import Outage, serve_outage
 from planner.service.policies import LAB_POLICIES, POLICY_TITLES, PolicyOutcome, compare_policies, under_policy
@@ -77,7 +77,6 @@ __all__ = [
     "fewest_sharing",
     "first_requests",
     "fleet_size",
-    "highest_rate",
     "latencies",
     "least_pools",
     "load_curve",
@@ -85,11 +84,11 @@ __all__ = [
     "measure",
     "meets",
     "most_load",
-    "operate",
     "pool_rates",
     "replicas_for_targets",
     "replicas_needed",
     "roomy",
+    "run_fleet",
     "serve_apart",
     "serve_day",
     "serve_lone",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from planner.scenario import Scenario
 from planner.service.clients import first_requests, share_of_one
 from planner.service.fleet import MOST_REQUESTS, drawn, fewest_sharing, find_fleet, find_sharing, fleet_size, run_fleet
-from planner.service.load import STEADY_SHARE, LoadCurve, load_curve, meets, rates_alone, replicas_needed
+from planner.service.load import STEADY_SHARE, LoadCurve, load_curve, meets, replicas_needed
 from planner.service.metrics import ServingMetrics
 from planner.service.replica import Replica
 from planner.simulation import SimulationResult
@@ -52,7 +52,6 @@ def deploy(
     trace: Requests | None = None,
     most_requests: int = MOST_REQUESTS,
     *,
-    sweep: bool = True,
     curve: LoadCurve | None = None,
 ) -> Fleet:
     """Find how many replicas the peak needs, and serve the requests with them.
@@ -69,8 +68,6 @@ def deploy(
         A replayed trace, served at its own times.
     most_requests : int
         Simulated for each number of replicas that is tried.
-    sweep : bool
-        Whether the load curve has points: a chart needs them, the number of replicas does not.
     curve : LoadCurve, optional
         One replica's sweep on these requests, where the caller has it.
 
@@ -79,7 +76,7 @@ def deploy(
     Fleet
     """
     open_loop, level, fixed = scenario.is_open_loop, scenario.service_level, scenario.fixed_replicas
-    curve = curve or curve_of(scenario, replica, requests, trace, most_requests, sweep=sweep)
+    curve = curve or curve_of(scenario, replica, requests, trace, most_requests)
     needed = replicas_needed(scenario.peak_rate_rps, curve.slo_rate_rps) if open_loop else 1
     least = (replicas_needed(scenario.peak_rate_rps, STEADY_SHARE * curve.capacity_rps) or 1) if open_loop else 1
     spare = 0 if fixed is not None else scenario.spare_replicas
@@ -92,11 +89,11 @@ def deploy(
     if fixed is None:
         serving = needed or guess
     most = 2 * serving + 8 if open_loop else min(2 * serving + 8, requests.closed_loop_users or len(requests))
-    run = run_fleet(scenario, replica, requests, serving, trace, most_requests, begun=found)
+    run = run_fleet(scenario, replica, requests, serving, trace, most_requests=most_requests, begun=found)
     if fixed is None and needed is not None:
         while not meets(run.metrics, level) and serving < most:  # the longer run has the last word
             serving += max(1, serving // 20)
-            run = run_fleet(scenario, replica, requests, serving, trace, most_requests)
+            run = run_fleet(scenario, replica, requests, serving, trace, most_requests=most_requests)
         needed = serving if meets(run.metrics, level) else None
     if fixed is None and open_loop and needed is not None:
         curve = _as_in_the_fleet(curve, scenario.peak_rate_rps, needed)
@@ -115,17 +112,11 @@ def deploy(
 
 
 def curve_of(
-    scenario: Scenario,
-    replica: Replica,
-    requests: Requests,
-    trace: Requests | None,
-    most_requests: int,
-    *,
-    sweep: bool = True,
+    scenario: Scenario, replica: Replica, requests: Requests, trace: Requests | None, most_requests: int
 ) -> LoadCurve:
-    """One replica's load curve on a scenario's requests, as an open loop; without points where no sweep is wanted."""
+    """One replica's load curve on a scenario's requests, as an open loop."""
     many = as_open_loop(steady_requests(scenario, requests, trace, most_requests))
-    return (load_curve if sweep else rates_alone)(replica, many, scenario.service_level)
+    return load_curve(replica, many, scenario.service_level)
 
 
 def _guessed(scenario: Scenario, curve: LoadCurve) -> int:

@@ -65,15 +65,18 @@ def drawn(scenario: Scenario) -> Requests:
     return _requests_of(scenario.traffic, scenario.num_requests, scenario.seed, scenario.max_model_len)
 
 
-def operate(
+def run_fleet(
     scenario: Scenario,
     replica: Replica,
     requests: Requests,
     num_replicas: int,
     trace: Requests | None = None,
+    *,
     most_requests: int = MOST_REQUESTS,
     enough: Callable[[ServingMetrics, Scenario], bool] | None = None,
-) -> tuple[SimulationResult, ServingMetrics]:
+    begun: Run | None = None,
+    most_of_a_loop: int = MAX_REPLICAS_OF_A_LOOP,
+) -> Run:
     """Simulate the fleet at the peak rate, or on a trace with its own times.
 
     A steady service is simulated until its intervals can be believed and tell whether the targets hold: the run grows
@@ -81,23 +84,32 @@ def operate(
     are. Beyond 32 replicas, 32 of them at their share of the traffic stand for the whole, since replicas behind one
     router differ only by chance. The users of a closed loop and the requests of a burst are those of the whole service,
     dealt to its replicas; 16 replicas of a loop, 500 of a burst stand for more.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Traffic, targets and router.
+    replica : Replica
+        What each replica is.
+    requests : Requests
+        The drawn requests.
+    num_replicas : int
+        How many share the load.
+    trace : Requests, optional
+        A replayed trace, served at its own times.
+    most_requests : int
+        Simulated at most; a run that would need more ends unsettled.
+    enough : callable, optional
+        Whether a run of these metrics needs no longer one; by default when its intervals tell whether the targets hold.
+    begun : Run, optional
+        A run of the same fleet that stopped at a weaker criterion, to go on from.
+    most_of_a_loop : int
+        Replicas of a closed loop to simulate; they stand for the others.
+
+    Returns
+    -------
+    Run
     """
-    run = run_fleet(scenario, replica, requests, num_replicas, trace, most_requests, enough)
-    return run.result, run.metrics
-
-
-def run_fleet(
-    scenario: Scenario,
-    replica: Replica,
-    requests: Requests,
-    num_replicas: int,
-    trace: Requests | None = None,
-    most_requests: int = MOST_REQUESTS,
-    enough: Callable[[ServingMetrics, Scenario], bool] | None = None,
-    begun: Run | None = None,
-    most_of_a_loop: int = MAX_REPLICAS_OF_A_LOOP,
-) -> Run:
-    """`operate`, continuing a run of the same fleet that stopped at a weaker criterion (`begun`)."""
     if trace is not None or scenario.arrivals == "once" or scenario.measured_requests == "all":
         return begun or Run(0, *_serve(scenario, replica, requests, num_replicas, trace, most_of_a_loop, most_requests))
     enough = enough or _settled
@@ -131,9 +143,9 @@ def _serve(
     replica: Replica,
     requests: Requests,
     num_replicas: int,
-    trace: Requests | None = None,
-    most_of_a_loop: int = MAX_REPLICAS_OF_A_LOOP,
-    most_requests: int = MOST_REQUESTS,
+    trace: Requests | None,
+    most_of_a_loop: int,
+    most_requests: int,
 ) -> tuple[SimulationResult, ServingMetrics]:
     """One run: of an open loop or a closed one, `requests` is what each simulated replica gets of the steady stream."""
     level = scenario.service_level
@@ -272,7 +284,14 @@ def find_sharing(
 
     def holds(count: int) -> bool:
         run = run_fleet(
-            scenario, replica, requests, count, trace, most_requests, is_plain, most_of_a_loop=FULLEST_AND_OTHERS
+            scenario,
+            replica,
+            requests,
+            count,
+            trace,
+            most_requests=most_requests,
+            enough=is_plain,
+            most_of_a_loop=FULLEST_AND_OTHERS,
         )
         if not meets(run.metrics, level):
             return False
@@ -386,7 +405,13 @@ def try_fleet(
     ServingMetrics
     """
     run = run_fleet(
-        scenario, replica, requests, num_replicas, None, most_requests, is_plain, most_of_a_loop=FULLEST_AND_OTHERS
+        scenario,
+        replica,
+        requests,
+        num_replicas,
+        most_requests=most_requests,
+        enough=is_plain,
+        most_of_a_loop=FULLEST_AND_OTHERS,
     )
     return run.metrics
 
@@ -408,7 +433,7 @@ def find_fleet(
 
     def holds(count: int) -> bool:
         nonlocal held
-        run = run_fleet(scenario, replica, requests, count, trace, most_requests, is_plain)
+        run = run_fleet(scenario, replica, requests, count, trace, most_requests=most_requests, enough=is_plain)
         if not meets(run.metrics, level):
             return False
         held = run

@@ -16,7 +16,6 @@ from planner.workload import Requests, with_rate
 
 LOAD_FRACTIONS = (0.05, 0.2, 0.35, 0.5, 0.6, 0.7, 0.78, 0.85, 0.9, 0.95, 1.0, 1.08)
 IDLE_FRACTION = 0.002
-LEAST_SHARE = 0.02
 BISECTIONS = 7
 #: closer to its capacity a queue needs longer to settle than any run lasts
 STEADY_SHARE = 0.97
@@ -111,23 +110,6 @@ def load_curve(replica: Replica, requests: Requests, level: ServiceLevel) -> Loa
     else:
         slo_rate = _highest(replica, requests, level, low, high)
     return LoadCurve(points=tuple(points), capacity_rps=top, slo_rate_rps=slo_rate, binding=binding)
-
-
-def highest_rate(replica: Replica, requests: Requests, level: ServiceLevel, capacity: float) -> float:
-    """Highest rate at which the targets hold, up to 97 % of the capacity; 0 when they fail at 2 % of it. [req/s]"""
-    low, high = LEAST_SHARE * capacity, STEADY_SHARE * capacity
-    if not _holds(replica, requests, low, level):
-        return 0.0
-    if _holds(replica, requests, high, level):
-        return high
-    return _highest(replica, requests, level, low, high)
-
-
-def rates_alone(replica: Replica, requests: Requests, level: ServiceLevel) -> LoadCurve:
-    """`load_curve` without its points, which take most of its time: the capacity and the highest rate."""
-    top = capacity_rps(replica, requests)
-    slo_rate = highest_rate(replica, requests, level, top) if top > 0 else 0.0
-    return LoadCurve(points=(), capacity_rps=top, slo_rate_rps=slo_rate, binding="")
 
 
 def _highest(replica: Replica, requests: Requests, level: ServiceLevel, low: float, high: float) -> float:

@@ -225,9 +225,9 @@ def _run(
     if scenario.is_open_loop:
         tried = scenario.replace(demand="rate", rate_rps=load)
         faster = with_rate(trace, load) if trace is not None else None
-        return run_fleet(tried, replica, requests, replicas, faster, most_requests, is_plain)
+        return run_fleet(tried, replica, requests, replicas, faster, most_requests=most_requests, enough=is_plain)
     tried = scenario.at_load(load)
-    return run_fleet(tried, replica, draw(tried), replicas, None, most_requests, is_plain)
+    return run_fleet(tried, replica, draw(tried), replicas, most_requests=most_requests, enough=is_plain)
 
 
 def _bracket(holds: Callable[[float], bool], guess: float, most: float, *, whole: bool) -> tuple[float, float]:

@@ -13,7 +13,7 @@ from planner.memory.sizing import plan_memory
 from planner.scenario import SCALES, fingerprint
 from planner.scenario.fields import ROUTERS
 from planner.service.capacity import capacity_rps
-from planner.service.fleet import operate
+from planner.service.fleet import run_fleet
 from planner.units import GIB
 from planner.workload.offered import draw
 from tests.answer.cases import SMALL, planned
@@ -35,7 +35,7 @@ def test_the_plan_meets_its_targets_with_the_fewest_replicas(default):
     assert default.metrics.slo_attainment >= SMALL.target_quantile
     serving = default.num_replicas
     if serving > 1:
-        _, fewer = operate(SMALL, replica_of(default), draw(SMALL), serving - 1)
+        fewer = run_fleet(SMALL, replica_of(default), draw(SMALL), serving - 1).metrics
         assert fewer.slo_attainment < SMALL.target_quantile
 
 

@@ -9,7 +9,7 @@ import pytest
 from planner import Scenario, plan
 from planner.answer.planning import replica_of, size
 from planner.service import fleet
-from planner.service.fleet import fewest_sharing, fleet_size, operate
+from planner.service.fleet import fewest_sharing, fleet_size, run_fleet
 from planner.service.metrics import measure
 from planner.service.sampling import MAX_SIMULATED_REPLICAS
 from planner.simulation.router import simulate_fleet
@@ -30,7 +30,7 @@ UNHURRIED = Scenario(
 
 def rate(users: int, replicas: int = 1) -> float:
     scenario = CLOSED_EQUAL.replace(concurrent_users=users)
-    return operate(scenario, replica_of(size(scenario)), draw(scenario), replicas)[1].requests_per_s
+    return run_fleet(scenario, replica_of(size(scenario)), draw(scenario), replicas).metrics.requests_per_s
 
 
 @pytest.mark.parametrize(("users", "replicas"), [(32, 4), (8, 2), (96, 32)])
@@ -94,7 +94,7 @@ def test_a_stable_fleet_finishes_what_is_offered_however_many_stand_for_it():
     scenario = Scenario(demand="rate", rate_rps=40.0, **EQUAL)
     replica, requests = replica_of(size(scenario)), draw(scenario)
     for replicas in (10, 20, 40):
-        result, metrics = operate(scenario, replica, requests, replicas)
+        _, result, metrics = run_fleet(scenario, replica, requests, replicas)
         assert metrics.requests_per_s == pytest.approx(40.0, rel=0.05)
         assert int(result.replica.max()) + 1 == min(replicas, MAX_SIMULATED_REPLICAS)
 
@@ -104,7 +104,7 @@ def test_a_sample_says_of_a_bursty_fleet_what_the_whole_fleet_does(router):
     # 100 replicas at 17 req/s each, of which 32 are shown: with bursts for 100, first tokens would wait 25 % longer.
     scenario = Scenario(demand="rate", rate_rps=1700.0, arrivals="bursty", burst_cv=6.0, router=router)
     replica = replica_of(size(scenario))
-    shown = operate(scenario, replica, draw(scenario), 100)[1]
+    shown = run_fleet(scenario, replica, draw(scenario), 100).metrics
     stream = with_rate(draw(scenario.replace(num_requests=100 * 2000)), 1700.0)
     whole = simulate_fleet(
         stream, replica.engine, replica.limits, replica.step_time, num_replicas=100, router=router, seed=1
@@ -119,13 +119,13 @@ def test_prefixes_that_overload_some_replicas_do_so_in_the_sample():
     scenario = Scenario(
         demand="rate", rate_rps=1000.0, router="prefix_affinity", shared_prefix_tokens=500, num_prefix_groups=60
     )
-    found = operate(scenario, replica_of(size(scenario)), draw(scenario), 50)[1]
+    found = run_fleet(scenario, replica_of(size(scenario)), draw(scenario), 50).metrics
     assert found.slo_attainment == pytest.approx(2 / 3, abs=0.02)
 
 
 def test_a_run_in_which_all_requests_count_is_as_long_as_was_asked_for():
     scenario = UNHURRIED.replace(measured_requests="all")
-    result, metrics = operate(scenario, toy(), draw(scenario), 2)
+    _, result, metrics = run_fleet(scenario, toy(), draw(scenario), 2)
     assert len(result.arrival_s) == metrics.num_requests == 500
 
 
@@ -136,9 +136,9 @@ def test_a_run_grows_until_it_is_enough_or_the_most():
         asked.append(metrics.num_requests)
         return len(asked) == 3
 
-    operate(UNHURRIED, toy(), draw(UNHURRIED), 1, enough=enough)
+    run_fleet(UNHURRIED, toy(), draw(UNHURRIED), 1, enough=enough)
     assert asked == [500, 2000, 8000]
-    result, _ = operate(UNHURRIED, toy(), draw(UNHURRIED), 1, most_requests=3000, enough=lambda *_: False)
+    result = run_fleet(UNHURRIED, toy(), draw(UNHURRIED), 1, most_requests=3000, enough=lambda *_: False).result
     assert len(result.arrival_s) == 2000  # four times as many would be more than 3,000
 
 
@@ -161,7 +161,7 @@ def test_a_first_run_has_so_many_requests(asked, tokens, shown, most, served):
 @pytest.mark.parametrize("changes", [{}, {"arrivals": "closed", "concurrent_users": 400}])
 def test_a_large_fleet_does_not_simulate_every_request_for_each_replica(changes):
     scenario = UNHURRIED.replace(num_requests=30_000, rate_rps=20.0, demand="rate", **changes)
-    run = fleet.run_fleet(scenario, toy(), draw(scenario), 10, most_requests=25_000, enough=lambda *_: True)
+    run = run_fleet(scenario, toy(), draw(scenario), 10, most_requests=25_000, enough=lambda *_: True)
     served = len(run.result.arrival_s)  # of the 300,000 that ten replicas would have; a loop's last round is cut
     assert 10 * 2_000 < served <= 10 * 2_500
 
@@ -169,7 +169,7 @@ def test_a_large_fleet_does_not_simulate_every_request_for_each_replica(changes)
 def test_answers_of_many_tokens_end_a_run_by_its_steps(monkeypatch):
     # Ten tokens each on eight slots: 500 requests take at least 625 steps, 2,000 four times as many.
     monkeypatch.setattr(fleet, "MOST_STEPS", 20_000)
-    result, _ = operate(UNHURRIED, toy(), draw(UNHURRIED), 1, enough=lambda *_: False)
+    result = run_fleet(UNHURRIED, toy(), draw(UNHURRIED), 1, enough=lambda *_: False).result
     assert len(result.arrival_s) == 2000
     assert result.num_steps <= 20_000 < 4 * result.num_steps
 

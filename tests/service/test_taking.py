@@ -6,7 +6,7 @@ import pytest
 
 from planner.answer.planning import replica_of, size
 from planner.scenario.scenario import Scenario
-from planner.service.fleet import operate
+from planner.service.fleet import run_fleet
 from planner.service.load import meets
 from planner.service.taking import (
     LOST,
@@ -34,7 +34,7 @@ def most_of(scenario):
 
 def holds(scenario, replica, load):
     there = scenario.at_load(load)
-    metrics = operate(there, replica, draw(there), scenario.fixed_replicas, most_requests=20_000)[1]
+    metrics = run_fleet(there, replica, draw(there), scenario.fixed_replicas, most_requests=20_000).metrics
     return meets(metrics, there.service_level)
 
 
@@ -93,7 +93,7 @@ def test_the_longest_prompt_meets_the_targets_and_a_longer_one_does_not():
         alone = scenario.replace(
             arrivals="once", num_requests=1, lengths="constant", prompt_mean_tokens=float(tokens), max_model_len=32_768
         )
-        return operate(alone, replica_of(size(alone)), draw(alone), 1)[1].ttft_s.max
+        return run_fleet(alone, replica_of(size(alone)), draw(alone), 1).metrics.ttft_s.max
 
     assert 0 < longest < 32_668
     assert first_token_s(longest) <= 1.0 < first_token_s(longest * 1.02)
