@@ -76,18 +76,6 @@ def native_change(scenario: Scenario) -> dict[str, object]:
     return {}
 
 
-def nearest_native(scenario: Scenario) -> Scenario | None:
-    """The scenario with the nearest weight format that runs natively; None where there is none.
-
-    Parameters
-    ----------
-    scenario : Scenario
-        Whose weights the engine refuses, or runs weight-only.
-    """
-    change = native_change(scenario)
-    return scenario.replace(**change) if change else None
-
-
 def _where(scenario: Scenario, name: str) -> str:
     """Which published checkpoint has the format, in brackets."""
     if scenario.model in (CONFIG, CUSTOM):

@@ -6,13 +6,11 @@ import math
 from dataclasses import dataclass
 
 from planner.answer.advice import Finding
-from planner.answer.confidence import Band, chance_with
+from planner.answer.confidence import Band
 from planner.answer.kernels import KernelNote
 from planner.cost import CostPlan
 from planner.inputs import Batching, EngineSettings, Gpu, KvReservation
-from planner.memory import (
-    MemoryPlan,
-)
+from planner.memory import MemoryPlan
 from planner.model import ModelShape
 from planner.scenario import Scenario
 from planner.service import LoadCurve, PolicyOutcome, Pools, ServingMetrics
@@ -176,19 +174,6 @@ def serving_replicas(done: Plan) -> int:
         return done.pools.num_serving
     spare = done.scenario.spare_replicas if done.scenario.fixed_replicas is None else 0
     return max(1, done.num_replicas - spare)
-
-
-def chance_with_replicas(done: Plan, replicas: int) -> float:
-    """Chance, given our error, that this many replicas sharing the load meet both targets at the peak.
-
-    NaN where the plan does not start, and for closed loops and bursts with another number than the plan's.
-    """
-    if done.metrics is None or done.curve is None:
-        return math.nan
-    serving = serving_replicas(done)
-    if replicas == serving:
-        return done.slo_probability
-    return chance_with(done.scenario, done.bands, done.curve, done.metrics, serving, replicas)
 
 
 def fit_on_rank(done: Plan) -> float:

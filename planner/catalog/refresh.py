@@ -278,18 +278,19 @@ def _kept(config: dict[str, Any], shape: ModelShape) -> dict[str, Any]:
     """The keys of a config that change its model."""
     kept = dict(config)
     for name in list(kept):
-        if not _changes(kept, shape, {key: value for key, value in kept.items() if key != name}):
+        if not _changes(shape, {key: value for key, value in kept.items() if key != name}):
             del kept[name]
     for section in SECTIONS:
         if isinstance(kept.get(section), dict):
             for name in list(kept[section]):
                 less = {key: value for key, value in kept[section].items() if key != name}
-                if not _changes(kept, shape, kept | {section: less}):
+                if not _changes(shape, kept | {section: less}):
                     kept[section] = less
     return kept
 
 
-def _changes(config: dict[str, Any], shape: ModelShape, less: dict[str, Any]) -> bool:
+def _changes(shape: ModelShape, less: dict[str, Any]) -> bool:
+    """Whether a config with less in it makes another model, or none."""
     try:
         return model_from_config(less, shape.name) != shape
     except InvalidInput:

@@ -163,7 +163,7 @@ def break_even_map(cost: CostPlan) -> Chart | None:
     shares = np.linspace(0.02, 1.0, 50)
     found = cost_map(own, each, volumes, shares)
     cheap = float((found.own_over_api < 1).mean())
-    title = "The API is cheaper at every volume and utilisation drawn" if cheap == 0 else _map_title(cost, found)
+    title = "The API is cheaper at every volume and utilisation drawn" if cheap == 0 else _map_title(found)
     return Chart(
         title=title,
         subtitle="own bill ÷ API bill, by requests a month (log) and by mean use of what the targets allow",
@@ -235,7 +235,7 @@ def _short(count: float) -> str:
     return format_number(count)
 
 
-def _map_title(cost: CostPlan, found: CostMap) -> str:
+def _map_title(found: CostMap) -> str:
     least = found.utilisation[np.flatnonzero((found.own_over_api < 1).any(axis=1))[0]]
     return f"Own GPUs can be cheaper only above {format_percent(least)} use, and not at small volumes"
 

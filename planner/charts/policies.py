@@ -65,13 +65,13 @@ def throughput_finding(outcomes: tuple[PolicyOutcome, ...]) -> str:
     return f"{last.title}: {format_number(ratio, 2)}× the throughput of {in_sentence(first.title)}"
 
 
-def throughput(outcomes: tuple[PolicyOutcome, ...], *, height: int = 240) -> Chart:
+def throughput(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
     """Tokens per second of each policy on a saturated replica."""
     values = [item.capacity_tokens_per_s for item in outcomes]
     return Chart(
         title=throughput_finding(outcomes),
         subtitle="Prompt and output tokens per second of one saturated replica, on the same requests",
-        figure=_one_bar_each(outcomes, values, "%{x:,.0f} tokens/s", "tokens per second", height),
+        figure=_one_bar_each(outcomes, values, "%{x:,.0f} tokens/s", "tokens per second", height=240),
         alt="; ".join(f"{item.title}: {item.capacity_tokens_per_s:,.0f} tokens per second" for item in outcomes),
     )
 

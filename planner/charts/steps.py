@@ -192,7 +192,7 @@ class _Picture:
         """The whole picture."""
         top = self._key()
         bottom = top + self.pitch * max(1, len(self.row_of))
-        self._rows(top, bottom)
+        self._rows(top)
         self._axis(bottom)
         queue = bottom + GAP + 14
         pool = queue + (QUEUE_HEIGHT if self.trace.waiting.any() else 0) + GAP
@@ -253,7 +253,7 @@ class _Picture:
             self.parts.append(self._text(x + 19, y, "preempted"))
         return y + 16
 
-    def _rows(self, top: float, bottom: float) -> None:
+    def _rows(self, top: float) -> None:
         every = 1 if self.pitch >= 14 else 5
         for slot, row in self.row_of.items():
             y = top + row * self.pitch

@@ -43,6 +43,7 @@ INK = "#14241c"  # of figures on pale fills and on green
 HATCH = {"shape": "/", "bgcolor": "#a3d9ba", "fgcolor": "#2e9e6b", "size": 7, "solidity": 0.2}
 GRID = "rgba(128,136,150,0.22)"
 SHADE = "rgba(229,72,77,0.10)"
+INTERVALS = 4  # of a linear time axis, at most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -87,14 +88,14 @@ def layout(*, x: str = "", y: str = "", height: int = 300, **more: Any) -> dict[
     return base
 
 
-def legend_below(width_px: int = 90, *, columns: int = 0) -> dict[str, Any]:
-    """A legend under the chart, in trace order: in `columns` columns, or as many as fit."""
+def legend_below(width_px: int = 90) -> dict[str, Any]:
+    """A legend under the chart, in trace order, each entry this wide."""
     return {
         "y": -0.22,
         "yanchor": "top",
         "traceorder": "normal",
-        "entrywidthmode": "fraction" if columns else "pixels",
-        "entrywidth": 0.98 / columns if columns else width_px,
+        "entrywidthmode": "pixels",
+        "entrywidth": width_px,
         "font": {"size": 11},
     }
 
@@ -115,15 +116,15 @@ def time_ticks(low_s: float, high_s: float) -> dict[str, Any]:
     return log_ticks(low_s, high_s, format_duration)
 
 
-def linear_time_ticks(high_s: float, wanted: int = 4) -> dict[str, Any]:
+def linear_time_ticks(high_s: float) -> dict[str, Any]:
     """Ticks of a linear time axis from 0, all in the unit that suits its end."""
     if not math.isfinite(high_s) or high_s <= 0:
         return {}
     scale = next(
         (size for limit, size in ((2e-3, 1e-6), (2, 1e-3), (120, 1.0), (7200, 60.0)) if high_s < limit), 3600.0
     )
-    power = 10.0 ** math.floor(math.log10(high_s / scale / wanted))
-    step = scale * next(k * power for k in (1, 2, 5, 10) if k * power * wanted * scale >= high_s * (1 - 1e-9))
+    power = 10.0 ** math.floor(math.log10(high_s / scale / INTERVALS))
+    step = scale * next(k * power for k in (1, 2, 5, 10) if k * power * INTERVALS * scale >= high_s * (1 - 1e-9))
     values = [k * step for k in range(int(high_s / step + 1e-9) + 1)]
     unit = {1e-6: "µs", 1e-3: "ms", 1.0: "s", 60.0: "min", 3600.0: "h"}[scale]
     texts = ["0", *(f"{value / scale:,.6g} {unit}" for value in values[1:])]

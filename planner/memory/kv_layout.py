@@ -9,7 +9,6 @@ Source: vLLM kv_cache_interface.py and kv_cache_utils.py; published logs are rep
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 
 from planner.memory.compressed import compressed_layout, entry_width, indexer_width
 from planner.memory.edition import HYBRID_POOL, Edition
@@ -17,7 +16,7 @@ from planner.memory.kv_groups import KvGroup, KvLayout
 from planner.memory.packed import PackedEntries, packed_layout
 from planner.memory.shards import kv_heads_per_rank
 from planner.memory.sparse_workspace import PACKED
-from planner.model import Layer, Mixer, MixerKind, ModelShape, kv_bits
+from planner.model import Layer, Mixer, MixerKind, kv_bits
 
 DS_MLA_ENTRY_BYTES = 656  # 512 fp8 latent + 16 scales + 128 bf16 rope
 NVFP4_DS_MLA_ENTRY_BYTES = 432  # 256 latent + 32 scales + 128 bf16 rope + 16, per layer in two logs of GLM-5.2
@@ -272,54 +271,3 @@ def _pages(kind: MixerKind, source_tokens: int, block: int, state_pages: int) ->
     if kind is not MixerKind.STATE:
         return 0
     return -(-source_tokens // block) if source_tokens else state_pages
-
-
-@lru_cache(maxsize=4096)
-def _entries(model: ModelShape, bits: float, tp: int, dtype: str) -> tuple[tuple[float, int, float, int], ...]:
-    edition = Edition("generic", (0, 30))
-    rows = []
-    for layer, count in model.layer_counts():
-        mixer = layer.mixer
-        per_token = entry_bytes(mixer, tp, bits, edition, dtype)
-        fixed = state_bytes(mixer, tp) + side_state_bytes(mixer) if mixer.kind is MixerKind.STATE else 0.0
-        if mixer.kind is MixerKind.STATE and mixer.window_tokens:  # cross-attention: the whole source, once
-            fixed, per_token = per_token * mixer.window_tokens, 0.0
-        window = mixer.window_tokens or 0 if mixer.kind in (MixerKind.SLIDING, MixerKind.CHUNKED) else 0
-        rows.append((per_token, window, fixed, count))
-    return tuple(rows)
-
-
-def kv_bytes_for(
-    model: ModelShape,
-    length_tokens: float,
-    *,
-    kv_cache_dtype: str = "auto",
-    tensor_parallel_size: int = 1,
-    weight_dtype: str = "auto",
-) -> float:
-    """KV cache of one sequence, not rounded to blocks: windows stop growing, states do not grow.
-
-    Parameters
-    ----------
-    model : ModelShape
-        The model.
-    length_tokens : float
-        Tokens of the sequence.
-    kv_cache_dtype : str
-        Element type.
-    tensor_parallel_size : int
-        Divides KV heads, which are replicated once GPUs outnumber them; a latent is on every GPU.
-    weight_dtype : str
-        fp32 makes "auto" fp32.
-
-    Returns
-    -------
-    float
-        Bytes per GPU.
-    """
-    bits = kv_bits(kv_cache_dtype, weight_dtype)
-    total = 0.0
-    for per_token, window, fixed, count in _entries(model, bits, tensor_parallel_size, kv_cache_dtype):
-        tokens = min(length_tokens, window) if window else length_tokens
-        total += count * (per_token * tokens + fixed)
-    return total

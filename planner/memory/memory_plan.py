@@ -48,7 +48,7 @@ class MemoryPlan:
     `cuda_graph_bytes` comes out of the budget only when `cuda_graphs_in_budget` (vLLM, by release and model). Otherwise
     an engine can start with negative `free_bytes` and run out of memory in its first full step.
     `kv_tokens` is the KV cache size in the log. `kv_bytes_per_token` is what one more token of a sequence within its
-    window costs; `planner.memory.kv_bytes_for` gives the whole sequence.
+    window costs.
     """
 
     total_bytes: float

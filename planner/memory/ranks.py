@@ -55,9 +55,7 @@ class Demand:
     max_model_len: int
     weight_dtype: str = "auto"
     kv_cache_dtype: str = "auto"
-    draft_weights_bytes: float = 0.0
     draft_model: ModelShape | None = None
-    draft_weight_dtype: str = "auto"
     occupied_bytes: float = 0.0
     printed: PrintedMemory | None = None  # what the engine's log says, in place of the estimate
 
@@ -167,11 +165,10 @@ def divides_experts_only(demand: Demand, resolved: Resolved) -> bool:
 
 def draft_bytes_per_gpu(demand: Demand) -> float:
     """Weights of a separate draft model on one GPU; tensor parallelism divides it as it does the model."""
-    size = demand.draft_weights_bytes
-    if demand.draft_model is not None:
-        alone = Parallelism(tensor_parallel_size=demand.parallelism.tensor_parallel_size)
-        size += pipeline_stages(demand.draft_model, demand.draft_weight_dtype, alone, False)[0].weights_bytes
-    return size
+    if demand.draft_model is None:
+        return 0.0
+    alone = Parallelism(tensor_parallel_size=demand.parallelism.tensor_parallel_size)
+    return pipeline_stages(demand.draft_model, "auto", alone, False)[0].weights_bytes
 
 
 def copies_of_sglang(demand: Demand, stage: Stage) -> tuple[tuple[str, float], ...]:

@@ -41,9 +41,7 @@ def plan_memory(
     mean_sequence_tokens: float | None = None,
     shared_prefix_tokens: int = 0,
     num_shared_prefixes: int = 1,
-    draft_weights_bytes: float = 0.0,
     draft_model: ModelShape | None = None,
-    draft_weight_dtype: str = "auto",
     occupied_bytes: float = 0.0,
     printed: PrintedMemory | None = None,
     explain: bool = True,
@@ -56,14 +54,14 @@ def plan_memory(
         What serves, on what, how set and how spread; None among the settings = the engine decides.
     max_model_len : int
         Longest sequence to be served. [tokens]
-    weight_dtype, kv_cache_dtype, draft_weight_dtype : str
+    weight_dtype, kv_cache_dtype : str
         "auto" (weights as published, cache in 16 bits) or a name that planner.model knows.
     mean_sequence_tokens : float, optional
         Mean tokens of a running sequence, for how many fit at the traffic's lengths; None = max_model_len.
     shared_prefix_tokens, num_shared_prefixes : int
         Leading tokens that sequences have in common, held once with prefix caching, and how many such prompts.
-    draft_model, draft_weights_bytes
-        Separate draft model, divided as the model is; where its shape is not known, its weights on each GPU.
+    draft_model : ModelShape, optional
+        Separate draft model, with its weights as published; tensor parallelism divides it as it does the model.
     occupied_bytes : float
         Memory of each GPU that other processes hold before the engine starts.
     printed : PrintedMemory, optional
@@ -89,9 +87,7 @@ def plan_memory(
         max_model_len=max_model_len,
         weight_dtype=weight_dtype,
         kv_cache_dtype=kv_cache_type(model, engine, weight_dtype, kv_cache_dtype),
-        draft_weights_bytes=draft_weights_bytes,
         draft_model=draft_model,
-        draft_weight_dtype=draft_weight_dtype,
         occupied_bytes=occupied_bytes,
         printed=printed,
     )
@@ -105,15 +101,12 @@ def _check(demand: Demand, mean_tokens: float | None, shared_tokens: int, num_sh
     require_int("max_model_len", demand.max_model_len, at_most=10**9)
     require_int("shared_prefix_tokens", shared_tokens, at_least=0)
     require_int("num_shared_prefixes", num_shared_prefixes)
-    require_number("draft_weights_bytes", demand.draft_weights_bytes, at_least=0)
     require_number("occupied_bytes", demand.occupied_bytes, at_least=0)
     if mean_tokens is not None:
         require_number("mean_sequence_tokens", mean_tokens, above=0)
     if demand.kv_cache_dtype not in kv_dtype_names():
         raise InvalidInput("kv_cache_dtype", demand.kv_cache_dtype, "one of " + ", ".join(kv_dtype_names()))
     resolve_scheme(demand.model, demand.weight_dtype)  # refuses an unknown name
-    if demand.draft_model is not None:
-        resolve_scheme(demand.draft_model, demand.draft_weight_dtype)
 
 
 def _typical_use(

@@ -102,7 +102,7 @@ def start_verdict(demand: Demand, *, find_longest: bool = True) -> Verdict:
     counted = rank.layout.counted_blocks(demand.max_model_len, resolved.in_flight_tokens)
     blocks = rank.num_blocks
     held = held_length(demand, resolved, rank) if find_longest else 0
-    longest = longest_context(demand, resolved, rank, held) if find_longest else 0
+    longest = longest_context(demand, resolved, held) if find_longest else 0
     outcome, refusal = _outcome(demand, resolved, rank, blocks, held)
     return Verdict(
         rank=rank,
@@ -351,7 +351,7 @@ def held_length(demand: Demand, resolved: Resolved, rank: Rank) -> int:
     return _longest(demand, lambda length: checked_blocks(demand, resolved, rank, length) <= blocks)
 
 
-def longest_context(demand: Demand, resolved: Resolved, rank: Rank, held: int) -> int:
+def longest_context(demand: Demand, resolved: Resolved, held: int) -> int:
     """Longest max_model_len with which the engine starts. [tokens].
 
     Usually what the pool holds. Where the activation peak grows with the length (prompts in one step, videos), the pool

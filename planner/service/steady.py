@@ -146,7 +146,7 @@ def values_at(ordered: Floats, quantiles: Floats | float) -> Floats:
     return np.where(place == len(ordered) - 1, ordered[-1], found)
 
 
-def quantile_error(values: Floats, quantile: float, ordered: Floats | None = None, *, at_least: float = 0.0) -> Error:
+def quantile_error(values: Floats, quantile: float, ordered: Floats | None = None) -> Error:
     """How far a quantile of correlated observations may be off.
 
     Parameters
@@ -157,8 +157,6 @@ def quantile_error(values: Floats, quantile: float, ordered: Floats | None = Non
         0 to 1.
     ordered : array, optional
         The observations sorted, where the caller has them.
-    at_least : float
-        Lower bound of the density's bandwidth, as a share of the observations.
 
     Returns
     -------
@@ -170,6 +168,6 @@ def quantile_error(values: Floats, quantile: float, ordered: Floats | None = Non
         return Error(math.nan, math.nan)
     ordered = np.sort(values) if ordered is None else ordered
     share = mean_error((values <= values_at(ordered, quantile)).astype(np.float64))
-    reach = max(share.half_width, at_least, 1 / n)
+    reach = max(share.half_width, 1 / n)
     low, high = values_at(ordered, np.clip([quantile - reach, quantile + reach], 0, 1))
     return Error(float(high - low) / 2 * share.half_width / reach, share.correlation)

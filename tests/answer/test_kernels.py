@@ -1,6 +1,6 @@
 """What a plan says of its weights' kernels."""
 
-from planner.answer.kernels import kernel_note, native_change, nearest_native
+from planner.answer.kernels import kernel_note, native_change
 from planner.answer.planning import size
 from planner.scenario.scenario import Scenario
 
@@ -37,4 +37,4 @@ def test_the_changed_scenario_starts():
     refused = SMALL.replace(gpu="V100 SXM2 32GB", weight_dtype="bf16")
     assert not size(refused).fits
     assert native_change(refused) == {"weight_dtype": "fp16"}
-    assert size(nearest_native(refused)).fits
+    assert size(refused.replace(**native_change(refused))).fits

@@ -9,6 +9,8 @@ import dataclasses
 import resource
 import time
 
+import numpy as np
+
 from planner.catalog.engines import get_engine
 from planner.catalog.gpus import get_gpu
 from planner.catalog.models import get_model
@@ -19,7 +21,7 @@ from planner.service.capacity import capacity_rps
 from planner.service.replica import Replica
 from planner.step_time.model import step_time_table
 from planner.step_time.rank_share import RankShare
-from planner.workload.drawing import draw_conversations, draw_requests, with_rate
+from planner.workload.drawing import NO_LIMIT_TOKENS, draw_lengths, draw_requests, with_rate
 from planner.workload.requests import Requests
 from tests.simulation.reference import Reference
 
@@ -44,11 +46,30 @@ def workload(count: int, rate_rps: float) -> Requests:
     return draw_requests(traffic, count, 7, max_model_len=CONTEXT)
 
 
+def conversations(count: int, rate_rps: float, turns: int = 4) -> Requests:
+    """Each prompt repeats what was said and adds 256 tokens on average, about 25 s after the one before."""
+    rng = np.random.default_rng(7)
+    shape = (count, turns)
+    said = draw_lengths(Lengths(mean=256), count * turns, rng).reshape(shape)
+    answers = draw_lengths(Lengths(mean=128), count * turns, rng).reshape(shape)
+    before = np.cumsum(said + answers, axis=1) - said - answers
+    pauses = np.where(np.arange(turns) > 0, 5.0 + rng.exponential(20.0, shape), 0.0)
+    arrival = np.cumsum(rng.exponential(1 / rate_rps, count))[:, np.newaxis] + np.cumsum(pauses, axis=1)
+    order = np.argsort(arrival, axis=None)
+    return Requests(
+        arrival_s=arrival.ravel()[order],
+        prompt_tokens=(before + said).ravel()[order],
+        output_tokens=answers.ravel()[order],
+        output_limit_tokens=np.full(count * turns, NO_LIMIT_TOKENS),
+        prefix_group=np.repeat(np.arange(count), turns)[order],
+        prefix_tokens=before.ravel()[order],
+    )
+
+
 def features(replica: Replica, rate_rps: float, count: int = 100_000) -> None:
     """Print requests per second of workloads whose requests are not all alike to the scheduler."""
     lengths = {"prompt_tokens": Lengths(mean=512), "output_tokens": Lengths(mean=128)}
     traffic = Traffic(arrivals=Arrivals(rate_rps=rate_rps), **lengths)
-    turns = dataclasses.replace(traffic, arrivals=Arrivals(rate_rps=rate_rps / 6), prompt_tokens=Lengths(mean=256))
     prefixes = dataclasses.replace(traffic, shared_prefix_tokens=256, num_prefix_groups=100)
     adapters = dataclasses.replace(traffic, num_lora_adapters=50)
     cases = {
@@ -57,7 +78,7 @@ def features(replica: Replica, rate_rps: float, count: int = 100_000) -> None:
         "clients who leave": (traffic, {"patience_s": 5.0, "timeout_s": 30.0}),
     }
     drawn = {name: (draw_requests(t, count, 7, max_model_len=CONTEXT), more) for name, (t, more) in cases.items()}
-    drawn["conversations of 4 turns"] = (draw_conversations(turns, count // 4, 7, max_model_len=CONTEXT), {})
+    drawn["conversations of 4 turns"] = (conversations(count // 4, rate_rps / 6), {})
     for name, (requests, more) in drawn.items():
         changed = dataclasses.replace(replica, engine=dataclasses.replace(replica.engine, **more))
         begin = time.perf_counter()

@@ -118,7 +118,6 @@ def test_lines_cross_the_whole_chart(axis, other):
 def test_shades_and_words():
     assert (shade_from(2.0, 5.0)["x0"], shade_from(2.0, 5.0)["x1"]) == (2.0, 5.0)
     assert label("here", 1.0, 2.0, "#fff", xanchor="right")["xanchor"] == "right"
-    assert legend_below(columns=2)["entrywidth"] == pytest.approx(0.49)
     assert legend_below(90)["entrywidth"] == 90
     assert figure([{"a": 1}], {"b": 2}) == {"data": [{"a": 1}], "layout": {"b": 2}}
 

@@ -8,13 +8,15 @@ from planner.inputs.engine import EngineSettings
 from planner.inputs.hardware import Gpu, Parallelism
 from planner.memory.edition import Edition
 from planner.memory.kv_groups import KvLayout
-from planner.memory.kv_layout import build_layout
+from planner.memory.kv_layout import build_layout, entry_bytes, side_state_bytes, state_bytes
 from planner.memory.memory_plan import MemoryPlan
 from planner.memory.ranks import Demand
 from planner.memory.runtime import visible_memory_bytes
 from planner.memory.shards import pipeline_stages
 from planner.memory.sizing import plan_memory
 from planner.memory.verdict import Verdict, start_verdict
+from planner.model.quantization import kv_bits
+from planner.model.shape import MixerKind, ModelShape
 from planner.units import GIB
 
 LLAMA, LLAMA70 = "meta-llama/Llama-3.1-8B-Instruct", "meta-llama/Llama-3.3-70B-Instruct"
@@ -27,6 +29,22 @@ def gpu_that_shows(gib: float, name: str = "H100 SXM") -> Gpu:
     gpu = get_gpu(name)
     kept = gpu.memory_gib - visible_memory_bytes(gpu) / GIB
     return dataclasses.replace(gpu, memory_gib=gib + kept)
+
+
+def sequence_bytes(model: ModelShape, tokens: float, *, kv: str = "auto", tp: int = 1) -> float:
+    """Cache of one sequence on one GPU, not rounded to blocks, as an engine without rules of its own keeps it."""
+    edition, bits, total = Edition("generic", (0, 30)), kv_bits(kv, "auto"), 0.0
+    for layer, count in model.layer_counts():
+        mixer = layer.mixer
+        per_token, window = entry_bytes(mixer, tp, bits, edition, kv), mixer.window_tokens or 0
+        if mixer.kind is not MixerKind.STATE:
+            held = min(tokens, window) if window and mixer.kind in (MixerKind.SLIDING, MixerKind.CHUNKED) else tokens
+            total += count * per_token * held
+        elif window:  # cross-attention: the whole source, once
+            total += count * per_token * window
+        else:
+            total += count * (state_bytes(mixer, tp) + side_state_bytes(mixer))
+    return total
 
 
 def plan(model: str, gpu: Gpu | None = None, *, length: int = 8192, tp: int = 1, pp: int = 1, dp: int = 1,

@@ -9,11 +9,11 @@ from planner.catalog.models import get_model
 from planner.inputs.engine import EngineSettings
 from planner.inputs.hardware import Parallelism
 from planner.memory.edition import Edition
-from planner.memory.kv_layout import entry_bytes, kv_bytes_for
+from planner.memory.kv_layout import entry_bytes
 from planner.memory.sizing import plan_memory
 from planner.model.shape import Mixer, MixerKind
 from planner.units import GIB
-from tests.memory.cases import LLAMA, layout_of, plan
+from tests.memory.cases import LLAMA, layout_of, plan, sequence_bytes
 
 
 # Worked example: 79.2 GiB × 0.92 − 15.0 − 2.6 = 55.26 GiB; 2 MiB per block: 28,295 blocks, 452,720 tokens.
@@ -25,12 +25,12 @@ def test_block_arithmetic_of_the_worked_example() -> None:
 
 @pytest.mark.parametrize(("tp", "expected"), [(4, 81_920), (8, 40_960), (16, 40_960)])
 def test_kv_heads_are_replicated_beyond_their_number(tp: int, expected: int) -> None:
-    assert kv_bytes_for(get_model("meta-llama/Llama-3.3-70B-Instruct"), 1, tensor_parallel_size=tp) == expected
+    assert sequence_bytes(get_model("meta-llama/Llama-3.3-70B-Instruct"), 1, tp=tp) == expected
 
 
 @pytest.mark.parametrize("tp", [1, 2, 8, 16])
 def test_latent_is_not_divided_by_tensor_parallelism(tp: int) -> None:
-    assert kv_bytes_for(get_model("deepseek-ai/DeepSeek-V3"), 1, tensor_parallel_size=tp) == 576 * 2 * 61
+    assert sequence_bytes(get_model("deepseek-ai/DeepSeek-V3"), 1, tp=tp) == 576 * 2 * 61
 
 
 # Published cache sizes per token or sequence (vramscout table, lmstudio #1862, hf-mem PR #70, vllm #22291).
@@ -46,16 +46,16 @@ def test_latent_is_not_divided_by_tensor_parallelism(tp: int) -> None:
     ],
 )
 def test_cache_per_sequence(model: str, tokens: int, dtype: str, expected: float) -> None:
-    assert kv_bytes_for(get_model(model), tokens, kv_cache_dtype=dtype) == pytest.approx(expected, rel=1e-4)
+    assert sequence_bytes(get_model(model), tokens, kv=dtype) == pytest.approx(expected, rel=1e-4)
 
 
 def test_window_stops_growing_and_state_never_grows() -> None:
     windowed = get_model("openai/gpt-oss-20b")
     per_token = 8 * 128 * 2
-    assert kv_bytes_for(windowed, 8192) == 12 * per_token * (8192 + 128)
+    assert sequence_bytes(windowed, 8192) == 12 * per_token * (8192 + 128)
     state = get_model("Qwen/Qwen3.5-27B")
     per_sequence = 48 * (48 * 128 * 128 * 4 + 10_240 * 3 * 2)
-    assert kv_bytes_for(state, 262_144) - 16 * GIB == pytest.approx(per_sequence)
+    assert sequence_bytes(state, 262_144) - 16 * GIB == pytest.approx(per_sequence)
 
 
 # Whisper large-v3: 32 layers × 20 heads × 64 × K and V × 2 B = 163,840 B per token, and 1,500 source tokens each.
@@ -63,7 +63,7 @@ def test_cross_attention_holds_the_whole_source() -> None:
     made = plan("openai/whisper-large-v3", length=448, gpu=get_gpu("L4"))
     assert made.kv_bytes_per_token == 163_840
     assert made.fixed_blocks_per_sequence == math.ceil(1500 / 16)
-    assert kv_bytes_for(get_model("openai/whisper-large-v3"), 100) == 163_840 * 1600
+    assert sequence_bytes(get_model("openai/whisper-large-v3"), 100) == 163_840 * 1600
     assert made.starts
 
 
@@ -98,7 +98,7 @@ def test_first_engine_pads_the_latent() -> None:
     ],
 )
 def test_blocks_of_published_pools(model: str, tp: int, pool_gib: float, block: int, blocks: float) -> None:
-    per_token = kv_bytes_for(get_model(model), 1, tensor_parallel_size=tp)
+    per_token = sequence_bytes(get_model(model), 1, tp=tp)
     assert pool_gib * GIB / (per_token * block) == pytest.approx(blocks, rel=1e-3)
 
 
@@ -113,12 +113,12 @@ def test_blocks_of_published_pools(model: str, tp: int, pool_gib: float, block: 
     ],
 )
 def test_cache_of_one_sequence(model: str, tokens: int, dtype: str, gib: float) -> None:
-    assert kv_bytes_for(get_model(model), tokens, kv_cache_dtype=dtype) / GIB == pytest.approx(gib, rel=1e-6)
+    assert sequence_bytes(get_model(model), tokens, kv=dtype) / GIB == pytest.approx(gib, rel=1e-6)
 
 
 def test_fp8_cache_of_a_state_hybrid_grows_by_its_full_layers() -> None:
     model = get_model("Qwen/Qwen3.8-27B")
-    grown = kv_bytes_for(model, 302_921, kv_cache_dtype="fp8") - kv_bytes_for(model, 0, kv_cache_dtype="fp8")
+    grown = sequence_bytes(model, 302_921, kv="fp8") - sequence_bytes(model, 0, kv="fp8")
     assert grown == 302_921 * 32 * 1024
     assert grown / GIB == pytest.approx(9.24, rel=0.001)
 
@@ -138,7 +138,7 @@ def test_latent_entries(layers: int, latent: int, dtype: str, bits: int, expecte
 
 # NVFP4 cache: 4.5 bits per element (half a byte and an e4m3 scale per 16).
 def test_nvfp4_cache() -> None:
-    assert kv_bytes_for(get_model(LLAMA), 16, kv_cache_dtype="nvfp4") == 16 * 131_072 * 4.5 / 16
+    assert sequence_bytes(get_model(LLAMA), 16, kv="nvfp4") == 16 * 131_072 * 4.5 / 16
 
 
 # SGLang server arguments: swa_full_tokens_ratio 0.8 (gpt-oss: 18 full and 18 windowed layers).
@@ -183,8 +183,8 @@ def test_layers_that_share_an_indexer(gpu: str, kv: str, latent: int) -> None:
 def test_cache_of_kimi_k3() -> None:
     model = get_model("moonshotai/Kimi-K3")
     state = 96 * 128 * 128 * 4 + 3 * 12_288 * 3 * 2
-    assert kv_bytes_for(model, 1000) == 24 * 576 * 2 * 1000 + 69 * state
-    assert kv_bytes_for(model, 1000, kv_cache_dtype="fp8") == 24 * 576 * 1000 + 69 * state
+    assert sequence_bytes(model, 1000) == 24 * 576 * 2 * 1000 + 69 * state
+    assert sequence_bytes(model, 1000, kv="fp8") == 24 * 576 * 1000 + 69 * state
     assert model.rope_cache_elements == 0
 
 
@@ -211,7 +211,7 @@ def test_blocks_of_kimi_k3(tp: int, block: int) -> None:
 )
 def test_cache_of_minimax_m3(tp: int, dtype: str, expected: int) -> None:
     model = get_model("MiniMaxAI/MiniMax-M3")
-    assert kv_bytes_for(model, 1, kv_cache_dtype=dtype, tensor_parallel_size=tp) == expected
+    assert sequence_bytes(model, 1, kv=dtype, tp=tp) == expected
 
 
 # vLLM's sparse backend takes pages of 128 tokens only; all layers count tokens alike, so they are one group.
@@ -227,8 +227,8 @@ def test_blocks_of_minimax_m3() -> None:
 def test_cache_of_step_stops_at_its_windows() -> None:
     per_layer = 2 * 8 * 128 * 2
     model = get_model("stepfun-ai/Step-3.7-Flash")
-    assert kv_bytes_for(model, 16_384) == per_layer * (12 * 16_384 + 33 * 512)
-    assert kv_bytes_for(model, 16_384) / (45 * per_layer * 16_384) == pytest.approx(0.2896, abs=1e-4)
+    assert sequence_bytes(model, 16_384) == per_layer * (12 * 16_384 + 33 * 512)
+    assert sequence_bytes(model, 16_384) / (45 * per_layer * 16_384) == pytest.approx(0.2896, abs=1e-4)
     layout = layout_of("stepfun-ai/Step-3.7-Flash", 1)
     assert [(x.kind, x.num_groups, x.window_tokens) for x in layout.groups] == [
         (MixerKind.FULL, 1, 0),
@@ -239,5 +239,5 @@ def test_cache_of_step_stops_at_its_windows() -> None:
 
 # Two latents per layer: 28 × 2 × (512 + 64) × 2 bytes.
 def test_cache_of_longcat_flash() -> None:
-    assert kv_bytes_for(get_model("meituan-longcat/LongCat-Flash-Chat"), 1) == 28 * 2 * 576 * 2
-    assert kv_bytes_for(get_model("meituan-longcat/LongCat-Flash-Lite"), 1) == 14 * 2 * 576 * 2
+    assert sequence_bytes(get_model("meituan-longcat/LongCat-Flash-Chat"), 1) == 28 * 2 * 576 * 2
+    assert sequence_bytes(get_model("meituan-longcat/LongCat-Flash-Lite"), 1) == 14 * 2 * 576 * 2

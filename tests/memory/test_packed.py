@@ -10,13 +10,13 @@ from planner.catalog.models import get_model
 from planner.inputs.engine import EngineSettings
 from planner.inputs.hardware import Parallelism
 from planner.memory.kv_groups import KvLayout
-from planner.memory.kv_layout import kv_bytes_for
 from planner.memory.packed import PackedEntries, packed_layout
 from planner.memory.ranks import Demand
 from planner.memory.sizing import plan_memory
 from planner.memory.verdict import Verdict, logged_kv_tokens, start_verdict
 from planner.model.shape import MixerKind
 from planner.units import GIB
+from tests.memory.cases import sequence_bytes
 
 NAME = "Qwen/Qwen3.8-Flash-Next"
 
@@ -108,8 +108,8 @@ def test_a_stage_without_attention_and_a_wide_side_state() -> None:
 def test_cache_of_one_sequence() -> None:
     model = get_model(NAME)
     states = 36 * (48 * 128 * 128 * 4 + 10_240 * 3 * 2) + 4 * 2560 * 9 * 2
-    assert kv_bytes_for(model, 0) == states
-    assert kv_bytes_for(model, 1000) - states == 1000 * 12 * (2048 + 64)
+    assert sequence_bytes(model, 0) == states
+    assert sequence_bytes(model, 1000) - states == 1000 * 12 * (2048 + 64)
 
 
 # SGLang: keys and values of 24 KiB, pooled keys of 64 bytes a layer (QSATokenToKVPool.qsa_bytes_per_token); llama.cpp

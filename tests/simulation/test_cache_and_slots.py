@@ -14,7 +14,7 @@ from planner.simulation.disaggregation import Pool, simulate_disaggregated
 from planner.simulation.machine import simulate
 from planner.simulation.records import ABANDONED, FINISHED, REJECTED
 from planner.simulation.router import simulate_fleet
-from planner.workload.drawing import draw_adapters, draw_conversations, draw_requests
+from planner.workload.drawing import draw_adapters, draw_requests
 from tests.simulation.cases import UNIT, limits, make
 
 TRAFFIC = Traffic(arrivals=Arrivals(rate_rps=2.0), prompt_tokens=Lengths(mean=50), output_tokens=Lengths(mean=10))
@@ -142,12 +142,6 @@ def test_adapters_are_drawn_by_zipf_and_leave_other_draws_alone():
     assert (abs(share - expected) < 4 * np.sqrt(expected * (1 - expected) / 20_000)).all()
     alike = draw_adapters(dataclasses.replace(with_adapters, lora_popularity=0.0), 20_000, 5)
     assert abs(np.bincount(alike) / 20_000 - 0.25).max() < 4 * np.sqrt(0.25 * 0.75 / 20_000)
-
-
-def test_a_conversation_keeps_its_adapter():
-    requests = draw_conversations(dataclasses.replace(TRAFFIC, num_lora_adapters=9), 200, 1)
-    for conversation in range(200):
-        assert len(set(requests.adapter[requests.prefix_group == conversation])) <= 1
 
 
 def test_fleets_services_and_pools_carry_the_adapter():

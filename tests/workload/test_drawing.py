@@ -10,7 +10,7 @@ import pytest
 
 from planner.errors import InvalidInput
 from planner.inputs.traffic import Arrivals, Lengths, Traffic
-from planner.workload.drawing import draw_conversations, draw_requests, offered_rate_rps, with_rate
+from planner.workload.drawing import draw_requests, offered_rate_rps, with_rate
 
 N = 40_000
 
@@ -88,14 +88,6 @@ def test_shared_prefixes_belong_to_groups():
     requests = draw_requests(shared, 1000, 1)
     assert set(requests.prefix_group.tolist()) == {0, 1, 2}
     assert (requests.prefix_tokens == np.minimum(100, requests.prompt_tokens)).all()
-
-
-def test_conversations_repeat_what_was_said():
-    requests = draw_conversations(traffic(rate_rps=1), 50, 3)
-    for talk in range(50):
-        turns = np.flatnonzero(requests.prefix_group == talk)
-        said = (requests.prompt_tokens + requests.output_tokens)[turns]
-        assert requests.prefix_tokens[turns].tolist() == [0, *said[:-1].tolist()]
 
 
 def test_rates_cannot_be_set_where_there_is_none():

@@ -126,7 +126,6 @@ def model_from_shape(
     num_experts: int = 0,
     experts_per_token: int = 0,
     moe_intermediate_size: int = 0,
-    tie_word_embeddings: bool = False,
     name: str = "custom",
 ) -> ModelShape:
     """Describe a Llama-like model by its dimensions.
@@ -139,15 +138,13 @@ def model_from_shape(
         As in a config.json. [tokens for the last]
     num_experts, experts_per_token, moe_intermediate_size : int
         0 experts = dense; otherwise every layer routes to experts of that width.
-    tie_word_embeddings : bool
-        Whether the output head is the embedding.
     name : str
         What to call it.
 
     Returns
     -------
     ModelShape
-        RMSNorm, gated MLP, no biases.
+        RMSNorm, gated MLP, no biases, an output head of its own.
 
     Raises
     ------
@@ -167,7 +164,7 @@ def model_from_shape(
         "intermediate_size": intermediate_size,
         "vocab_size": vocab_size,
         "max_position_embeddings": max_position_embeddings,
-        "tie_word_embeddings": tie_word_embeddings,
+        "tie_word_embeddings": False,
     }
     if num_experts:
         config |= {"num_experts": num_experts, "num_experts_per_tok": experts_per_token or 1}

@@ -131,7 +131,7 @@ def indexer_flags(fields: Fields, num_layers: int) -> list[bool]:
 
 
 def decoder_layer(
-    fields: Fields, family: Family, kind: MixerKind, window: int, moe: bool, reuses_kv: bool, chooses: bool = True
+    fields: Fields, family: Family, kind: MixerKind, window: int, moe: bool, reuses_kv: bool, chooses: bool
 ) -> Layer:
     """One layer: token mixer and feed-forward part."""
     hidden = fields.integer("hidden_size")
@@ -142,7 +142,7 @@ def decoder_layer(
     else:
         mixer, linears, small = gqa_mixer(fields, family, kind, window, reuses_kv)
     norms = family.norms
-    if family is not None and fields.raw("new_decoder_architecture") is True:
+    if fields.raw("new_decoder_architecture") is True:
         norms = 2
     small += norms * hidden * (2 if family.norm_bias else 1)
     if fields.text_value("model_type") in ("gemma4", "gemma4_text"):

@@ -4,12 +4,12 @@ import pytest
 
 from planner.catalog.models import get_model
 from planner.errors import InvalidInput
-from planner.memory.kv_layout import kv_bytes_for
 from planner.model.config.build import model_from_config
 from planner.model.config.decoder import Heads, mixer_kinds, read_heads
 from planner.model.config.families import FAMILIES, LLAMA
 from planner.model.config.fields import Fields
 from planner.model.shape import MixerKind, TensorGroup
+from tests.memory.cases import sequence_bytes
 from tests.model.config.cases import kinds, shapes
 
 SPARSE: dict[str, object] = {
@@ -65,7 +65,7 @@ def test_arctic_has_a_dense_mlp_beside_its_experts() -> None:
         (2 * 7168, 7168),
         (7168, 7168),
     ]
-    assert kv_bytes_for(model, 1) == 35 * 2 * 8 * 128 * 2
+    assert sequence_bytes(model, 1) == 35 * 2 * 8 * 128 * 2
 
 
 # xAI: 314B (README of Grok-1, 25 % active); recipes call Grok-2 a model of about 269B.
@@ -73,7 +73,7 @@ def test_arctic_has_a_dense_mlp_beside_its_experts() -> None:
 def test_grok_has_about_the_published_total(name: str, total: float) -> None:
     model = get_model(name)
     assert model.num_parameters == pytest.approx(total, rel=0.006)
-    assert kv_bytes_for(model, 1) == 64 * 2 * 8 * 128 * 2
+    assert sequence_bytes(model, 1) == 64 * 2 * 8 * 128 * 2
     assert {layer.experts.num_experts for layer in model.layers if layer.experts is not None} == {8}
 
 

@@ -4,11 +4,11 @@ import pytest
 
 from planner.catalog.models import get_model
 from planner.errors import InvalidInput
-from planner.memory.kv_layout import kv_bytes_for
 from planner.model.config.build import model_from_config
 from planner.model.config.fields import Fields
 from planner.model.config.hybrids import MLLAMA_IMAGE_TOKENS, hybrid_layers
 from planner.model.shape import MixerKind
+from tests.memory.cases import sequence_bytes
 from tests.model.config.cases import kinds, published_config
 
 
@@ -17,7 +17,7 @@ def test_nemotron_ultra_caches_in_its_attention_blocks_only() -> None:
     model = get_model("nvidia/Llama-3_1-Nemotron-Ultra-253B-v1")
     assert kinds(model) == {MixerKind.FULL: 64, MixerKind.NONE: 98}
     assert sum(layer.num_parameters == 0 for layer in model.layers) == 81
-    assert kv_bytes_for(model, 1) == 64 * 2 * 8 * 128 * 2
+    assert sequence_bytes(model, 1) == 64 * 2 * 8 * 128 * 2
 
 
 # ffn_mult gives two thirds of its multiple of the hidden width, in steps of 256; linear stand-ins are square.
@@ -46,7 +46,7 @@ def test_kv_heads_of_decilm_differ_by_layer() -> None:
     }  # fmt: skip
     model = model_from_config(config)
     assert [layer.mixer.num_kv_heads for layer in model.layers] == [4, 2, 1]
-    assert kv_bytes_for(model, 10) == 10 * (4 + 2 + 1) * 2 * 128 * 2
+    assert sequence_bytes(model, 10) == 10 * (4 + 2 + 1) * 2 * 128 * 2
     with pytest.raises(InvalidInput) as caught:
         model_from_config(config | {"num_key_value_heads_per_layer": [4]})
     assert caught.value.field == "num_key_value_heads_per_layer"
