@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from planner.memory.defaults import LARGE_GPU_GIB, LARGEST_GPU_GIB
-from planner.memory.ranks import Demand
+from planner.memory.demand import Demand
 from planner.memory.verdict import Verdict, logged_kv_tokens, start_verdict
 
 #: tokens a step by default: those of smaller GPUs, their sequences where they have fewer, and what they stay below

@@ -6,11 +6,12 @@ import dataclasses
 import math
 
 from planner.inputs import EngineSettings
+from planner.memory.demand import Demand
 from planner.memory.log_constants import constant
 from planner.memory.memory_plan import Formula, Remedy
 from planner.memory.overheads_text import activation_text, graphs_text, non_torch_text
 from planner.memory.precision import native_schemes
-from planner.memory.ranks import Demand, reserved_contexts
+from planner.memory.ranks import reserved_contexts
 from planner.memory.runtime import visible_memory_bytes
 from planner.memory.verdict import (
     OOM_CAPTURE,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from planner.memory.cuda_graphs import graph_terms
-from planner.memory.ranks import Demand, activation_of, sparse_workspace_of
+from planner.memory.demand import Demand
+from planner.memory.ranks import activation_of, sparse_workspace_of
 from planner.memory.reserved import PHYSICAL_BATCH_TOKENS
 from planner.memory.runtime import non_torch_terms, profiled_images
 from planner.memory.verdict import Verdict

@@ -10,8 +10,9 @@ import math
 from dataclasses import dataclass
 
 from planner.memory.cuda_graphs import captured_sizes
+from planner.memory.demand import Demand
 from planner.memory.memory_plan import Remedy
-from planner.memory.ranks import Demand, Rank
+from planner.memory.ranks import Rank
 from planner.memory.sparse_workspace import mega_experts_bytes
 from planner.memory.verdict import (
     REFUSED_LENGTH,

@@ -27,6 +27,8 @@ from planner.units import GIB
 #: since then at most 14 frames, and the prompt's image is not subtracted (logs of v0.23); before, 16 frames with the
 #: image subtracted (v0.8.5). The version between the two is assumed
 SEVEN_FRAME_PAIRS = (0, 11)
+V0_WORKSPACE_BYTES = 0.03 * GIB  # estimate: of the first engine's forward pass, beside its vectors
+SHARE_PER_PAIR = 0.04  # estimate: what each further pair of ranks adds to the communication buffers of two
 BEFORE_HOPPER = ("Turing", "Volta", "Ampere", "Ada")  # no symmetric memory between GPUs
 #: experts are computed in pieces of this many tokens (VLLM_FUSED_MOE_CHUNK_SIZE)
 EXPERT_CHUNK_TOKENS = 65_536
@@ -170,7 +172,7 @@ def activation_terms(
     columns = widest_mlp(layers, parallelism.tensor_parallel_size)
     v0 = edition.family == "vllm" and edition.is_v0
     forward = tokens * width * (columns + (constant("v0_hidden_vectors") if v0 else 2) * hidden)
-    forward += 0.03 * GIB if v0 else constant("forward_workspace")
+    forward += V0_WORKSPACE_BYTES if v0 else constant("forward_workspace")
     forward += index_logits_bytes(layers, edition)
     per_logit = bytes_per_logit(edition, drafts=drafts, second_runner=second_runner) + width - 2
     sampler = 0.0
@@ -274,7 +276,7 @@ def non_torch_terms(resolved: Resolved, parallelism: Parallelism, gpu: Gpu) -> t
         return constant("pipeline_rank") + host, 0.0
     base = constant("context_later" if later else "context") + host
     pair = constant("collectives_later" if later and linked else "collectives")
-    return base, pair * (1 + 0.04 * (tp / 2 - 1)) if tp > 1 else 0.0
+    return base, pair * (1 + SHARE_PER_PAIR * (tp / 2 - 1)) if tp > 1 else 0.0
 
 
 def non_torch_bytes(resolved: Resolved, parallelism: Parallelism, gpu: Gpu) -> float:

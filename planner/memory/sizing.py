@@ -12,13 +12,14 @@ from planner.inputs import EngineSettings, Gpu, Parallelism, PrintedMemory
 from planner.memory.concurrency import TypicalUse
 from planner.memory.default_budget import budget_note
 from planner.memory.defaults import kv_cache_type
+from planner.memory.demand import Demand
 from planner.memory.edition import FREE_MEMORY_CHECK, Edition
 from planner.memory.explain import formulas, remedies
+from planner.memory.held_weights import holds_ngrams
 from planner.memory.log_constants import constants_in_force
 from planner.memory.memory_plan import MemoryPlan
 from planner.memory.pool_range import PoolRange, pool_range, start_doubt, unknown_share
 from planner.memory.printed import PRINTED_PARTS, printed_formulas, printed_note
-from planner.memory.ranks import Demand, holds_ngrams
 from planner.memory.runtime import profiled_images, visible_memory_bytes
 from planner.memory.sglang_states import StatePool
 from planner.memory.verdict import REFUSED_DIVISION, Verdict, logged_kv_tokens, start_verdict

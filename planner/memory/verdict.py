@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from planner.inputs import EngineSettings
 from planner.memory.checks import division_error
 from planner.memory.defaults import V0_CHUNKED_PREFILL_FROM_TOKENS, Resolved
+from planner.memory.demand import Demand, limits_of
 from planner.memory.edition import (
     FREE_MEMORY_CHECK,
     PIPELINE_CHECK_OF_WHOLE_MODEL,
@@ -18,20 +19,11 @@ from planner.memory.edition import (
     WHOLE_IMAGES,
     runs_second_runner,
 )
+from planner.memory.held_weights import holds_ngrams
 from planner.memory.loading import repacked_bytes
 from planner.memory.precision import precision_error
 from planner.memory.printed import logs_concurrency
-from planner.memory.ranks import (
-    Demand,
-    Rank,
-    activation_of,
-    all_ranks,
-    binding_rank,
-    holds_ngrams,
-    limits_of,
-    reserved_contexts,
-    reserved_pool,
-)
+from planner.memory.ranks import Rank, activation_of, all_ranks, binding_rank, reserved_contexts, reserved_pool
 from planner.memory.runtime import bytes_per_logit, visible_memory_bytes
 from planner.model import TensorGroup, resolve_scheme, weight_bits
 from planner.units import GIB

@@ -6,11 +6,11 @@ from planner.catalog.gpus import get_gpu
 from planner.catalog.models import get_model
 from planner.inputs.engine import EngineSettings
 from planner.inputs.hardware import Gpu, Parallelism
+from planner.memory.demand import Demand
 from planner.memory.edition import Edition
 from planner.memory.kv_groups import KvLayout
 from planner.memory.kv_layout import build_layout, entry_bytes, side_state_bytes, state_bytes
 from planner.memory.memory_plan import MemoryPlan
-from planner.memory.ranks import Demand
 from planner.memory.runtime import visible_memory_bytes
 from planner.memory.shards import pipeline_stages
 from planner.memory.sizing import plan_memory

@@ -9,9 +9,9 @@ from planner.catalog.gpus import get_gpu
 from planner.catalog.models import get_model
 from planner.inputs.engine import EngineSettings
 from planner.inputs.hardware import Parallelism
+from planner.memory.demand import Demand
 from planner.memory.explain import FEWER_SEQUENCES, formulas, remedies
 from planner.memory.memory_plan import MemoryPlan
-from planner.memory.ranks import Demand
 from planner.memory.sizing import plan_memory
 from planner.memory.verdict import start_verdict
 from planner.model.shape import with_media

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from planner.answer.planning import size
+from planner.memory.demand import Demand
 from planner.memory.overheads_text import activation_text, graphs_text, non_torch_text
-from planner.memory.ranks import Demand
 from planner.memory.verdict import start_verdict
 from planner.scenario.scenario import Scenario
 from planner.units import GIB

@@ -6,8 +6,9 @@ import pytest
 
 from planner.answer.planning import size
 from planner.inputs.printed import PrintedMemory
+from planner.memory.demand import Demand, limits_of
 from planner.memory.printed import PRINTED_PARTS, as_printed, blocks_of_logged, printed_formulas, printed_note
-from planner.memory.ranks import Demand, all_ranks, limits_of
+from planner.memory.ranks import all_ranks
 from planner.memory.sizing import plan_memory
 from planner.scenario import Scenario
 from planner.units import GIB

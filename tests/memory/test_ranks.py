@@ -6,7 +6,8 @@ from planner.catalog.gpus import get_gpu
 from planner.catalog.models import get_model
 from planner.inputs.engine import EngineSettings
 from planner.inputs.hardware import Parallelism
-from planner.memory.ranks import Demand, all_ranks
+from planner.memory.demand import Demand
+from planner.memory.ranks import all_ranks
 from planner.memory.runtime import encoder_bytes
 from planner.memory.sizing import plan_memory
 from planner.units import GIB
@@ -76,57 +77,3 @@ def test_encoder_of_a_pipeline() -> None:
     assert model.vision_tower is not None
     assert first.activation_bytes >= encoder_bytes(model.vision_tower, 2)
     assert all(rank.activation_bytes < encoder_bytes(model.vision_tower, 2) for rank in middle)
-
-
-NAME = "Qwen/Qwen3.8-Flash-Next"
-
-
-def planned(gpu: str, family: str = "vllm", **engine: object) -> tuple[float, str]:
-    """Bytes of the n-gram table on the GPU and the note that speaks of it."""
-    settings = EngineSettings(family=family, **engine)  # type: ignore[arg-type]
-    made = plan_memory(get_model(NAME), get_gpu(gpu), settings, Parallelism(tensor_parallel_size=2),
-                       max_model_len=4096, weight_dtype="nvfp4")  # fmt: skip
-    note = next(note for note in made.notes if "n-gram" in note)
-    return dict(made.weights_by_group).get("ngram", 0.0), note
-
-
-# vLLM's EngramConfig.cpu_offload and SGLang's ple_offload_embedding are on by default; each rank keeps its share.
-@pytest.mark.parametrize("family", ["vllm", "sglang", "llamacpp"])
-def test_the_table_stands_in_host_memory_by_default(family: str) -> None:
-    held, note = planned("H100 SXM", family)
-    assert held == 0
-    assert note.startswith("The n-gram tables take 47.7 GiB of host memory")
-
-
-TABLE = 51_200_245_760
-
-
-def test_the_table_on_the_gpus_when_asked_or_where_memory_is_shared() -> None:
-    held, note = planned("H100 SXM", ngram_on_gpu=True)
-    assert held == TABLE / 2
-    assert "of GPU memory, divided over 2 GPUs" in note
-    shared, note = planned("GB10")
-    assert shared == TABLE / 2
-    assert "shared with the CPU" in note
-    assert planned("GB10", ngram_on_gpu=False)[0] == 0  # a mapped file
-    assert planned("GB10", "llamacpp")[0] == 0
-    assert planned("H100 SXM", "trtllm")[0] == TABLE / 2
-
-
-def test_other_tables_stay_on_the_gpus() -> None:
-    made = plan_memory(get_model("meituan-longcat/LongCat-Flash-Lite"), get_gpu("H200 SXM"), EngineSettings(),
-                       Parallelism(), max_model_len=4096)  # fmt: skip
-    assert dict(made.weights_by_group)["ngram"] == 2 * get_model("meituan-longcat/LongCat-Flash-Lite").ngram_parameters
-
-
-# DeepSeek-R1 on eight H200: 83.88 GiB per GPU in vLLM 0.7 with absorbed products; 105.59 in SGLang 0.4.6, DP attention.
-@pytest.mark.parametrize(
-    ("family", "version", "tp", "dp", "gib"), [("vllm", "0.7.3", 8, 1, 83.88), ("sglang", "0.4.6", 1, 8, 105.59)]
-)
-def test_latent_attention_weighs_what_the_log_says(family: str, version: str, tp: int, dp: int, gib: float) -> None:
-    parallelism = Parallelism(tensor_parallel_size=tp, attention_data_parallel_size=dp)
-    engine = EngineSettings(family=family, version=version)
-    made = plan_memory(
-        get_model("deepseek-ai/DeepSeek-R1"), get_gpu("H200 SXM"), engine, parallelism, max_model_len=8192
-    )
-    assert made.weights_bytes / GIB == pytest.approx(gib, rel=0.006)

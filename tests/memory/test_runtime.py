@@ -6,7 +6,7 @@ from planner.catalog.gpus import get_gpu
 from planner.catalog.models import get_model
 from planner.inputs.engine import EngineSettings
 from planner.inputs.hardware import Parallelism
-from planner.memory.ranks import Demand, limits_of
+from planner.memory.demand import Demand, limits_of
 from planner.memory.runtime import encoder_bytes, profiled_images, visible_memory_bytes
 from planner.memory.sizing import plan_memory
 from planner.units import GIB
