@@ -16,22 +16,59 @@ def predicted_against_measured(
     measured: Floats,
     predicted: Floats,
     texts: list[str],
+    *,
     peer: Floats | None = None,
     unit: str = "",
     provenance: str = "",
 ) -> Chart:
-    """Log-log scatter with the line of perfect prediction; `texts` name the rows, `provenance` ends the title."""
+    """Log-log scatter of predictions against measurements, with the line of perfect prediction.
+
+    Parameters
+    ----------
+    quantity : str
+        Its name.
+    measured, predicted : array
+        One value for each row, in `unit`.
+    texts : list of str
+        The rows in words.
+    peer : array, optional
+        What AIConfigurator predicts; NaN where it does not.
+    unit : str
+        Of the values.
+    provenance : str
+        Ends the title.
+    """
     of_unit = f", {unit}" if unit else ""
     error = np.abs(predicted / measured - 1)
     median = float(np.median(error)) if len(error) else float("nan")
-    low = float(min(measured.min(), predicted.min())) if len(error) else 0.1
-    high = float(max(measured.max(), predicted.max())) if len(error) else 1.0
+    return Chart(
+        title=f"{quantity}: half of {len(error):,} published measurements are within {format_percent(median)}"
+        + (f", {provenance}" if provenance else ""),
+        subtitle=f"{quantity}, predicted against measured (log-log)",
+        figure=figure(
+            _scatter(measured, predicted, texts, peer),
+            layout(
+                x=f"measured{of_unit}",
+                y=f"predicted{of_unit}",
+                height=430,
+                xaxis={"type": "log", "dtick": 1},
+                yaxis={"type": "log", "dtick": 1},
+            ),
+        ),
+        alt=f"Predicted against measured {quantity} for {len(error)} rows, median error {format_percent(median)}",
+    )
+
+
+def _scatter(measured: Floats, predicted: Floats, texts: list[str], peer: Floats | None) -> list[dict[str, Any]]:
+    """The line of perfect prediction, the peer's points where it has any, and ours above them."""
+    both = np.concatenate([measured, predicted])
+    ends = [float(both.min()), float(both.max())] if len(both) else [0.1, 1.0]
     traces: list[dict[str, Any]] = [
         {
             "type": "scatter",
             "mode": "lines",
-            "x": [low, high],
-            "y": [low, high],
+            "x": ends,
+            "y": ends,
             "line": {"color": COLOUR["neutral"], "width": 1.5, "dash": "dot"},
             "hoverinfo": "skip",
             "name": "exact",
@@ -49,34 +86,17 @@ def predicted_against_measured(
                 "hoverinfo": "skip",
             }
         )
-    traces.append(
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "name": "Headroom",
-            "x": measured,
-            "y": predicted,
-            "text": texts,
-            "marker": {"color": COLOUR["own"], "size": 6, "opacity": 0.65},
-            "hovertemplate": "%{text}<br>measured %{x:.4g}, predicted %{y:.4g}<extra></extra>",
-        }
-    )
-    return Chart(
-        title=f"{quantity}: half of {len(error):,} published measurements are within {format_percent(median)}"
-        + (f", {provenance}" if provenance else ""),
-        subtitle=f"{quantity}, predicted against measured (log-log)",
-        figure=figure(
-            traces,
-            layout(
-                x=f"measured{of_unit}",
-                y=f"predicted{of_unit}",
-                height=430,
-                xaxis={"type": "log", "dtick": 1},
-                yaxis={"type": "log", "dtick": 1},
-            ),
-        ),
-        alt=f"Predicted against measured {quantity} for {len(error)} rows, median error {format_percent(median)}",
-    )
+    own = {
+        "type": "scatter",
+        "mode": "markers",
+        "name": "Headroom",
+        "x": measured,
+        "y": predicted,
+        "text": texts,
+        "marker": {"color": COLOUR["own"], "size": 6, "opacity": 0.65},
+        "hovertemplate": "%{text}<br>measured %{x:.4g}, predicted %{y:.4g}<extra></extra>",
+    }
+    return [*traces, own]
 
 
 def curve_over_concurrency(latency: str, concurrency: Floats, lines: dict[str, Floats], unit: str) -> Chart:

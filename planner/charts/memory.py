@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from planner.charts.style import COLOUR, HATCH, INK, ROWS, Chart, bars, figure, fill, label, layout, line_at
@@ -140,35 +141,10 @@ def memory_bar(
     """The GPU's memory in GiB, a row for each part, each beginning where the one above it ends."""
     rows = [(kind, title, size) for kind, title, size in parts(memory, held_fraction, written_fraction) if size > 0]
     total = memory.total_bytes / GIB
-    traces: list[dict[str, Any]] = []
-    begin = 0.0
-    for kind, title, size in rows:
-        gib = size / GIB
-        marker = fill(kind, pattern=HATCH) if kind == "kv_reserved" else fill(kind)
-        wide = gib > 0.16 * total
-        traces.append(
-            {
-                "type": "bar",
-                "orientation": "h",
-                "y": [title],
-                "x": [gib],
-                "base": [begin],
-                "width": [0.82],
-                "name": title,
-                "marker": marker,
-                "text": [f"{gib:.1f}" if gib >= 0.05 else f"{gib:.2f}"],
-                "textposition": "inside" if wide else "outside",
-                "insidetextanchor": "middle",
-                "textangle": 0,
-                "constraintext": "none",
-                "cliponaxis": False,
-                "insidetextfont": {"color": INK if kind.startswith("kv_") or kind == "free" else "#ffffff"},
-                "hovertemplate": f"{title}: {gib:.2f} GiB ({size / memory.total_bytes:.1%})<extra></extra>",
-            }
-        )
-        begin += gib
+    ends = list(itertools.accumulate((size / GIB for *_, size in rows), initial=0.0))
+    traces = [_part_bar(*row, begin, total) for row, begin in zip(rows, ends[:-1], strict=True)]
     limit = memory.budget_bytes / GIB
-    right = max(total, begin) * 1.09  # room for the figure beside the last bar
+    right = max(total, ends[-1]) * 1.09  # room for the figure beside the last bar
     shape = layout(
         x="GiB",
         height=max(height, 90 + 26 * len(rows)),
@@ -195,6 +171,29 @@ def memory_bar(
         figure=figure(traces, shape),
         alt=f"Memory of one GPU of {total:.1f} GiB: {told}",
     )
+
+
+def _part_bar(kind: str, title: str, size_bytes: float, begin_gib: float, total_gib: float) -> dict[str, Any]:
+    """One part's bar with its figure, which stands inside where it fits."""
+    gib = size_bytes / GIB
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "y": [title],
+        "x": [gib],
+        "base": [begin_gib],
+        "width": [0.82],
+        "name": title,
+        "marker": fill(kind, pattern=HATCH) if kind == "kv_reserved" else fill(kind),
+        "text": [f"{gib:.1f}" if gib >= 0.05 else f"{gib:.2f}"],
+        "textposition": "inside" if gib > 0.16 * total_gib else "outside",
+        "insidetextanchor": "middle",
+        "textangle": 0,
+        "constraintext": "none",
+        "cliponaxis": False,
+        "insidetextfont": {"color": INK if kind.startswith("kv_") or kind == "free" else "#ffffff"},
+        "hovertemplate": f"{title}: {gib:.2f} GiB ({gib / total_gib:.1%})<extra></extra>",
+    }
 
 
 def weights_by_group(memory: MemoryPlan) -> Chart:
@@ -253,15 +252,11 @@ def concurrency(
     names = [f"{name}<br>(this engine)" if kind == reservation.value else name for name, _, _, kind in rows]
     values = [value for _, value, _, _ in rows]
     ratio = memory.typical_concurrency_paged / max(memory.typical_concurrency_reserved, 1e-9)
-    title = (
-        f"Paged KV cache holds {format_number(ratio, 2)}× as many of these requests as reserving max_model_len"
-        if ratio > 1.05
-        else "Paged KV cache holds as many of these requests as reserving max_model_len"
-    )
-    limit = memory.max_num_seqs
-    shown = limit < 1.3 * max(values)
+    times = f"{format_number(ratio, 2)}× " if ratio > 1.05 else ""
+    limit, longest = memory.max_num_seqs, max(values)
+    lines, notes = _limit_line(limit, longest) if limit < 1.3 * longest else ([], [])
     return Chart(
-        title=title,
+        title=f"Paged KV cache holds {times}as many of these requests as reserving max_model_len",
         subtitle="Sequences that fit in one KV pool: of max_model_len each, and of this traffic",
         figure=figure(
             [
@@ -279,21 +274,17 @@ def concurrency(
                 showlegend=False,
                 margin={"t": 34},
                 yaxis={"showgrid": False},
-                xaxis={"range": [0, 1.15 * max(*values, limit if shown else 0.0)], "tickformat": ",d", "nticks": 4},
-                shapes=[line_at("x", limit, COLOUR["here"], "dash")] if shown else [],
-                annotations=[
-                    label(
-                        f"max_num_seqs {limit:,}",
-                        limit,
-                        1.0,
-                        COLOUR["here"],
-                        yref="paper",
-                        xanchor="right" if limit > 0.5 * max(values) else "left",
-                    )
-                ]
-                if shown
-                else [],
+                xaxis={"range": [0, 1.15 * max(longest, limit if lines else 0.0)], "tickformat": ",d", "nticks": 4},
+                shapes=lines,
+                annotations=notes,
             ),
         ),
         alt="; ".join(f"{name.replace('<br>', ' ')}: {format_number(value)} sequences" for name, value, _, _ in rows),
     )
+
+
+def _limit_line(max_num_seqs: int, longest: float) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The line at max_num_seqs and its name, on the side where there is room beside the longest bar."""
+    colour, side = COLOUR["here"], "right" if max_num_seqs > 0.5 * longest else "left"
+    name = label(f"max_num_seqs {max_num_seqs:,}", max_num_seqs, 1.0, colour, yref="paper", xanchor=side)
+    return [line_at("x", max_num_seqs, colour, "dash")], [name]

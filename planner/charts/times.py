@@ -26,6 +26,21 @@ def _hours(**more: Any) -> dict[str, Any]:
     return {"tickvals": list(range(0, 25, 4)), "ticktext": CLOCK, "range": [0, 24], **more}
 
 
+def _policy_line(name: str, hourly: Floats, hover: str) -> dict[str, Any]:
+    """What one policy makes of each hour."""
+    colour, dash = POLICY[name]
+    x, y = _through_the_day(hourly)
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": name,
+        "x": x,
+        "y": y,
+        "line": {"color": colour, "width": 2.5, "dash": dash, "shape": "hv"},
+        "hovertemplate": f"{hover}<extra>{name}</extra>",
+    }
+
+
 def day_replicas(day: Day) -> Chart:
     """Replicas of each policy through the day, over the load."""
     x, load = _through_the_day(day.rates_rps)
@@ -43,19 +58,7 @@ def day_replicas(day: Day) -> Chart:
             "hovertemplate": "%{y:.3g} req/s<extra>load</extra>",
         }
     ]
-    for item in day.policies:
-        colour, dash = POLICY[item.name]
-        traces.append(
-            {
-                "type": "scatter",
-                "mode": "lines",
-                "name": item.name,
-                "x": x,
-                "y": _through_the_day(item.replicas)[1],
-                "line": {"color": colour, "width": 2.5, "dash": dash, "shape": "hv"},
-                "hovertemplate": "%{y:.2f} replicas<extra>" + item.name + "</extra>",
-            }
-        )
+    traces += [_policy_line(item.name, item.replicas, "%{y:.2f} replicas") for item in day.policies]
     fixed, *others = (item.replica_hours for item in day.policies)
     least = min(others)
     title = "Following the load needs as many replica-hours as the fixed fleet"
@@ -91,21 +94,7 @@ def day_replicas(day: Day) -> Chart:
 
 def day_misses(day: Day, quantile: float) -> Chart:
     """Share of requests that meet the targets, hour by hour, with each policy."""
-    traces = []
-    for item in day.policies:
-        colour, dash = POLICY[item.name]
-        x, y = _through_the_day(item.met)
-        traces.append(
-            {
-                "type": "scatter",
-                "mode": "lines",
-                "name": item.name,
-                "x": x,
-                "y": y,
-                "line": {"color": colour, "width": 2.5, "dash": dash, "shape": "hv"},
-                "hovertemplate": "%{y:.1%} meet the targets<extra>" + item.name + "</extra>",
-            }
-        )
+    traces = [_policy_line(item.name, item.met, "%{y:.1%} meet the targets") for item in day.policies]
     short = {item.name: int((item.met < quantile).sum()) for item in day.policies}
     missing = [f"{name} in {counted(hours, 'hour')}" for name, hours in short.items() if hours]
     title = "Every policy keeps the targets in every hour"

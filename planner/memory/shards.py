@@ -77,9 +77,9 @@ def pipeline_stages(
     with_draft_layers : bool
         Whether multi-token-prediction layers are loaded.
     wide_latent_attention : bool
-        Latent attention is kept in 16 bits whatever the scheme (see ranks.widens_latent_attention).
+        Latent attention is kept in 16 bits whatever the scheme (see held_weights.widens_latent_attention).
     experts_divided_only : bool
-        Every rank holds attention and shared experts in full (see ranks.divides_experts_only).
+        Every rank holds attention and shared experts in full (see held_weights.divides_experts_only).
     padding : ExpertPadding
         What the kernel of 4-bit experts pads.
 

@@ -24,12 +24,12 @@ def test_points_and_the_line_of_perfect_prediction():
 
 def test_another_tool_is_drawn_where_it_says_something():
     peer = np.array([np.nan, 30.0, np.nan])
-    drawn = traces(predicted_against_measured("TPOT", MEASURED, PREDICTED, ["a", "b", "c"], peer))
+    drawn = traces(predicted_against_measured("TPOT", MEASURED, PREDICTED, ["a", "b", "c"], peer=peer))
     assert len(drawn) == 3
     (other,) = set(drawn) - {"exact", "Headroom"}
     assert (list(drawn[other]["x"]), list(drawn[other]["y"])) == ([20.0], [30.0])
     silent = np.full(3, np.nan)
-    assert len(traces(predicted_against_measured("TPOT", MEASURED, PREDICTED, ["a", "b", "c"], silent))) == 2
+    assert len(traces(predicted_against_measured("TPOT", MEASURED, PREDICTED, ["a", "b", "c"], peer=silent))) == 2
 
 
 def test_without_rows_there_is_still_a_chart():

@@ -47,9 +47,9 @@ else:
             kept["measured"].to_numpy(float),
             published.unseen(kept).to_numpy(float),
             [widgets.hover_text(text) for text in texts],
-            kept["peer_predicted"].to_numpy(float),
-            published.unit_of(quantity),
-            "their source left out of the fit" if kept["left_out"].notna().any() else "",
+            peer=kept["peer_predicted"].to_numpy(float),
+            unit=published.unit_of(quantity),
+            provenance="their source left out of the fit" if kept["left_out"].notna().any() else "",
         ),
         "accuracy_scatter",
     )
