@@ -9,6 +9,7 @@ Source: vLLM kv_cache_interface.py and kv_cache_utils.py; published logs are rep
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from planner.memory.compressed import compressed_layout, entry_width, indexer_width
 from planner.memory.edition import HYBRID_POOL, Edition
@@ -104,6 +105,32 @@ def _key(mixer: Mixer, pools_windows: bool, ranks: int) -> tuple[MixerKind, int,
     return MixerKind.FULL, 0, heads + MAX_HEADS * (mixer.head_dim + MAX_HEADS * mixer.value_head_dim)
 
 
+class _Alike(NamedTuple):
+    """Layers that share a group: how many, and the bytes that one token adds to all of them together."""
+
+    number: int
+    token_bytes: float
+
+    @property
+    def each_bytes(self) -> float:
+        """Bytes that one token adds to one of the layers."""
+        return self.token_bytes / self.number
+
+
+_Groups = dict[tuple[MixerKind, int, int], _Alike]  # by `_key`
+
+
+def _grouped(entries: list[tuple[Mixer, int]], sizes: list[float], pools_windows: bool, ranks: int) -> _Groups:
+    """Layers by group; `sizes` are the bytes that a token adds to one layer of each entry."""
+    found: _Groups = {}
+    for (mixer, count), size in zip(entries, sizes, strict=True):
+        if size or mixer.is_state:
+            key = _key(mixer, pools_windows, ranks)
+            number, token_bytes = found.get(key, (0, 0.0))
+            found[key] = _Alike(number + count, token_bytes + count * size)
+    return found
+
+
 def build_layout(
     layers: tuple[tuple[Layer, int], ...],
     *,
@@ -150,19 +177,13 @@ def build_layout(
     if draft_mixer is not None:
         entries.append((draft_mixer, 1))
     shares = edition.family == "vllm" and pools and any(mixer.kind in GROUPED for mixer, _ in entries)
-    counts: dict[tuple[MixerKind, int, int], list[float]] = {}  # layers, bytes per token of one, of all
-    for mixer, count in entries:
-        per_token = entry_bytes(mixer, tensor_parallel_size, bits, edition, kv_cache_dtype)
-        if per_token or mixer.is_state:
-            entry = counts.setdefault(_key(mixer, pools, tensor_parallel_size if shares else 0), [0, 0.0, 0.0])
-            entry[0] += count
-            entry[2] += count * per_token
-            entry[1] = entry[2] / entry[0]
+    sizes = [entry_bytes(mixer, tensor_parallel_size, bits, edition, kv_cache_dtype) for mixer, _ in entries]
+    layers_of = _grouped(entries, sizes, pools, tensor_parallel_size if shares else 0)
     states = max(
         (state_bytes(x, tensor_parallel_size, num_speculative_tokens) for x, _ in entries if x.is_state), default=0.0
     )
     if any(mixer.kv_compression > 1 for mixer, _ in entries):
-        growing = counts[(MixerKind.FULL, 0, 0)][2]
+        growing = layers_of[(MixerKind.FULL, 0, 0)].token_bytes
         return compressed_layout(entries, growing, edition, block_size, num_speculative_tokens > 0)
     if shares and any(x.indexer_compression > 1 for x, _ in entries):
         packed = _packed_entries(entries, tensor_parallel_size, bits, edition, num_speculative_tokens)
@@ -170,18 +191,21 @@ def build_layout(
     if edition.family == "vllm" and any(x.indexer_head_dim and x.kind is MixerKind.FULL for x, _ in entries):
         block_size = max(block_size, INDEX_BLOCK_TOKENS)
     if edition.family == "sglang":
-        return _sglang_layout(counts, block_size, context_parallel, splits_windows)
-    growing = sum(total for (kind, _, _), (_, _, total) in counts.items() if kind is not MixerKind.STATE)
-    if len(counts) == 1 and not states:
-        (kind, size, _), (_, _, total) = next(iter(counts.items()))
-        group = KvGroup(kind=kind, num_groups=1, block_tokens=block_size, window_tokens=size)
+        return _sglang_layout(layers_of, block_size, context_parallel, splits_windows)
+    growing = sum(alike.token_bytes for (kind, _, _), alike in layers_of.items() if kind is not MixerKind.STATE)
+    if len(layers_of) == 1 and not states:
+        (((kind, window, _), alike),) = layers_of.items()
+        group = KvGroup(kind=kind, num_groups=1, block_tokens=block_size, window_tokens=window)
         return KvLayout(
-            groups=(group,), block_bytes=total * block_size, bytes_per_token=growing, context_parallel=context_parallel
+            groups=(group,),
+            block_bytes=alike.token_bytes * block_size,
+            bytes_per_token=growing,
+            context_parallel=context_parallel,
         )
     pages = 1 + num_speculative_tokens + state_checkpoints
     latent = any(mixer.kind is MixerKind.MLA for mixer, _ in entries)
     alignment = LATENT_BLOCK_ALIGNMENT if latent else BLOCK_ALIGNMENT
-    return _hybrid_layout(counts, states, growing, block_size, alignment, pages, context_parallel)
+    return _hybrid_layout(layers_of, states, growing, block_size, alignment, pages, context_parallel)
 
 
 def _packed_entries(
@@ -204,7 +228,7 @@ def _packed_entries(
 
 
 def _sglang_layout(
-    counts: dict[tuple[MixerKind, int, int], list[float]],
+    layers_of: _Groups,
     block_size: int,
     context_parallel: int,
     splits_windows: bool,
@@ -215,10 +239,11 @@ def _sglang_layout(
     """
     windowed = (MixerKind.SLIDING, MixerKind.CHUNKED)
     total = sum(
-        size * (SGLANG_WINDOW_SHARE if splits_windows and kind in windowed else 1.0)
-        for (kind, _, _), (_, _, size) in counts.items()
+        alike.token_bytes * (SGLANG_WINDOW_SHARE if splits_windows and kind in windowed else 1.0)
+        for (kind, _, _), alike in layers_of.items()
     )
-    growing = sum(size for (kind, _, _), (_, _, size) in counts.items() if kind not in (*windowed, MixerKind.STATE))
+    grow = [alike for (kind, _, _), alike in layers_of.items() if kind not in (*windowed, MixerKind.STATE)]
+    growing = sum(alike.token_bytes for alike in grow)
     group = KvGroup(kind=MixerKind.FULL, num_groups=1, block_tokens=block_size)
     return KvLayout(
         groups=(group,),
@@ -229,7 +254,7 @@ def _sglang_layout(
 
 
 def _hybrid_layout(
-    counts: dict[tuple[MixerKind, int, int], list[float]],
+    layers_of: _Groups,
     states: float,
     growing: float,
     block_size: int,
@@ -237,26 +262,26 @@ def _hybrid_layout(
     state_pages: int,
     context_parallel: int,
 ) -> KvLayout:
-    if not counts:
+    if not layers_of:
         group = KvGroup(kind=MixerKind.FULL, num_groups=1, block_tokens=block_size)
         return KvLayout(groups=(group,), block_bytes=1.0, bytes_per_token=0.0)
-    widest = max(per_token for _, per_token, _ in counts.values())
+    widest = max(alike.each_bytes for alike in layers_of.values())
     block = block_size
     if states and widest:
         needed = math.ceil(states / widest / alignment) * alignment
         block = max(block_size, needed)
     page = max(block * widest, states)
-    sizes = [int(number) for number, _, _ in counts.values()]
-    group_size = max(sizes) if max(sizes) < GROUP_SLACK * min(sizes) else min(sizes)
+    numbers = [alike.number for alike in layers_of.values()]
+    group_size = max(numbers) if max(numbers) < GROUP_SLACK * min(numbers) else min(numbers)
     groups = tuple(
         KvGroup(
             kind=kind,
-            num_groups=math.ceil(number / group_size),
-            block_tokens=block if not per_token else max(1, int(page // per_token)) // block_size * block_size or block,
+            num_groups=math.ceil(alike.number / group_size),
+            block_tokens=_tokens_of(page, alike.each_bytes, block_size) or block,
             window_tokens=window,
             pages_per_sequence=_pages(kind, window, block, state_pages),
         )
-        for (kind, window, _), (number, per_token, _) in counts.items()
+        for (kind, window, _), alike in layers_of.items()
     )
     return KvLayout(
         groups=groups,
@@ -264,6 +289,11 @@ def _hybrid_layout(
         bytes_per_token=growing,
         context_parallel=context_parallel,
     )
+
+
+def _tokens_of(page_bytes: float, token_bytes: float, block_size: int) -> int:
+    """Tokens of one layer on a page, in whole blocks; 0 where none fits, or tokens take no room."""
+    return int(page_bytes // token_bytes) // block_size * block_size if token_bytes else 0
 
 
 def _pages(kind: MixerKind, source_tokens: int, block: int, state_pages: int) -> int:

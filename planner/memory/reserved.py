@@ -42,10 +42,10 @@ def reserved_bytes(
     tensor_parallel_size: int,
     kv_cache_dtype: str,
     edition: Edition,
-    unified: bool = False,
-    num_speculative_tokens: int = 0,
-    batch_tokens: int = PHYSICAL_BATCH_TOKENS,
-    draft_mixer: Mixer | None = None,
+    unified: bool,
+    num_speculative_tokens: int,
+    batch_tokens: int,
+    draft_mixer: Mixer | None,
 ) -> float:
     """KV cache of all slots on one GPU.
 

@@ -92,7 +92,8 @@ def pipeline_stages(
     start, seen = 0, {}
     for index, size in enumerate(stage_sizes(model.num_layers, count)):
         kinds = Counter(model.layer_order[start : start + size])
-        key = (tuple(sorted(kinds.items())), index == 0, index == count - 1)
+        is_first, is_last = index == 0, index == count - 1
+        key = (tuple(sorted(kinds.items())), is_first, is_last)
         start += size
         if key not in seen:
             layers = tuple((model.layer_kinds[kind], number) for kind, number in key[0])
@@ -101,15 +102,15 @@ def pipeline_stages(
                 weight_dtype,
                 parallelism,
                 layers,
-                key[1],
-                key[2],
-                with_draft_layers,
-                experts_divided_only,
-                padding,
+                is_first=is_first,
+                is_last=is_last,
+                drafts=with_draft_layers and is_last,
+                experts_divided_only=experts_divided_only,
+                padding=padding,
             )
             if wide_latent_attention:
                 sizes = _with_wide_attention(model, weight_dtype, layers, sizes)
-            seen[key] = Stage(layers=layers, is_first=key[1], is_last=key[2], weights_by_group=sizes)
+            seen[key] = Stage(layers=layers, is_first=is_first, is_last=is_last, weights_by_group=sizes)
     return tuple(seen.values())
 
 
@@ -131,12 +132,14 @@ def _stage_weights(
     weight_dtype: str,
     parallelism: Parallelism,
     layers: tuple[tuple[Layer, int], ...],
+    *,
     is_first: bool,
     is_last: bool,
-    with_draft_layers: bool,
+    drafts: bool,
     experts_divided_only: bool,
     padding: ExpertPadding,
 ) -> tuple[tuple[str, float], ...]:
+    """Bytes on one GPU of a stage by group of tensors; `drafts` adds the multi-token-prediction layers."""
     tp = parallelism.tensor_parallel_size
     sizes: dict[str, float] = defaultdict(float)
     scheme = resolve_scheme(model, weight_dtype)
@@ -166,7 +169,7 @@ def _stage_weights(
     if is_first and model.vision_parameters:
         width = weight_bits(model, weight_dtype, TensorGroup.VISION) / 8
         sizes[TensorGroup.VISION.value] += model.vision_parameters * width / tp
-    if is_last and with_draft_layers and model.mtp_parameters:
+    if drafts and model.mtp_parameters:
         sizes[TensorGroup.MTP.value] += draft_bytes(model, weight_dtype, parallelism)
     sizes["rope_cache"] += rope_cache_bytes(model)
     return tuple((group, size) for group, size in sizes.items() if size)

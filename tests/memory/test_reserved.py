@@ -10,7 +10,7 @@ from planner.inputs.engine import EngineSettings
 from planner.inputs.hardware import Parallelism
 from planner.memory.edition import Edition
 from planner.memory.kv_groups import KvGroup, KvLayout
-from planner.memory.reserved import reserved_bytes, reserved_layout
+from planner.memory.reserved import PHYSICAL_BATCH_TOKENS, reserved_bytes, reserved_layout
 from planner.memory.sizing import plan_memory
 from planner.model.shape import MixerKind
 from planner.units import GIB, MIB
@@ -90,8 +90,11 @@ LLAMACPP = Edition("llamacpp", (0, 30))
 
 
 def reserved(model: str, length: int, slots: int, **settings: object) -> float:
-    settings = {"tensor_parallel_size": 1, "kv_cache_dtype": "auto", "edition": LLAMACPP} | settings
-    return reserved_bytes(get_model(model).layer_counts(), length, slots, **settings)  # type: ignore[arg-type]
+    given: dict[str, object] = {
+        "tensor_parallel_size": 1, "kv_cache_dtype": "auto", "edition": LLAMACPP, "unified": False,
+        "num_speculative_tokens": 0, "batch_tokens": PHYSICAL_BATCH_TOKENS, "draft_mixer": None,
+    }  # fmt: skip
+    return reserved_bytes(get_model(model).layer_counts(), length, slots, **(given | settings))  # type: ignore[arg-type]
 
 
 # 32 layers × 2 × 8 heads × 128 × 2 bytes for each token of each slot; one context for all when it is shared.
