@@ -14,14 +14,10 @@ from typing import Any
 from planner.catalog import get_model, model_names
 from planner.errors import require_number
 from planner.model import ModelShape
+from planner.tables import read_table
 from planner.units import counted, format_number
 
 MOST_TIMES_THE_SIZE = 2.0  # up to which another model's price says something about this one's
-
-_DROPPED = re.compile(
-    r"(^@cf/|-instruct|-instant|-versatile|-turbo|-chat|-hf|-it|-fp8|-fp4|-nvfp4|-awq|-gptq|-dynamic|-maas|-tee"
-    r"|-v1:0|-1:0|:free|-fast|-lite|-base|-bf16|-\d{4}$|meta-|quantized|\.w\d+a\d+)"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,9 +58,13 @@ class ApiPrices:
 def normalised(model_id: str) -> str:
     """The part of a model id that identifies the weights: no owner, no serving suffix."""
     name = model_id.lower().rsplit("/", 1)[-1].replace("_", "-")
-    name = name.split("accounts-fireworks-models-")[-1].removeprefix("databricks-").removeprefix("openai.")
-    name = re.sub(r"(\d)p(\d)", r"\1.\2", name).removeprefix("qwen.")
-    return _DROPPED.sub("", name).strip("-. ")
+    name = re.sub(r"(\d)p(\d)", r"\1.\2", name)  # Fireworks writes 3p2 for 3.2
+    return _dropped().sub("", name).strip("-. ")
+
+
+@lru_cache(maxsize=1)
+def _dropped() -> re.Pattern[str]:
+    return re.compile("|".join(row["pattern"] for row in read_table("catalog/api_names.csv")))
 
 
 @lru_cache(maxsize=1)

@@ -105,7 +105,7 @@ class DerivedInputs(Inputs):
             return dataclasses.replace(listed, memory_gib=self.gpu_total_gib, memory_gb=size_gb)
         return Gpu(
             name=CUSTOM,
-            memory_gb=self.gpu_memory_gib * 2**30 / 1e9,
+            memory_gb=self.gpu_memory_gib * GIB / 1e9,
             memory_gib=self.gpu_memory_gib,
             memory_bandwidth_gb_s=self.gpu_bandwidth_gb_s,
             bf16_tflops=self.gpu_bf16_tflops,
@@ -253,7 +253,7 @@ class DerivedInputs(Inputs):
     def peak_rate_rps(self) -> float:
         """Requests per second at the peak, from the demand as stated. [req/s]"""
         if self.demand == "users":
-            return self.users * self.requests_per_user_hour * self.peak_factor / 3600
+            return self.users * self.requests_per_user_hour * self.peak_factor / SECONDS_PER_HOUR
         if self.demand == "daily":
             return self.requests_per_day * self.peak_factor / SECONDS_PER_DAY
         return self.rate_rps

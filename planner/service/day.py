@@ -90,13 +90,8 @@ def serve_day(running: Running) -> Day:
     """
     scenario = running.scenario
     rates = np.array(scenario.hourly_rates_rps)
-    shown = min(running.num_serving, MOST_SIMULATED)
-    least_s = min(SECONDS_PER_HOUR, 2 * running.startup_s + scenario.cooldown_s + 60.0)
-    while shown > FEWEST_SIMULATED and _requests(rates, shown / running.num_serving, least_s) > MOST_REQUESTS_OF_A_DAY:
-        shown = max(FEWEST_SIMULATED, shown // 2)
+    shown, simulated_s = _affordable(running, rates)
     part = shown / running.num_serving
-    room_s = MOST_REQUESTS_OF_A_DAY / max(1e-9, _requests(rates, part, 1.0))
-    simulated_s = min(SECONDS_PER_HOUR, max(least_s, room_s))
     requests = draw_spells(scenario, rates * part, np.full(len(rates), simulated_s))
     needed = hourly_replicas(rates * part, running.rate_each_rps)
     rule = Autoscaling(
@@ -141,8 +136,19 @@ def serve_day(running: Running) -> Day:
     )
 
 
-def _requests(rates: Floats, part: float, seconds: float) -> float:
-    return float(rates.sum()) * part * seconds
+def _affordable(running: Running, rates: Floats) -> tuple[int, float]:
+    """Replicas to simulate, and how much of each hour [s], with about as many requests as a day may have.
+
+    An hour is shown at least until a replica started in it has served for a while and one to be stopped has cooled
+    down; rather than that, fewer replicas stand for all.
+    """
+    shown = min(running.num_serving, MOST_SIMULATED)
+    least_s = min(SECONDS_PER_HOUR, 2 * running.startup_s + running.scenario.cooldown_s + 60.0)
+    whole_rps = float(rates.sum())  # one second of every hour
+    while shown > FEWEST_SIMULATED and whole_rps * (shown / running.num_serving) * least_s > MOST_REQUESTS_OF_A_DAY:
+        shown = max(FEWEST_SIMULATED, shown // 2)
+    room_s = MOST_REQUESTS_OF_A_DAY / max(1e-9, whole_rps * (shown / running.num_serving))
+    return shown, min(SECONDS_PER_HOUR, max(least_s, room_s))
 
 
 def hourly_replicas(rates_rps: Floats, rate_each_rps: float) -> tuple[int, ...]:

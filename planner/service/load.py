@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from planner.inputs import ServiceLevel
 from planner.service.capacity import capacity_rps
 from planner.service.metrics import ServingMetrics, measure, slo_attainment
-from planner.service.replica import Replica, _threads, in_parallel
+from planner.service.replica import Replica, in_parallel
 from planner.workload import Requests, with_rate
 
 LOAD_FRACTIONS = (0.05, 0.2, 0.35, 0.5, 0.6, 0.7, 0.78, 0.85, 0.9, 0.95, 1.0, 1.08)
@@ -19,9 +18,6 @@ IDLE_FRACTION = 0.002
 BISECTIONS = 7
 #: closer to its capacity a queue needs longer to settle than any run lasts
 STEADY_SHARE = 0.97
-
-
-os.register_at_fork(after_in_child=_threads.cache_clear)  # a forked worker inherits the pool without its threads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,14 +16,15 @@ from planner.step_time import StepTimeTable
 from planner.workload import Requests
 
 Given = TypeVar("Given")
-
-
 Found = TypeVar("Found")
 
 
 @lru_cache(maxsize=1)
 def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="simulate")
+
+
+os.register_at_fork(after_in_child=_threads.cache_clear)  # a forked worker inherits the pool without its threads
 
 
 def in_parallel(function: Callable[[Given], Found], items: Iterable[Given]) -> list[Found]:
