@@ -9,11 +9,13 @@ import streamlit as st
 
 from planner.dashboard import results, urlstate, widgets
 from planner.dashboard.inputs import adopt
+from planner.dashboard.tasks import Files
 from planner.errors import PlannerError
 from planner.reading import (
     AdvisedTest,
     Calibration,
     Reading,
+    Together,
     prints_memory,
     uncalibrated,
     with_printed,
@@ -34,32 +36,40 @@ COLUMNS = {
 FIGURES = {"ttft": "TTFT", "tpot": "TPOT", "throughput": "throughput"}
 
 
-def offers(reading: Reading, data: bytes) -> None:
-    """What can be done with a reading besides filling in the form: calibrate to its runs, take over its memory."""
+def offers(found: Together, files: Files) -> None:
+    """What can be done with files besides filling in the form: calibrate to their runs, take over a log's memory."""
     state = st.session_state
-    if prints_memory(reading):
+    log = next((item.reading for item in found.files if item.reading and prints_memory(item.reading)), None)
+    if log is not None:
         st.button(
-            "Use its memory instead of the estimate",
+            "Use its memory instead of the estimate" if len(files) == 1 else "Use the log's memory",
             on_click=_take_memory,
-            args=(reading,),
+            args=(log,),
             width="stretch",
             help="Weights, CUDA graphs and KV cache as this log prints them, for the deployment that the form has now; "
             "the estimate stays beside them.",
         )
         if state.get("_own_refused"):
             st.error(widgets.prose(state["_own_refused"]))
-    if reading.runs and not reading.runs[0].is_prediction:
+    measured = tuple(
+        file for item, file in zip(found.files, files, strict=True) if item.reading and _is_measured(item.reading)
+    )
+    if measured:
         st.button(
-            "Calibrate to this",
+            "Calibrate to this" if len(files) == 1 else "Calibrate to the benchmarks",
             on_click=_begin,
-            args=(data,),
+            args=(measured,),
             width="stretch",
             help="Fits five factors on the predicted times to these runs, for the deployment and load that the form "
             "has now: runs under a like load count most. Calibrate again when the load is another.",
         )
         asked = state.get("_own_calibrate")
-        if asked is not None and asked[0] == data:
+        if asked is not None and asked[0] == measured:
             _calibrated(*asked)
+
+
+def _is_measured(reading: Reading) -> bool:
+    return bool(reading.runs) and not reading.runs[0].is_prediction
 
 
 def _take_memory(reading: Reading) -> None:
@@ -71,13 +81,13 @@ def _take_memory(reading: Reading) -> None:
         state["_own_refused"] = f"{message(error)} Fill in the form from the log first, or keep the estimate."
 
 
-def _begin(data: bytes) -> None:
-    st.session_state["_own_calibrate"] = (data, uncalibrated(st.session_state["_scenario"]))
+def _begin(files: Files) -> None:
+    st.session_state["_own_calibrate"] = (files, uncalibrated(st.session_state["_scenario"]))
 
 
-def _calibrated(data: bytes, base: Scenario) -> None:
+def _calibrated(files: Files, base: Scenario) -> None:
     try:
-        made = results.calibration_of(data, base)
+        made = results.calibration_of(files, base)
     except PlannerError as error:
         st.error(widgets.prose(f"{message(error)} Fill in the form with its deployment first."))
         return

@@ -28,7 +28,7 @@ def forget_columns() -> None:
         st.session_state.pop(f"own_column_{role}", None)
 
 
-def ask_for_columns(data: bytes, reading: Reading | None) -> bool:
+def ask_for_columns(data: bytes, reading: Reading | None, name: str = "") -> bool:
     """Offer to say which column is what, where the file is a table that does not read by its names alone.
 
     Parameters
@@ -37,6 +37,8 @@ def ask_for_columns(data: bytes, reading: Reading | None) -> bool:
         The file.
     reading : Reading, optional
         What it says; None where it could not be read.
+    name : str
+        Of the file, where there are several.
 
     Returns
     -------
@@ -49,7 +51,9 @@ def ask_for_columns(data: bytes, reading: Reading | None) -> bool:
     if found is None or (reading is not None and len(found.known) == len(TRACE_ROLES) and not chosen_columns()):
         return False
     if reading is None and not chosen_columns():
-        st.info("This is no log and no benchmark that Headroom knows. If it is a table of recorded traffic, say below:")
+        this = widgets.plain(name) or "This"
+        table = "If it is a table of recorded traffic, say below:"
+        st.info(f"{this} is no log and no benchmark that Headroom knows. {table}")
     st.markdown("**Which column is what?**")
     for role in TRACE_ROLES:
         options = [*found.names] if role == "arrival" else [NOT_THERE, *found.names]
@@ -74,16 +78,19 @@ def _choose() -> None:
         st.session_state["_own_columns"] = tuple(named.items())
 
 
-def show_recording(told: TraceSummary) -> None:
-    """Rate over time, bursts, lengths, reuse, and the shape of a day and a week where the recording has them."""
-    widgets.show(charts.rate_over_time(told), "own_rate")
+def show_recording(told: TraceSummary, key: str = "own") -> None:
+    """Rate over time, bursts, lengths, reuse, and the shape of a day and a week where the recording has them.
+
+    `key` begins the keys of the charts.
+    """
+    widgets.show(charts.rate_over_time(told), f"{key}_rate")
     left, right = st.columns(2)
     with left:
-        widgets.show(charts.recorded_lengths(told), "own_lengths")
+        widgets.show(charts.recorded_lengths(told), f"{key}_lengths")
     with right:
-        widgets.show(charts.recorded_gaps(told), "own_gaps")
-    widgets.show(charts.recorded_day(told), "own_day")
-    widgets.show(charts.recorded_week(told), "own_week")
+        widgets.show(charts.recorded_gaps(told), f"{key}_gaps")
+    widgets.show(charts.recorded_day(told), f"{key}_day")
+    widgets.show(charts.recorded_week(told), f"{key}_week")
     st.markdown(widgets.prose(reuse_sentence(told)))
     st.caption(
         "Filling in the form takes over rate, burstiness, reuse and sixteen quantiles of each length: that is what "

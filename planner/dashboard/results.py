@@ -21,6 +21,7 @@ from planner.dashboard.tasks import (
     PAPERS_TASK,
     SEED_TASK,
     Columns,
+    Files,
     advice_task,
     calibration_task,
     fits_task,
@@ -32,7 +33,7 @@ from planner.dashboard.tasks import (
     time_task,
 )
 from planner.jobs import OFFICE, Job, Task
-from planner.reading import Advice, Calibration, Overlay, Reading
+from planner.reading import Advice, Calibration, Overlay, Together
 from planner.scenario import Scenario
 from planner.service import PolicyOutcome, ServingMetrics, latencies
 from planner.simulation import FINISHED, SimulationResult
@@ -83,18 +84,19 @@ def load_test_of(tested: Scenario) -> ServingMetrics | None:
     return found
 
 
-def reading_of(data: bytes, base: Scenario, columns: Columns = ()) -> tuple[Reading, Overlay]:
-    """What a user's file says, and the figures predicted beside it."""
-    found: tuple[Reading, Overlay] = _computed(
-        reading_task(data, base, columns), "Reading your file", on_cancel=_put_away
+def reading_of(files: Files, base: Scenario, columns: Columns = ()) -> tuple[Together, tuple[Overlay | None, ...]]:
+    """What a user's files say, and the figures predicted beside each."""
+    doing = "Reading your files" if len(files) > 1 else "Reading your file"
+    found: tuple[Together, tuple[Overlay | None, ...]] = _computed(
+        reading_task(files, base, columns), doing, on_cancel=_put_away
     )
     return found
 
 
-def calibration_of(data: bytes, base: Scenario) -> Calibration:
-    """A plan calibrated to the runs in a user's file."""
+def calibration_of(files: Files, base: Scenario) -> Calibration:
+    """A plan calibrated to the runs in a user's files."""
     found: Calibration = _computed(
-        calibration_task(data, base), "Calibrating to your runs", on_cancel=_stop_calibrating
+        calibration_task(files, base), "Calibrating to your runs", on_cancel=_stop_calibrating
     )
     return found
 

@@ -14,7 +14,18 @@ from planner.answer import Fit, Plan, fits, plan, simulate_time, trace_steps
 from planner.charts import StepPicture, step_timeline, without_prompts
 from planner.deploy import predicted
 from planner.jobs import Task
-from planner.reading import Advice, Calibration, Overlay, Reading, advise, calibrate, overlay, read
+from planner.reading import (
+    Advice,
+    Calibration,
+    Overlay,
+    OwnFile,
+    Together,
+    advise,
+    calibrate,
+    overlay,
+    read,
+    read_together,
+)
 from planner.scenario import Scenario
 from planner.service import CURVE_REQUESTS, MOST_REQUESTS, Running
 from planner.simulation import seed_steps, seed_table
@@ -28,6 +39,7 @@ REQUEST_CPU_S, DECODE_STEP_CPU_S, CHUNK_STEP_CPU_S = 4e-6, 4e-8, 1.5e-7
 FEW_AT_ONCE, DECODE_STEP_OF_FEW_CPU_S = 8, 1.2e-7  # a step for few sequences makes few tokens
 AIM_CPU_S = 3.2
 Columns = tuple[tuple[str, str], ...]  # role, name
+Files = tuple[tuple[str, bytes], ...]  # name, content
 
 
 def request_cpu_s(scenario: Scenario) -> float:
@@ -110,27 +122,41 @@ def picture_of_seed(scheduling: str, num_steps: int) -> StepPicture:
     return step_timeline(without_prompts(seed_steps(scheduling, num_steps)), by_time=False, axis_steps=num_steps)
 
 
-def reading_task(data: bytes, base: Scenario, columns: Columns = ()) -> Task:
-    """What a user's file says, and the figures predicted beside it; `columns` name those of recorded traffic."""
-    return Task(read_and_compare, ((data, answered(base), columns),), READING_CPU_S, rank=1, slow=True)
+def reading_task(files: Files, base: Scenario, columns: Columns = ()) -> Task:
+    """What a user's files say, and the figures predicted beside each; `columns` name those of recorded traffic."""
+    return Task(read_and_compare, ((files, answered(base), columns),), READING_CPU_S, rank=1, slow=True)
 
 
-def read_and_compare(data: bytes, base: Scenario, columns: Columns = ()) -> tuple[Reading, Overlay]:
-    """`read` and `overlay`, as a task calls them; of a run, as many requests as a page simulates."""
-    reading = read(data, base, dict(columns))
+def read_and_compare(
+    files: Files, base: Scenario, columns: Columns = ()
+) -> tuple[Together, tuple[Overlay | None, ...]]:
+    """`read_together` and an `overlay` of each file, as a task calls them; None for a file that cannot be read."""
+    found = read_together(files, base, dict(columns))
+    beside = (_beside(item, data, found) for item, (_, data) in zip(found.files, files, strict=True))
+    return found, tuple(beside)
+
+
+def _beside(item: OwnFile, data: bytes, found: Together) -> Overlay | None:
+    """Predicted for the deployment that all files describe; of a run, with as many requests as a page simulates."""
+    reading = item.reading
+    if reading is None:
+        return None
+    if len(found.files) > 1 and found.scenario is not None and reading.traffic is None:
+        reading = read(data, found.scenario)
     scenario = reading.scenario
-    told = reading if scenario is None else dataclasses.replace(reading, scenario=answered(scenario))
-    return reading, overlay(told)
+    return overlay(reading if scenario is None else dataclasses.replace(reading, scenario=answered(scenario)))
 
 
-def calibration_task(data: bytes, base: Scenario) -> Task:
-    """The plan calibrated to the runs in a user's file."""
-    return Task(read_and_calibrate, ((data, base),), READING_CPU_S, rank=1, slow=True)
+def calibration_task(files: Files, base: Scenario) -> Task:
+    """The plan calibrated to the runs in a user's files."""
+    return Task(read_and_calibrate, ((files, base),), READING_CPU_S, rank=1, slow=True)
 
 
-def read_and_calibrate(data: bytes, base: Scenario) -> Calibration:
-    """`calibrate`, as a task calls it."""
-    return calibrate(read(data, base), base)
+def read_and_calibrate(files: Files, base: Scenario) -> Calibration:
+    """`calibrate` to the runs of all files, as a task calls it."""
+    readings = [read(data, base) for _, data in files]
+    every = tuple(run for reading in readings for run in reading.runs)
+    return calibrate(dataclasses.replace(readings[0], runs=every), base)
 
 
 def advice_task(scenario: Scenario) -> Task:

@@ -13,7 +13,7 @@ from planner.reading.overlay import Compared, Overlay, overlay, overlay_text
 from planner.reading.printed import prints_memory, with_printed, without_printed
 from planner.reading.reading import NotUnderstood, Reading, columns_of, read
 from planner.reading.text import MAX_BYTES
-from planner.reading.together import read_together
+from planner.reading.together import OwnFile, Together, read_together
 from planner.reading.wording import reading_dict, reading_text, together_dict, together_text, value_text
 
 __all__ = [
@@ -24,8 +24,10 @@ __all__ = [
     "Compared",
     "NotUnderstood",
     "Overlay",
+    "OwnFile",
     "Reading",
     "Run",
+    "Together",
     "Understood",
     "advice_text",
     "advise",

@@ -63,7 +63,9 @@ def read_together(
     made = start
     for item, data in chosen:
         if item.reading is not None and (item, data) not in benchmarks[1:]:
-            made = read(data, made, columns if item.reading.traffic is not None else None).scenario or made
+            traffic = columns if item.reading.traffic is not None else None
+            reading = item.reading if made is start else read(data, made, traffic)
+            made = reading.scenario or made
     return Together(
         files=tuple(alone), scenario=made if chosen else None, contradictions=tuple(_contradictions(alone, made))
     )
@@ -72,11 +74,14 @@ def read_together(
 def _alone(name: str, data: bytes, base: Scenario, columns: Mapping[str, str] | None) -> OwnFile:
     try:
         try:
-            return OwnFile(name=name, reading=read(data, base))
+            reading = read(data, base)
         except PlannerError:
             if not columns:
                 raise
             return OwnFile(name=name, reading=read(data, base, columns))
+        if columns and reading.traffic is not None:
+            reading = read(data, base, columns)
+        return OwnFile(name=name, reading=reading)
     except PlannerError as error:
         return OwnFile(name=name, reading=None, problem=" ".join(message(error).split()))
 

@@ -66,7 +66,7 @@ def test_tables_say_what_the_runs_do_not_show():
 
 
 def test_a_task_calibrates():
-    task = calibration_task(json.dumps(SAVED).encode(), Scenario())
+    task = calibration_task((("bench.json", json.dumps(SAVED).encode()),), Scenario())
     made = task.function(*task.tries[0])
     assert made.scenario.is_calibrated
     assert made.scenario.calibration_weights > 1

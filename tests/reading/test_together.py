@@ -73,3 +73,12 @@ def test_nothing_that_can_be_read_is_no_plan():
     found = read_together([("a", b"hello world"), ("b", b"")])
     assert found.scenario is None
     assert all(item.problem for item in found.files)
+
+
+def test_chosen_columns_are_those_of_what_is_shown_and_of_the_plan():
+    rows = "".join(f"{2 * second},{100 + second},{20},{7}\n" for second in range(50))
+    table = f"timestamp,input_tokens,output_tokens,other\n{rows}".encode()
+    chosen = {"arrival": "timestamp", "prompt": "input_tokens", "output": "other"}
+    found = read_together([("rows.csv", table)], columns=chosen)
+    assert found.files[0].reading.traffic.mean_output_tokens == 7
+    assert found.scenario == found.files[0].reading.scenario
