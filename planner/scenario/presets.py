@@ -8,53 +8,22 @@ from planner.scenario.link import from_params
 from planner.scenario.scenario import Scenario
 from planner.tables import read_table
 
+USES, PRESETS = "catalog/uses.csv", "catalog/presets.csv"
+DEFAULT = "default"
 REFERENCE_CAPACITY_FRACTION = 0.7
-
-_CHANGES: dict[str, dict[str, object]] = {
-    "default": {},
-    # The simulator's benchmark workload; its rate is 70 % of one replica's capacity.
-    "reference": {
-        "title": "Reference workload of the simulator",
-        "lengths": "lognormal",
-        "prompt_mean_tokens": 512.0,
-        "output_mean_tokens": 128.0,
-        "prompt_spread": 1.0,
-        "output_spread": 1.0,
-        "demand": "rate",
-        "rate_rps": 30.0,
-        "num_replicas": 1,
-        "num_requests": 10_000,
-    },
-    "small-team": {
-        "title": "A small team on one workstation GPU",
-        "gpu": "RTX 4090",
-        "weight_dtype": "fp8",
-        "users": 20,
-        "requests_per_user_hour": 20.0,
-    },
-    "long-context": {
-        "title": "Long documents",
-        "max_model_len": 131_072,
-        "length_trace": "mooncake_conversation",
-        "users": 200,
-        "ttft_target_s": 5.0,
-    },
-    "large-moe": {
-        "title": "A large mixture of experts",
-        "model": "openai/gpt-oss-120b",
-        "max_model_len": 32_768,
-        "users": 2000,
-    },
-}
-
 
 #: what a use does not name of the traffic goes back to its default
 _RESET = ("shared_prefix_tokens", "num_prefix_groups", "output_limit_tokens", "max_prompt_tokens")
 
 
 def uses() -> dict[str, str]:
-    """The uses of a model that fill lengths, context and targets: name → title (`catalog/uses.csv`)."""
-    return {row["use"]: row["title"] for row in read_table("catalog/uses.csv")}
+    """The uses of a model that fill lengths, context and targets: name → title."""
+    return {row["use"]: row["title"] for row in read_table(USES)}
+
+
+def _scenarios() -> dict[str, str]:
+    """The presets that are whole scenarios: name → title."""
+    return {row["preset"]: row["title"] for row in read_table(PRESETS)}
 
 
 def for_use(scenario: Scenario, use: str) -> Scenario:
@@ -80,14 +49,12 @@ def for_use(scenario: Scenario, use: str) -> Scenario:
     require_choice("use", use, tuple(uses()))
     fields = fields_by_name()
     plain = scenario.replace(**{name: fields[name].default for name in _RESET})
-    return from_params(
-        {row["field"]: row["value"] for row in read_table("catalog/uses.csv") if row["use"] == use}, plain
-    ).scenario
+    return from_params({row["field"]: row["value"] for row in read_table(USES) if row["use"] == use}, plain).scenario
 
 
 def preset_names() -> tuple[str, ...]:
     """Names of the presets: whole scenarios, then uses of the default model."""
-    return (*_CHANGES, *uses())
+    return (DEFAULT, *_scenarios(), *uses())
 
 
 def preset(name: str) -> Scenario:
@@ -101,7 +68,9 @@ def preset(name: str) -> Scenario:
     require_choice("--preset", name, preset_names())
     if name in uses():
         return for_use(Scenario(title=uses()[name]), name)
-    return Scenario(**_CHANGES[name])  # type: ignore[arg-type]
+    base = Scenario(title=_scenarios().get(name, ""))
+    fields = {row["field"]: row["value"] for row in read_table(PRESETS) if row["preset"] == name}
+    return from_params(fields, base).scenario
 
 
 def capacity_fraction(name: str | None) -> float | None:

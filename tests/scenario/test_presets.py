@@ -4,7 +4,7 @@ import pytest
 
 from planner.catalog.lengths import length_quantiles
 from planner.errors import InvalidInput
-from planner.scenario.presets import capacity_fraction, for_use, preset, preset_names, uses
+from planner.scenario.presets import PRESETS, USES, capacity_fraction, for_use, preset, preset_names, uses
 from planner.scenario.scenario import Scenario
 from planner.tables import read_table
 
@@ -43,10 +43,13 @@ def test_the_reference_is_the_workload_that_the_readme_times():
     assert drawn.prompt_tokens.kind == "lognormal"
 
 
-def test_every_use_fills_what_its_rows_say_and_each_row_has_a_source():
-    for row in read_table("catalog/uses.csv"):
+@pytest.mark.parametrize(("table", "column"), [(USES, "use"), (PRESETS, "preset")])
+def test_every_row_has_a_source_and_fills_its_field(table, column):
+    for row in read_table(table):
         assert row["source"]
-        value = getattr(preset(row["use"]), row["field"])
+        made = preset(row[column])
+        assert made.title == row["title"]
+        value = getattr(made, row["field"])
         assert row["value"] == ("none" if value is None else value if isinstance(value, str) else f"{value:g}")
 
 
