@@ -53,7 +53,6 @@ class PaperRow:
     published_low: float | None
     published_high: float | None
     simulated: float
-    throughput_rps: float
     kv_useful_fraction: float
     explained: str
     source: str
@@ -110,7 +109,6 @@ def anyscale_rows(num_requests: int = 1000) -> tuple[PaperRow, ...]:
                     published_low=told,
                     published_high=told,
                     simulated=throughput / base,
-                    throughput_rps=throughput,
                     kv_useful_fraction=_useful(result.mean_kv_written_fraction, result.mean_kv_used_fraction),
                     explained=_explained(told, throughput / base),
                     source=ANYSCALE,
@@ -165,7 +163,6 @@ def paged_attention_rows(num_requests: int = 1000) -> tuple[PaperRow, ...]:
                     published_low=told[0] if told else None,
                     published_high=told[1] if told else None,
                     simulated=ratio,
-                    throughput_rps=rate,
                     kv_useful_fraction=useful,
                     explained=_explained(told[0] if told else None, ratio),
                     source=PAGED_ATTENTION,

@@ -16,12 +16,11 @@ from planner.inputs import Batching, KvReservation
 from planner.memory import MemoryPlan
 from planner.scenario import CONFIG, CUSTOM, SCALES, Scenario
 from planner.service import ServingMetrics
-from planner.units import GIB, HOURS_PER_MONTH, counted, format_duration, format_number, format_percent, format_usd
+from planner.units import DAYS_PER_MONTH, GIB, counted, format_duration, format_number, format_percent, format_usd
 
 SHORT_PROMPT_TOKENS = 256
 FEW_REQUESTS_PER_DAY = 10_000
 MOST_SLOTS = 32  # LoRA slots to suggest: each takes memory
-DAYS_PER_MONTH = HOURS_PER_MONTH / 24
 
 
 EVIDENCE = "kernels measured on "  # how sure the figures are, which is no warning: the verdict says it

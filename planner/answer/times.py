@@ -13,10 +13,9 @@ from planner.catalog import engine_start_s
 from planner.cost import Growth, growth
 from planner.errors import Infeasible
 from planner.service import FIXED, Day, DayPolicy, Outage, Running, serve_day, serve_outage
-from planner.units import HOURS_PER_MONTH, counted, format_duration, format_number, format_percent, format_usd
+from planner.units import DAYS_PER_MONTH, counted, format_duration, format_number, format_percent, format_usd
 
 FULL_SHARE = 0.8  # of the rate within the targets at which the autoscaler aims
-DAYS_PER_MONTH = HOURS_PER_MONTH / 24
 KEPT_KINDS = {"owned": "Owned", "reserved": "Reserved"}  # kinds of GPUs that cannot be given back for some hours
 
 

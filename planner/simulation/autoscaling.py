@@ -30,7 +30,9 @@ class Autoscaling:
     Every `interval_s` the wanted number is ceil(unfinished requests ÷ `target_per_replica`), within
     the bounds; a ratio within `tolerance` of the replicas there are changes nothing. More replicas serve `startup_s`
     later (weights load, graphs are captured) and are paid from the start. Fewer are kept only down to the most that
-    was wanted within the last `cooldown_s`, and a replica drains first.
+    was wanted within the last `cooldown_s`, and a replica drains first. Interval, cooldown and tolerance are the
+    defaults of Kubernetes (HorizontalPodAutoscaler: sync period, downscale stabilisation, tolerance), the others
+    assumptions.
     """
 
     min_replicas: int = 1

@@ -14,6 +14,8 @@ from planner.simulation.router import simulate_fleet
 from planner.step_time import StepTimeTable
 from planner.workload import Requests
 
+LINK_LATENCY_S = 1e-3  # estimate: from the request for a prompt's KV cache to its first byte
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
@@ -42,7 +44,7 @@ def simulate_disaggregated(
     *,
     kv_bytes_per_token: float,
     link_bytes_per_s: float,
-    link_latency_s: float = 1e-3,
+    link_latency_s: float = LINK_LATENCY_S,
     router: str = "round_robin",
     seed: int = 0,
 ) -> DisaggregatedRun:

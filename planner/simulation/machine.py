@@ -65,11 +65,6 @@ class Machine(NamedTuple):
         self.run(now_s)
         return int(kernel.count_outstanding(self.jobs, self.state, now_s))
 
-    def give(self, index: int) -> None:
-        """Hand over one more request."""
-        self.feed[self.count("fed")] = index
-        self.state["fed"] += 1
-
     @property
     def clock_s(self) -> float:
         """Where the replica's clock stands. [s]"""

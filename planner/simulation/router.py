@@ -25,7 +25,6 @@ def simulate_fleet(
     num_replicas: int,
     router: str = "round_robin",
     seed: int = 0,
-    timeline: bool = False,
     stop_on_overload: bool = True,
 ) -> SimulationResult:
     """Serve an open stream of requests on equal replicas.
@@ -44,8 +43,6 @@ def simulate_fleet(
         stays on one replica, requests without a group go round).
     seed : int
         Seed of the routers that draw.
-    timeline : bool
-        Keep samples; only of a single replica.
     stop_on_overload : bool
         As for `simulate`, per replica.
 
@@ -68,7 +65,6 @@ def simulate_fleet(
         engine,
         limits,
         step_time,
-        timeline=timeline and num_replicas == 1,
         stop_on_overload=stop_on_overload,
         jobs=state.make_jobs(requests, limits.max_model_len),
         closed=chosen is not None,

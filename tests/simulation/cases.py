@@ -10,6 +10,7 @@ import numpy as np
 from planner.catalog.engines import engine_names, get_engine
 from planner.inputs.engine import EngineSettings, KvReservation
 from planner.inputs.limits import Limits
+from planner.simulation.machine import Machine
 from planner.step_time.step_table import StepTimeTable
 from planner.workload.requests import Requests
 
@@ -29,6 +30,12 @@ def make(
         "prefix_tokens": np.zeros(n, dtype=np.int64),
     }
     return Requests(**{**values, **more})  # type: ignore[arg-type]
+
+
+def give(machine: Machine, index: int) -> None:
+    """Hand one more request to a replica."""
+    machine.feed[machine.count("fed")] = index
+    machine.state["fed"] += 1
 
 
 def limits(

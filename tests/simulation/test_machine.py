@@ -12,7 +12,7 @@ from planner.simulation import kernel, state
 from planner.simulation.machine import bin_middles, collect, make_machine, replicate, simulate, stability
 from planner.simulation.records import ABANDONED, FINISHED, REJECTED
 from planner.step_time.step_table import StepTimeTable
-from tests.simulation.cases import UNIT, limits, make
+from tests.simulation.cases import UNIT, give, limits, make
 
 VLLM = get_engine("vllm")
 
@@ -75,13 +75,13 @@ def test_requests_may_be_handed_over_one_by_one():
     jobs = state.make_jobs(requests, 1000)
     feed = np.zeros(3, dtype=np.int64)
     machine = make_machine(requests, VLLM, limits(), UNIT, jobs=jobs, feed=feed, closed=False)
-    machine.give(0)
-    machine.give(1)
+    give(machine, 0)
+    give(machine, 1)
     assert machine.outstanding(0.5) == 2
     assert machine.outstanding(3.0) == 1  # A has three tokens, B two
     assert machine.outstanding(4.0) == 0
     assert machine.clock_s == 4.0
-    machine.give(2)
+    give(machine, 2)
     assert machine.outstanding(4.0) == 1
     machine.run()
     assert jobs["finish"].tolist() == [3, 4, 9]
@@ -114,7 +114,7 @@ def test_replicas_share_the_requests_and_nothing_else():
     requests = make([0] * 4, [5] * 4, [3] * 4, prefix_group=np.zeros(4, dtype=int), prefix_tokens=np.full(4, 4))
     one = make_machine(requests, VLLM, limits(), UNIT, jobs=state.make_jobs(requests, 1000), closed=False)
     first, second = replicate(one, 2, room=4).machines()
-    first.give(0)
+    give(first, 0)
     first.run()
     assert first.jobs is second.jobs
     assert (first.count("steps"), second.count("steps"), second.count("fed")) == (3, 0, 0)

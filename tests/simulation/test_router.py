@@ -17,7 +17,7 @@ from planner.simulation.router import ROUTERS, simulate_fleet
 from planner.simulation.state import make_jobs
 from planner.step_time.step_table import StepTimeTable
 from planner.workload.drawing import draw_requests
-from tests.simulation.cases import limits, make
+from tests.simulation.cases import give, limits, make
 
 TABLE = StepTimeTable.unit(64)
 CAPACITY = limits(seqs=4, blocks=2000)
@@ -93,7 +93,7 @@ def _routes_by_stopping_everyone(requests, engine, table, num_replicas, options)
         gone = (jobs["finish"] <= arrival) | np.isin(jobs["status"], (REJECTED, ABANDONED))
         here = np.bincount(np.array(routes, dtype=int)[~gone[:index]], minlength=num_replicas)
         best = int(min(options[index], key=lambda k: here[k]))
-        machines[best].give(index)
+        give(machines[best], index)
         routes.append(best)
     for machine in machines:
         machine.state["closed"] = 1
