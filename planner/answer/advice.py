@@ -21,8 +21,6 @@ from planner.units import DAYS_PER_MONTH, GIB, counted, format_duration, format_
 SHORT_PROMPT_TOKENS = 256
 FEW_REQUESTS_PER_DAY = 10_000
 MOST_SLOTS = 32  # LoRA slots to suggest: each takes memory
-
-
 EVIDENCE = "kernels measured on "  # how sure the figures are, which is no warning: the verdict says it
 
 

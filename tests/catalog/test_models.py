@@ -62,11 +62,11 @@ def test_published_total_is_met_within_a_thousandth(name: str) -> None:
 
 
 def test_most_models_have_an_exact_total() -> None:
-    assert len(with_exact_total()) >= 100
+    assert len(with_exact_total()) > 0.8 * len(model_names())
 
 
-def test_catalog_covers_the_planned_breadth() -> None:
-    assert len(model_names()) >= 96
+def test_no_model_is_listed_twice_and_few_are_ever_dropped() -> None:
+    assert len(model_names()) >= 440
     assert len(set(model_names())) == len(model_names())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from planner.errors import InvalidInput, require_int
@@ -16,7 +17,6 @@ from planner.model.config.families import (
     LLAMA,
     OWN_BUILDER,
     SAME_AS,
-    SECOND_RUNNER,
     UNKNOWN_MIXER_FIELDS,
     WITHOUT_KV_HEADS,
     Family,
@@ -28,6 +28,7 @@ from planner.model.config.mixtures import ngram_embedding, step3p5_draft_layer
 from planner.model.config.qwen4 import checkpoint_widths, ngram_table, qwen4_draft_extras, stream_mixer
 from planner.model.config.vision import QWEN3_5, QWEN_VL, image_tokens, vision_parameters, vision_tower
 from planner.model.shape import Layer, ModelShape
+from planner.tables import read_table
 
 PER_LAYER_FIELDS = ("moe_intermediate_size", "moe_topk", "num_shared_expert", "num_experts", "intermediate_size")
 DENSE_DRAFTS = ("ernie4_5_moe", "exaone_moe")  # their draft layer is dense, like their first layer
@@ -101,7 +102,7 @@ def model_from_config(config: dict[str, Any] | str, name: str = "") -> ModelShap
         mtp_shared_parameters=0 if not drafts or family.draft_uses_copies else _draft_copies(fields, family),
         draft_keeps_window=family.draft_keeps_window,
         window_pool_engines=family.window_pool_engines,
-        second_runner_since=SECOND_RUNNER.get(str(fields.root.get("model_type")).lower()),
+        second_runner_since=_second_runner().get(str(fields.root.get("model_type")).lower()),
         rope_cache_elements=_rope_cache_elements(fields, family, limit),
         native_dtype=_native_dtype(fields),
         quantization=scheme,
@@ -111,6 +112,13 @@ def model_from_config(config: dict[str, Any] | str, name: str = "") -> ModelShap
         estimated_fields=tuple(dict.fromkeys(fields.estimated)),
         source="config.json",
     )
+
+
+@lru_cache(maxsize=1)
+def _second_runner() -> dict[str, tuple[int, int]]:
+    """VLLM release from which its second model runner takes a model, by model_type."""
+    rows = read_table("catalog/second_runner.csv")
+    return {row["model_type"]: (int(row["major"]), int(row["minor"])) for row in rows}
 
 
 def model_from_shape(

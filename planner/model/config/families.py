@@ -266,20 +266,6 @@ FAMILY_OF_CLASS: dict[str, str] = {
     "LongcatFlashNgramForCausalLM": "longcat_flash",
 }
 
-#: model_type whose class vLLM ran with its second model runner before 0.29, when all followed -> first such release.
-#: Source: vllm/config/vllm.py DEFAULT_V2_MODEL_RUNNER_ARCHITECTURES in the wheels of 0.22.1 to 0.28.0
-SECOND_RUNNER: dict[str, tuple[int, int]] = {
-    "qwen3": (0, 22),
-    "llama": (0, 23),
-    "mistral": (0, 23),
-    "deepseek_v2": (0, 24),
-    "qwen2_moe": (0, 24),
-    "granitemoe": (0, 24),
-    "longcat_flash_ngram": (0, 26),
-    "deepseek_v4": (0, 28),
-    "kimi_k3": (0, 28),
-}
-
 #: families with a builder of their own (planner.model.config.hybrids and the modules that it imports)
 OWN_BUILDER = (
     "llama4",
