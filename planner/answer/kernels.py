@@ -10,11 +10,6 @@ from planner.memory import native_schemes, weights_support
 from planner.model import resolve_scheme, scheme
 from planner.scenario import CONFIG, CUSTOM, Scenario
 
-#: schemes that store few bits and multiply in 16 by design: running them so is no loss
-WEIGHT_ONLY_BY_DESIGN = (
-    *("awq_int4", "gptq_int4", "gptq_int8", "int4_g128", "int4_g32", "bnb_nf4", "bnb_int8"),
-    "mxfp4",  # as gpt-oss has it: activations in 16 bits (Mxfp4Config)
-)
 TITLES = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM", "tgi": "TGI", "llamacpp": "llama.cpp"}
 
 
@@ -41,9 +36,10 @@ def kernel_note(scenario: Scenario) -> KernelNote | None:
     if running != planned.name:
         text = f"{gpu.name} has no {planned.label}: {title} runs float16 in its place, and the plan is for that."
         return KernelNote("note", text, {})
-    if found is None or found.support == REFUSED or running in WEIGHT_ONLY_BY_DESIGN or running.startswith("gguf_"):
+    run = scheme(running)
+    if found is None or found.support == REFUSED or run.is_weight_only:
         return None
-    label = scheme(running).label
+    label = run.label
     if found.support == UNVERIFIED:
         text = f"Not verified: no source says how {title} runs {label} weights on {gpu.architecture} GPUs."
         return KernelNote("note", text, {})

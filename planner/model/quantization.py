@@ -53,6 +53,7 @@ class QuantizationScheme:
     bits_per_weight: float
     kept_groups: frozenset[str]
     covers_all: bool  # embedding and head too, as GGUF files do
+    is_weight_only: bool  # multiplies in 16 bits by design
     source: str
 
     @property
@@ -79,6 +80,7 @@ def _schemes() -> dict[str, QuantizationScheme]:
             bits_per_weight=float(row["bits_per_weight"]),
             kept_groups=frozenset(filter(None, row["kept_groups"].split("|"))),
             covers_all=row["covers_all"] == "yes",
+            is_weight_only=row["weight_only"] == "yes",
             source=row["source"],
         )
         for row in read_table("catalog/quantization.csv")
