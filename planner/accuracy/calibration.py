@@ -34,6 +34,7 @@ from planner.step_time import ALL_REDUCE_BYTES, Device, device_of, kernels, stor
 HUBER = 0.1  # relative error beyond which a measurement counts less
 REST_OF_LAYER_US = 100.0  # what a layer takes beside its attention, for weighing attention measurements
 WEIGHED = ("decode_attention", "prefill_attention")
+MOST_STEPS = 25  # of a fit; it ends earlier once a step gains less than 10⁻⁵ of the cost
 PRIOR_SD = 3.0  # of the logarithm of a parameter; there the prior counts as much as 10 % error in every row
 #: tighter priors: without them the fit trades the padding of experts for their bandwidth
 NARROW_PRIORS = {("experts", "bandwidth"): 1.0, ("experts", "padding"): 0.8, ("gemm", "bandwidth"): 1.0}
@@ -49,7 +50,6 @@ def gauss_newton(
     *,
     prior_sd: Floats | float = PRIOR_SD,
     shares: Floats | None = None,
-    iterations: int = 25,
 ) -> tuple[Floats, Floats]:
     """Fit positive parameters to positive measurements by relative error.
 
@@ -65,8 +65,6 @@ def gauss_newton(
         Standard deviation of the logarithm of each parameter, as one measurement of 10 % error counts.
     shares : array, optional
         How much each measurement counts; by default all the same.
-    iterations : int
-        Most steps.
 
     Returns
     -------
@@ -86,7 +84,7 @@ def gauss_newton(
 
     x, damping = origin.copy(), 1e-2
     r = residual(x)
-    for _ in range(iterations):
+    for _ in range(MOST_STEPS):
         step = 1e-4
         jacobian = np.stack([(residual(x + step * unit) - r) / step for unit in np.eye(len(x))], axis=1)
         weight = counts * np.minimum(1.0, HUBER / np.maximum(np.abs(r), 1e-12))

@@ -11,7 +11,6 @@ from planner.answer.load_test import measurement
 from planner.answer.outcome import Plan, Reached, Sure, Verdict, offered_rps, reached, serving_replicas
 from planner.answer.wording import load_in_words, lost_in_words, meeting
 from planner.arrays import Floats
-from planner.service import ServingMetrics
 from planner.step_time import KERNELS_MEASURED, SAME_ARCHITECTURE
 from planner.units import counted, format_duration, format_number, format_percent
 
@@ -263,8 +262,7 @@ def _met(done: Plan, found: Verdict) -> str:
 
 
 def _missed(done: Plan, found: Verdict) -> str:
-    assert done.metrics is not None
-    scenario, metrics = done.scenario, done.metrics
+    scenario = done.scenario
     missed = [row for row in found.targets if row.is_missed]
     if _overrun(done):
         assert done.curve is not None
@@ -281,7 +279,7 @@ def _missed(done: Plan, found: Verdict) -> str:
         )
         misses = "misses the targets" if scenario.targets else "answers too few"
         opening = f"{misses}{margin}: {meeting(done)}, {asked}"
-    return "; ".join([opening, *_where_it_holds(done, found, metrics)])
+    return "; ".join([opening, *_where_it_holds(done, found)])
 
 
 def _overrun(done: Plan) -> bool:
@@ -297,7 +295,7 @@ def _against(row: Reached, quantile: float) -> str:
     )
 
 
-def _where_it_holds(done: Plan, found: Verdict, metrics: ServingMetrics) -> list[str]:
+def _where_it_holds(done: Plan, found: Verdict) -> list[str]:
     said = [f"these GPUs hold the targets up to {found.holds_to}"] if found.holds_to else []
     needed = done.replicas_for_slo
     if needed is not None and needed != serving_replicas(done):

@@ -138,10 +138,6 @@ def _does_not_start(pool_gib: float) -> str:
     return f"does not start: {-pool_gib:,.1f} GiB short" if pool_gib < 0 else "does not start"
 
 
-def _targets(count: int) -> str:
-    return "target" if count == 1 else "targets"
-
-
 _USUAL = ("ttft_target_s", "tpot_target_s")  # shown with or without a target
 _MEANING = {
     "TTFT": "Time to first token, queueing included",

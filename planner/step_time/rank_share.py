@@ -31,8 +31,6 @@ class RankShare:
         Leaves out what surrounds the kernels (sampling, launches, host), to compare with measurements of kernels.
     draft_model : ModelShape, optional
         Separate model that drafts tokens when the engine speculates; without one a layer of the model's own drafts.
-    draft_weight_dtype : str
-        Scheme of its weights.
     scales : StepScales
         What measurements of this deployment say about the predicted times.
     """
@@ -45,7 +43,6 @@ class RankShare:
     kv_cache_dtype: str = "auto"
     kernels_only: bool = False
     draft_model: ModelShape | None = None
-    draft_weight_dtype: str = "auto"
     scales: StepScales = AS_PREDICTED
     profile: EfficiencyProfile = field(init=False, compare=False, repr=False)
 
@@ -87,9 +84,7 @@ class RankShare:
         if self.draft_model is None:
             return None
         alone = replace(self.engine, num_speculative_tokens=0)
-        return replace(
-            self, model=self.draft_model, weight_dtype=self.draft_weight_dtype, engine=alone, draft_model=None
-        )
+        return replace(self, model=self.draft_model, weight_dtype="auto", engine=alone, draft_model=None)
 
     @property
     def tp(self) -> int:

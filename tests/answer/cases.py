@@ -4,6 +4,7 @@ from functools import cache
 
 from planner.answer.outcome import Plan
 from planner.answer.planning import plan
+from planner.answer.search.changes import Change, change_steps
 from planner.scenario.scenario import Scenario
 
 SMALL = Scenario(num_requests=400)
@@ -13,3 +14,8 @@ SMALL = Scenario(num_requests=400)
 def planned(**changes: object) -> Plan:
     """Plan the default scenario with these changes."""
     return plan(SMALL.replace(**changes))
+
+
+def all_changes(scenario: Scenario, **more: object) -> tuple[Change, ...]:
+    """What every change of a plan does, once all of them are planned."""
+    return tuple(change_steps(scenario, **more))[-1]  # type: ignore[arg-type]

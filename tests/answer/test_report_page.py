@@ -10,10 +10,10 @@ import pytest
 
 from planner.answer.report import TRACED
 from planner.answer.report_page import MOST_INPUTS, change_lines, confidence, inputs, money_rows, plan_html, question
-from planner.answer.search import Candidate, what_would_change
+from planner.answer.search import Candidate
 from planner.scenario.scenario import Scenario
 from planner.units import format_usd
-from tests.answer.cases import planned
+from tests.answer.cases import all_changes, planned
 
 REFUSED = {"model": "meta-llama/Llama-3.3-70B-Instruct"}
 CROWDED = {
@@ -116,7 +116,7 @@ def test_inputs_are_those_that_were_changed_and_the_main_ones():
 
 def test_changes_that_do_nothing_share_a_line():
     done = planned()
-    changes = what_would_change(done.scenario)
+    changes = all_changes(done.scenario)
     lines = change_lines(changes)
     assert sum("no change" in line for line in lines) <= 1
     shown = [line for line in lines if line in read(done, changes=changes)[1]]
@@ -152,7 +152,7 @@ def test_it_prints_on_two_pages(tmp_path):
         page = browser.new_page()
         for changes in ({}, REFUSED, CROWDED):
             done = planned(**changes)
-            found = () if not done.fits else what_would_change(done.scenario)
+            found = () if not done.fits else all_changes(done.scenario)
             for others in ((), (OTHER,) * 9):
                 page.set_content(plan_html(done, link=LINK, changes=found, alternatives=others))
                 pdf = page.pdf(prefer_css_page_size=True)

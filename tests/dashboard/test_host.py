@@ -14,7 +14,6 @@ import pandas as pd
 import pytest
 
 from planner.answer.planning import plan
-from planner.answer.search import what_would_change
 from planner.catalog.hub import MAX_HUB_BYTES, fetch_from_hub, hub_tensors
 from planner.dashboard import config_text
 from planner.dashboard.config_text import pruned
@@ -27,6 +26,7 @@ from planner.scenario.fields import fields_by_name
 from planner.scenario.link import from_params
 from planner.scenario.scenario import Scenario
 from planner.tables import cell_of_text
+from tests.answer.cases import all_changes
 
 from .conftest import PAGES, clean
 from .published_config import LLAMA_3_8B
@@ -109,7 +109,7 @@ def test_nothing_is_asked_of_the_network(open_app, monkeypatch):
         clean(open_app({"v": "2", "n": BAIT}, page))
     scenario = Scenario(num_requests=100)  # what the pages have computed in another process
     assert plan(scenario).fits
-    assert what_would_change(scenario)
+    assert all_changes(scenario)
 
 
 def test_two_sessions_compute_one_plan(open_app):

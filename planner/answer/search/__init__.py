@@ -12,11 +12,11 @@ changes    what single changes of a plan do
 cluster    a Dask cluster as executor
 """
 
-from planner.answer.search.changes import Change, change_steps, what_would_change
+from planner.answer.search.changes import Change, change_steps
 from planner.answer.search.cluster import dask_executor
 from planner.answer.search.outcome import EVIDENCE, Candidate, Search, candidate_of
 from planner.answer.search.recommend import recommend, search_steps
-from planner.answer.search.space import candidate_scenarios, evidence_of
+from planner.answer.search.space import evidence_of
 from planner.answer.search.summary import changed_settings, format_in_words, search_text, split_in_words, tally
 
 __all__ = [
@@ -25,7 +25,6 @@ __all__ = [
     "Change",
     "Search",
     "candidate_of",
-    "candidate_scenarios",
     "change_steps",
     "changed_settings",
     "dask_executor",
@@ -36,5 +35,4 @@ __all__ = [
     "search_text",
     "split_in_words",
     "tally",
-    "what_would_change",
 ]

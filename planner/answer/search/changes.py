@@ -31,10 +31,10 @@ class Change:
     text: str
 
 
-def what_would_change(
+def change_steps(
     scenario: Scenario, *, executor: Executor | None = None, budget: Budget = most_requests_of_a_plan
-) -> tuple[Change, ...]:
-    """What single changes of a plan do to its GPUs and cost.
+) -> Iterator[tuple[Change, ...]]:
+    """What single changes of a plan do to its GPUs and cost: all that is known after each plan that was made.
 
     The changes: fp8 weights, fp8 KV cache, more and less tensor parallelism, more traffic, tighter and looser
     targets. Changes that the other inputs forbid are left out.
@@ -48,14 +48,6 @@ def what_would_change(
     budget : callable, optional
         Most requests that a plan of a scenario simulates for one figure.
     """
-    steps = tuple(change_steps(scenario, executor=executor, budget=budget))
-    return steps[-1] if steps else ()
-
-
-def change_steps(
-    scenario: Scenario, *, executor: Executor | None = None, budget: Budget = most_requests_of_a_plan
-) -> Iterator[tuple[Change, ...]]:
-    """What `what_would_change` knows after each plan."""
     base = scenario.replace(**SIZED_ANEW)
     varied = _varied(base)
     outcomes = _planned([base, *(item for _, item in varied)], executor, budget)

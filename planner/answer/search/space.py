@@ -312,25 +312,6 @@ def _evidence_with(scenario: Scenario, parent: Deployment, changes: Changes) -> 
     return _evidence(scenario, parent.choice.spec, get_engine(changes["engine"]), parent.changes["weight_dtype"])
 
 
-def candidate_scenarios(
-    scenario: Scenario, *, gpus: Iterable[str] | None = None, weight_dtypes: Iterable[str] | None = None
-) -> tuple[Scenario, ...]:
-    """The deployments to consider, as scenarios; those that contradict other inputs are left out.
-
-    Parameters
-    ----------
-    scenario : Scenario
-        Model, traffic, targets and engine stay as they are.
-    gpus : iterable of str, optional
-        Catalog names; None: what the scenario's restrictions leave.
-    weight_dtypes : iterable of str, optional
-        Formats to try whatever is published; None: those that are published.
-    """
-    chosen, _ = choices(scenario, gpus)
-    built = (scenario_of(scenario, item.changes) for item in deployments(scenario, chosen, weight_dtypes))
-    return tuple(dict.fromkeys(item for item in built if item is not None))
-
-
 def scenario_of(scenario: Scenario, changes: Changes) -> Scenario | None:
     """The scenario of a candidate, sized by the search; None where the other inputs forbid it."""
     try:

@@ -71,3 +71,10 @@ def cheapest(rows):
             for group in ("all", row.scenario.gpu_spec.vendor, row.evidence):
                 best[group] = min(best.get(group, row.key), row.key)
     return best
+
+
+def candidates(scenario, *, gpus, weight_dtypes=None):
+    """The deployments that a search would consider, as scenarios; those that contradict other inputs are left out."""
+    chosen, _ = choices(scenario, gpus)
+    built = (scenario_of(scenario, item.changes) for item in deployments(scenario, chosen, weight_dtypes))
+    return tuple(dict.fromkeys(item for item in built if item is not None))

@@ -17,11 +17,11 @@ from planner.answer.search.bounds import (
     within,
 )
 from planner.answer.search.recommend import most_requests_of_a_plan
-from planner.answer.search.space import candidate_scenarios
 from planner.scenario import fingerprint
 from planner.scenario.scenario import Scenario
 from planner.service import capacity_rps
 from planner.workload import draw
+from tests.answer.search.spaces import candidates
 
 from .spaces import FEW, few_requests, random_scenario
 
@@ -55,7 +55,7 @@ def test_no_replica_finishes_more_than_either_bound_says(seed, gpu):
 def test_the_least_replicas_are_never_more_than_the_plan_buys(arrivals):
     base = BASE.replace(arrivals=arrivals, concurrent_users=200)
     split = ("gpu", "weight_dtype", "kv_cache_dtype", "tensor_parallel_size", "pipeline_parallel_size")
-    for scenario in candidate_scenarios(base, gpus=("H100 SXM", "L40S"))[::23]:
+    for scenario in candidates(base, gpus=("H100 SXM", "L40S"))[::23]:
         found = bounded(base, {name: getattr(scenario, name) for name in split})
         if not found.out:
             done = plan(scenario, most_requests=few_requests(scenario), with_policies=False)

@@ -1,15 +1,16 @@
 import pytest
 
 from planner import plan
-from planner.answer.search.changes import change_steps, what_would_change
+from planner.answer.search.changes import change_steps
 from planner.scenario.scenario import Scenario
+from tests.answer.cases import all_changes
 
 SMALL = Scenario(num_requests=300)
 
 
 @pytest.fixture(scope="module")
 def changes():
-    return {change.label: change for change in what_would_change(SMALL.replace(users=3000))}
+    return {change.label: change for change in all_changes(SMALL.replace(users=3000))}
 
 
 def test_each_change_is_a_plan_of_its_own(changes):
@@ -32,7 +33,7 @@ def test_more_traffic_is_half_as_much_again(changes):
 
 
 def test_a_closed_loop_has_changes_too():
-    found = {x.label: x for x in what_would_change(SMALL.replace(arrivals="closed", concurrent_users=20))}
+    found = {x.label: x for x in all_changes(SMALL.replace(arrivals="closed", concurrent_users=20))}
     assert found["50 % more traffic"].scenario.concurrent_users == 30
     assert found["50 % more traffic"].num_gpus is not None
 
@@ -40,7 +41,7 @@ def test_a_closed_loop_has_changes_too():
 def test_a_change_that_does_not_start_says_so():
     # 70 B parameters in 16 bits are 131 GiB: two H100 hold them, one does not.
     tight = SMALL.replace(model="meta-llama/Llama-3.1-70B-Instruct", tensor_parallel_size=2, max_model_len=2048)
-    found = {change.label: change for change in what_would_change(tight.replace(users=5))}
+    found = {change.label: change for change in all_changes(tight.replace(users=5))}
     assert found["half the tensor parallelism"].text == "does not start"
 
 

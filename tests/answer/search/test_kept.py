@@ -4,11 +4,11 @@ import dataclasses
 
 import pytest
 
-from planner.answer.search.changes import what_would_change
 from planner.answer.search.kept import BOUNDS, Kept, forget
 from planner.answer.search.recommend import recommend
 from planner.scenario.scenario import Scenario
 from planner.simulation import machine
+from tests.answer.cases import all_changes
 
 from .spaces import FEW, few_requests
 
@@ -73,10 +73,10 @@ def test_prices_that_turn_the_order_of_gpus_reuse_what_is_finished(monkeypatch):
 
 def test_single_changes_are_priced_anew_too(monkeypatch):
     forget()
-    first = what_would_change(SMALL, budget=few_requests)
+    first = all_changes(SMALL, budget=few_requests)
     with monkeypatch.context() as patched:
         patched.setattr(machine.kernel, "advance", refuse)
-        again = what_would_change(SMALL.replace(usd_per_gpu_hour=1.0), budget=few_requests)
+        again = all_changes(SMALL.replace(usd_per_gpu_hour=1.0), budget=few_requests)
     for before, after in zip(first, again, strict=True):
         assert (after.label, after.num_gpus) == (before.label, before.num_gpus)
         assert after.num_gpus is None or after.usd_per_month == pytest.approx(after.num_gpus * 730.0)

@@ -4,7 +4,6 @@ from planner.answer.planning import size
 from planner.answer.search.outcome import EVIDENCE
 from planner.answer.search.recommend import recommend
 from planner.answer.search.space import (
-    candidate_scenarios,
     choices,
     deployments,
     evidence_of,
@@ -18,6 +17,7 @@ from planner.catalog import get_gpu, get_model
 from planner.memory import REFUSED_PRECISION
 from planner.model import resolve_scheme
 from planner.scenario.scenario import Scenario
+from tests.answer.search.spaces import candidates
 
 DENSE = Scenario()
 DEEPSEEK = Scenario(model="deepseek-ai/DeepSeek-V3", gpu="H200 SXM", tensor_parallel_size=8)
@@ -76,15 +76,15 @@ def test_the_kv_cache_is_tried_in_fp8_where_the_gpu_reads_it():
 
 def test_an_obvious_deployment_is_never_untried():
     # The two that an earlier search missed: a consumer Blackwell in NVFP4, and attention DP with expert parallelism.
-    cheap = candidate_scenarios(Scenario(price_kind="spot"), gpus=("RTX 5090",))
+    cheap = candidates(Scenario(price_kind="spot"), gpus=("RTX 5090",))
     assert any(x.weight_dtype.startswith("nvfp4") and x.tensor_parallel_size == 1 for x in cheap)
-    wide = candidate_scenarios(DEEPSEEK, gpus=("H200 SXM",))
+    wide = candidates(DEEPSEEK, gpus=("H200 SXM",))
     assert any(x.attention_data_parallel_size == 8 and x.expert_parallel and x.weight_dtype == "auto" for x in wide)
 
 
 def test_settings_of_the_scenarios_gpu_do_not_follow_to_another():
     own = Scenario(usd_per_gpu_hour=1.0, max_num_seqs=32, gpu_memory_utilization=0.8)
-    found = candidate_scenarios(own, gpus=("H100 SXM", "L40S"), weight_dtypes=("auto",))
+    found = candidates(own, gpus=("H100 SXM", "L40S"), weight_dtypes=("auto",))
     assert {x.usd_per_gpu_hour for x in found if x.gpu == "H100 SXM"} == {1.0}
     assert {(x.usd_per_gpu_hour, x.max_num_seqs) for x in found if x.gpu == "L40S"} == {(None, None)}
 
