@@ -19,7 +19,9 @@ from planner.answer.outcome import Plan, Taken
 from planner.answer.pricing import priced
 from planner.answer.wording import headline
 from planner.errors import Infeasible
+from planner.inputs import EngineSettings, Gpu
 from planner.memory import MemoryPlan, kv_cache_type, plan_memory
+from planner.model import ModelShape
 from planner.scenario import Scenario
 from planner.service import (
     MOST_REQUESTS,
@@ -39,7 +41,7 @@ from planner.service import (
     share_of_replica,
 )
 from planner.simulation import SimulationResult
-from planner.step_time import RankShare, step_time_table
+from planner.step_time import RankShare, StepTimeTable, step_time_table
 from planner.units import GIB
 from planner.workload import Requests, draw, fitted, mean_lengths, shared_tokens
 
@@ -147,35 +149,14 @@ def size(scenario: Scenario, requests: Requests | None = None, *, explain: bool 
     prompt, output = mean_lengths(requests, scenario.max_model_len)
     memory = memory_of(scenario, requests, explain=explain)
     kernels = kernel_note(scenario)
-    ranks = scenario.attention_data_parallel_size  # scheduler limits are per replica, memory is per rank
-    engine = dataclasses.replace(
-        scenario.engine_settings,
-        max_num_seqs=memory.max_num_seqs * ranks,
-        max_num_batched_tokens=memory.max_num_batched_tokens * ranks,
-        gpu_memory_utilization=memory.gpu_memory_utilization,
-        block_size=memory.block_size,
-    )
-    step_time = None
-    if memory.starts:
-        replica = RankShare(
-            model=model,
-            gpu=gpu,
-            engine=engine,
-            parallelism=scenario.parallelism,
-            weight_dtype=scenario.weight_dtype,
-            kv_cache_dtype=kv_cache_type(model, engine, scenario.weight_dtype, scenario.kv_cache_dtype),
-            draft_model=scenario.draft_shape,
-            scales=scenario.step_scales,
-        )
-        decoded = memory.max_num_seqs * (1 + engine.num_speculative_tokens)
-        step_time = step_time_table(replica, ranks * max(memory.max_num_batched_tokens, decoded))
+    engine = _resolved_engine(scenario, memory)
     sized = Plan(
         scenario=scenario,
         model=model,
         gpu=gpu,
         engine=engine,
         memory=memory,
-        step_time=step_time,
+        step_time=_step_times(scenario, model, gpu, engine, memory) if memory.starts else None,
         num_replicas=0,
         num_gpus=0,
         replicas_for_slo=None,
@@ -200,6 +181,36 @@ def size(scenario: Scenario, requests: Requests | None = None, *, explain: bool 
         kernels=kernels,
     )
     return sized if memory.starts else dataclasses.replace(sized, headline=headline(sized))
+
+
+def _resolved_engine(scenario: Scenario, memory: MemoryPlan) -> EngineSettings:
+    """The engine at the limits that its memory gives, which are of one attention rank: a replica has those of all."""
+    ranks = scenario.attention_data_parallel_size
+    return dataclasses.replace(
+        scenario.engine_settings,
+        max_num_seqs=memory.max_num_seqs * ranks,
+        max_num_batched_tokens=memory.max_num_batched_tokens * ranks,
+        gpu_memory_utilization=memory.gpu_memory_utilization,
+        block_size=memory.block_size,
+    )
+
+
+def _step_times(
+    scenario: Scenario, model: ModelShape, gpu: Gpu, engine: EngineSettings, memory: MemoryPlan
+) -> StepTimeTable:
+    """Step times of a replica, up to its largest step."""
+    replica = RankShare(
+        model=model,
+        gpu=gpu,
+        engine=engine,
+        parallelism=scenario.parallelism,
+        weight_dtype=scenario.weight_dtype,
+        kv_cache_dtype=kv_cache_type(model, engine, scenario.weight_dtype, scenario.kv_cache_dtype),
+        draft_model=scenario.draft_shape,
+        scales=scenario.step_scales,
+    )
+    decoded = memory.max_num_seqs * (1 + engine.num_speculative_tokens)
+    return step_time_table(replica, scenario.attention_data_parallel_size * max(memory.max_num_batched_tokens, decoded))
 
 
 def memory_of(scenario: Scenario, requests: Requests, *, explain: bool = True) -> MemoryPlan:
