@@ -91,25 +91,21 @@ def growth(
     require_number("growth_per_month", growth_per_month, above=-1)
     require_number("price_trend_per_year", price_trend_per_year, above=-1)
     have, bill = serving, (serving + spare) * gpus_per_replica * usd_per_gpu_hour * hours_per_month
-    months, orders, runs_out = [], [], None
+    months, orders = [], []
     for month in range(MONTHS + 1):
         rate = rate_rps * (1 + growth_per_month) ** month
         needed = max(1, math.ceil(rate / rate_each_rps - 1e-9))
         if needed > have:
-            runs_out = month if runs_out is None else runs_out
             begun = month - lead_time_weeks / WEEKS_PER_MONTH
-            price = usd_per_gpu_hour * (1 + price_trend_per_year) ** (max(0.0, begun) / 12)
-            gpus = (needed - have) * gpus_per_replica
-            orders.append(
-                Order(
-                    needed_month=month,
-                    order_month=begun,
-                    replicas=needed - have,
-                    num_gpus=gpus,
-                    usd_per_gpu_hour=price,
-                )
+            order = Order(
+                needed_month=month,
+                order_month=begun,
+                replicas=needed - have,
+                num_gpus=(needed - have) * gpus_per_replica,
+                usd_per_gpu_hour=usd_per_gpu_hour * (1 + price_trend_per_year) ** (max(0.0, begun) / 12),
             )
-            bill += gpus * price * hours_per_month
+            orders.append(order)
+            bill += order.num_gpus * order.usd_per_gpu_hour * hours_per_month
             have = needed
         months.append(
             Month(month=month, rate_rps=rate, replicas_needed=needed, replicas=have + spare, usd_per_month=bill)
@@ -117,6 +113,6 @@ def growth(
     return Growth(
         months=tuple(months),
         orders=tuple(orders),
-        runs_out_month=runs_out,
+        runs_out_month=orders[0].needed_month if orders else None,
         first_order_is_late=bool(orders) and orders[0].order_month < 0,
     )

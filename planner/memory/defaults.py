@@ -89,11 +89,9 @@ def resolve(
         seqs = max(1, SGLANG_SEQUENCES_WHEN_DRAFTING // parallelism.attention_data_parallel_size)
     if engine.max_num_seqs is not None:
         seqs = engine.max_num_seqs
-    chunked = engine.enable_chunked_prefill
     if edition.is_v0 and engine.max_num_batched_tokens is None:
-        chunked = max_model_len > V0_CHUNKED_PREFILL_FROM_TOKENS and not vision_parameters
-        tokens = (512 if edition.number < (0, 7) else 2048) if chunked else max(2048, max_model_len)
-    elif not chunked:
+        tokens = _first_engine_tokens(edition, max_model_len, has_images=vision_parameters > 0)
+    elif not engine.enable_chunked_prefill:
         tokens = max(tokens, max_model_len)
     utilization = engine.gpu_memory_utilization
     if utilization is None:
@@ -114,6 +112,13 @@ def resolve(
         in_flight_tokens=tokens * _overlapping_batches(edition, engine, parallelism),
         images_per_prompt=engine.images_per_prompt,
     )
+
+
+def _first_engine_tokens(edition: Edition, max_model_len: int, *, has_images: bool) -> int:
+    """Tokens of a step of vLLM's first engine, which chunks the prompts of long contexts only."""
+    if max_model_len > V0_CHUNKED_PREFILL_FROM_TOKENS and not has_images:
+        return 512 if edition.number < (0, 7) else 2048
+    return max(2048, max_model_len)
 
 
 def _overlapping_batches(edition: Edition, engine: EngineSettings, parallelism: Parallelism) -> int:

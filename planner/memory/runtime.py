@@ -182,12 +182,9 @@ def activation_terms(
     encoder = 0.0
     if model.vision_parameters and is_first:
         kept += tokens * hidden * width
-        if model.vision_tower is not None and edition.family == "vllm":
-            images = profiled_images(model, resolved, max_model_len)
-            outputs = images * model.vision_tower.item_tokens * hidden * width
-            kept += outputs
-            encoder = images * encoder_bytes(model.vision_tower, parallelism.tensor_parallel_size)
-            encoder += kept if v0 else outputs  # V0 encodes within the language model's forward pass
+        encoder, outputs = _encoder_terms(model, resolved, parallelism, max_model_len, width)
+        kept += outputs
+        encoder += kept if v0 and encoder else outputs  # V0 encodes within the language model's forward pass
     if parallelism.pipeline_parallel_size > 1 and not is_last:
         forward += 2 * tokens * hidden * width
     return ActivationTerms(
@@ -198,6 +195,21 @@ def activation_terms(
         experts=experts,
         bytes_per_logit=per_logit if is_last else 0.0,
     )
+
+
+def _encoder_terms(
+    model: ModelShape, resolved: Resolved, parallelism: Parallelism, max_model_len: int, width: int
+) -> tuple[float, float]:
+    """Peak of the encoder over the profile run's images, and its outputs; 0 where no engine says how it profiles them.
+
+    `width` are the bytes of an element. [bytes]
+    """
+    tower = model.vision_tower
+    if tower is None or resolved.edition.family != "vllm":
+        return 0.0, 0.0
+    images = profiled_images(model, resolved, max_model_len)
+    outputs = images * tower.item_tokens * model.hidden_size * width
+    return images * encoder_bytes(tower, parallelism.tensor_parallel_size), outputs
 
 
 def bytes_per_logit(edition: Edition, *, drafts: bool, second_runner: bool) -> float:

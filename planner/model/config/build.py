@@ -67,15 +67,10 @@ def model_from_config(config: dict[str, Any] | str, name: str = "") -> ModelShap
     _refuse_encoder_decoder(fields, model_type)
     family = _family(fields, model_type)
     _note_assumptions(fields, model_type)
-    own = model_type in OWN_BUILDER
-    layers = hybrid_layers(fields, model_type) if own else decoder_layers(fields, family)
-    heads = model_type == EAGLE3
-    if heads:
-        layers = eagle3_layers(layers)
+    layers = _layers(fields, family, model_type)
     kinds, order = _distinct(layers)
-    hidden = fields.integer("hidden_size")
-    limit = fields.integer("max_position_embeddings", 4096, at_most=10**9, note=True)
-    limit = max(limit, min(10**9, int(_stretched_positions(fields, limit))))
+    limit = _longest_context(fields)
+    is_head = model_type == EAGLE3
     scheme, kept = read_quantization(fields)
     own_name = fields.root.get("_name_or_path")
     vision = vision_parameters(fields)
@@ -84,14 +79,14 @@ def model_from_config(config: dict[str, Any] | str, name: str = "") -> ModelShap
     return ModelShape(
         name=name or (own_name if isinstance(own_name, str) and own_name else model_type or "config"),
         model_type=model_type or "unknown",
-        hidden_size=hidden,
+        hidden_size=fields.integer("hidden_size"),
         vocab_size=fields.integer("vocab_size"),
         max_position_embeddings=limit,
         layer_kinds=kinds,
         layer_order=order,
         tie_word_embeddings=fields.flag("tie_word_embeddings", family.tied),
-        extra_embedding_parameters=tables + (eagle3_fusion(fields) if heads else 0),
-        draft_vocab_size=fields.integer("draft_vocab_size", fields.integer("vocab_size")) if heads else 0,
+        extra_embedding_parameters=tables + (eagle3_fusion(fields) if is_head else 0),
+        draft_vocab_size=fields.integer("draft_vocab_size", fields.integer("vocab_size")) if is_head else 0,
         ngram_parameters=ngrams,
         final_norm_parameters=_final_norm(fields, family, model_type) + beside,
         lm_head_bias=family.lm_head_bias,
@@ -112,6 +107,19 @@ def model_from_config(config: dict[str, Any] | str, name: str = "") -> ModelShap
         estimated_fields=tuple(dict.fromkeys(fields.estimated)),
         source="config.json",
     )
+
+
+def _layers(fields: Fields, family: Family, model_type: str) -> list[Layer]:
+    """All layers from first to last."""
+    own = model_type in OWN_BUILDER
+    layers = hybrid_layers(fields, model_type) if own else decoder_layers(fields, family)
+    return eagle3_layers(layers) if model_type == EAGLE3 else layers
+
+
+def _longest_context(fields: Fields) -> int:
+    """Positions of the model, stretched where the config scales them. [tokens]"""
+    limit = fields.integer("max_position_embeddings", 4096, at_most=10**9, note=True)
+    return max(limit, min(10**9, int(_stretched_positions(fields, limit))))
 
 
 @lru_cache(maxsize=1)
