@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from planner.answer.advice import Finding
 from planner.answer.confidence import Band
+from planner.answer.finding import Finding
 from planner.answer.kernels import KernelNote
 from planner.cost import CostPlan
 from planner.inputs import Batching, EngineSettings, Gpu, KvReservation

@@ -166,7 +166,9 @@ def size(scenario: Scenario, requests: Requests | None = None, *, explain: bool 
         policies=(),
         cost=None,
         chain=(),
-        findings=findings(scenario, memory, None, None, prompt, output, kernels=kernels),
+        findings=findings(
+            scenario, memory, None, None, mean_prompt_tokens=prompt, mean_output_tokens=output, kernels=kernels
+        ),
         headline="",
         reasons=memory.remedies,
         fits=memory.starts,

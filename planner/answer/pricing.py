@@ -97,7 +97,6 @@ def priced(done: Plan) -> Plan:
     scenario, metrics = done.scenario, done.metrics
     assert metrics is not None
     assert done.step_time is not None
-    prompt, output = done.mean_prompt_tokens, done.mean_output_tokens
     cost = bill(scenario, done.model, work_of(done))
     notes = (*done.step_time.notes, *_pool_notes(done))
     per_replica = cost.usd_per_gpu_hour * scenario.parallelism.gpus_per_replica
@@ -105,7 +104,16 @@ def priced(done: Plan) -> Plan:
         done,
         policies=price_policies(done.policies, per_replica),
         cost=cost,
-        findings=findings(scenario, done.memory, metrics, cost, prompt, output, notes, done.kernels),
+        findings=findings(
+            scenario,
+            done.memory,
+            metrics,
+            cost,
+            mean_prompt_tokens=done.mean_prompt_tokens,
+            mean_output_tokens=done.mean_output_tokens,
+            notes=notes,
+            kernels=done.kernels,
+        ),
     )
     done = dataclasses.replace(done, chain=chain(done), slo_probability=probability(done))
     return dataclasses.replace(done, headline=headline(done), reasons=reasons(done), verdict=verdict(done))

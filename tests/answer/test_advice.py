@@ -1,8 +1,5 @@
 """Each common mistake of the seed article is a warning exactly when the scenario makes it."""
 
-import math
-from types import SimpleNamespace
-
 import pytest
 
 from planner.answer import advice
@@ -103,48 +100,6 @@ def test_an_engine_that_is_short_of_memory_under_load_is_told():
     assert "runs_short" not in {finding.kind for finding in size(SMALL).findings}
 
 
-def latencies(mean, p99):
-    return SimpleNamespace(ttft_s=SimpleNamespace(mean=mean, p99=p99))
-
-
-# A tail that is three times the mean, and long enough to be felt.
-@pytest.mark.parametrize(
-    ("mean", "p99", "warns"), [(0.1, 0.5, True), (0.1, 0.29, False), (0.01, 0.1, False), (math.nan, 1.0, False)]
-)
-def test_when_an_average_hides_the_tail(mean, p99, warns):
-    assert (advice.average_hides_tail(latencies(mean, p99)) is not None) == warns
-
-
-def bill(own, api, per_month):
-    return SimpleNamespace(api_is_cheaper=api < own, api_usd_per_month=api, usd_per_month=own,
-                           requests_per_month=per_month, api_source="test")  # fmt: skip
-
-
-# 730 ÷ 24 days a month: 10,000 requests a day are 304,167 a month.
-@pytest.mark.parametrize(
-    ("own", "api", "per_month", "kind"),
-    [(1000, 10, 304_000, "few_requests"), (1000, 10, 305_000, "api_cheaper"), (10, 1000, 304_000, None)],
-)
-def test_when_an_api_is_the_simpler_choice(own, api, per_month, kind):
-    found = advice.api_cheaper(bill(own, api, per_month))
-    assert (found.kind if found else None) == kind
-
-
-@pytest.mark.parametrize(
-    ("counts", "check", "kind"),
-    [
-        ({"num_rejected": 5}, advice.rejects, "rejected"),
-        ({"num_preemptions": 5}, advice.preempts, "preemption"),
-    ],
-)
-def test_shares_of_the_requests(counts, check, kind):
-    none = {"num_requests": 100, "num_rejected": 0, "num_preemptions": 0}
-    assert check(SimpleNamespace(**none)) is None
-    found = check(SimpleNamespace(**(none | counts)))
-    assert (found.kind, found.severity) == (kind, "warning")
-    assert "5" in found.text
-
-
 # Eight GPUs a node in an H100 SXM server.
 @pytest.mark.parametrize(("tp", "warns"), [(8, False), (16, True)])
 def test_a_split_over_nodes_is_told(tp, warns):
@@ -178,14 +133,6 @@ def test_adapters_that_share_the_default_slot_are_named_with_what_to_set():
     mended = planned(num_lora_adapters=4, **found.change)
     assert "lora_slots" not in {finding.kind for finding in mended.findings}
     assert mended.num_gpus < one.num_gpus
-
-
-def test_a_few_requests_are_told_without_a_price_to_compare_with():
-    bill = {"usd_per_month": 3285.0, "usd_per_thousand_requests": 36.0}
-    few = SimpleNamespace(api_usd_per_month=None, requests_per_month=3000 * advice.DAYS_PER_MONTH, **bill)
-    assert advice.few_requests(few).text.startswith("Self-hosting for a few thousand requests a day: 3,000 requests")
-    assert advice.few_requests(SimpleNamespace(**{**vars(few), "requests_per_month": 1e9})) is None
-    assert advice.few_requests(SimpleNamespace(**{**vars(few), "api_usd_per_month": 10.0})) is None
 
 
 def test_what_the_catalog_has_without_a_source_is_named():

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from planner.answer.advice import hosted_instead
+from planner.answer.advice_on_results import hosted_instead
 from planner.answer.outcome import Plan
 from planner.cost import CostPlan
 from planner.scenario import Scenario
