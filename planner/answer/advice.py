@@ -90,6 +90,14 @@ def calibration(scenario: Scenario) -> Finding | None:
             text=f"Not calibrated: your {runs} came from another {' and another '.join(other)}. The speeds are "
             "those of the published kernels.",
         )
+    if scenario.is_calibrated_for_other_load:
+        return Finding(
+            kind="calibration",
+            severity="warning",
+            field="calibration_load",
+            text=f"The calibration to your {runs} was made for another load than this traffic, and may be off here. "
+            "Calibrate again to the same runs.",
+        )
     factors = ", ".join(f"{part} × {getattr(scenario, name):.3g}" for part, name in SCALES.items())
     return Finding(
         kind="calibration",

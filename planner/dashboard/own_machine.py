@@ -191,6 +191,8 @@ def in_force(scenario: Scenario) -> None:
     if scenario.calibration_runs:
         other = " and ".join(scenario.not_calibrated_for)
         used = f":green-badge[Calibrated to your {counted(scenario.calibration_runs, 'measurement')}]"
+        if scenario.is_calibrated_for_other_load:
+            used = ":orange-badge[Calibrated for another load: calibrate again]"
         text = f":orange-badge[Calibration of another {other}, not used]" if other else used
         _row(text, "Drop the calibration", uncalibrated(scenario))
     if scenario.printed_memory is not None or scenario.not_printed_for:

@@ -246,7 +246,12 @@ class Fit:
         factors = _within_bounds(dict(zip(SCALES.values(), np.exp(logs).tolist(), strict=True)))
         rounded = {name: float(f"{value:.4g}") for name, value in (factors | errors).items()}
         return Calibration(
-            scenario=plan.replace(**rounded, calibration_runs=len(set(numbers)), calibration_of=fingerprint(plan)),
+            scenario=plan.replace(
+                **rounded,
+                calibration_runs=len(set(numbers)),
+                calibration_of=fingerprint(plan),
+                calibration_load=plan.load,
+            ),
             factors=_factors(self.found, logs),
             figures=tuple(
                 Fitted(

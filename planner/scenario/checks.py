@@ -142,7 +142,7 @@ def check_names(scenario: DerivedInputs) -> None:
     require_choice("kv_cache_dtype", scenario.kv_cache_dtype, kv_dtype_names())
     if scenario.lengths == "trace":
         require_choice("length_trace", scenario.length_trace, length_set_names())
-    for stored in ("calibration_of", "printed_of"):
+    for stored in ("calibration_of", "calibration_load", "printed_of"):
         check_fingerprint(stored, getattr(scenario, stored))
     for side in ("prompt_quantiles", "output_quantiles"):
         quantiles_of(side, getattr(scenario, side))

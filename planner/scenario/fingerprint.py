@@ -50,7 +50,12 @@ def fingerprint(inputs: Inputs, parts: Parts = PARTS) -> str:
     parts : mapping
         Fields by part: `PARTS`, or `MEMORY_PARTS` for the memory of a start.
     """
-    return "-".join(_digest(inputs, names) for names in parts.values())
+    return "-".join(_digest(_changed(inputs, names)) for names in parts.values())
+
+
+def load_fingerprint(figures: Mapping[str, object]) -> str:
+    """The fingerprint of a load, given by its figures."""
+    return _digest(figures)
 
 
 def check_fingerprint(field: str, stored: str) -> None:
@@ -68,15 +73,18 @@ def differing(inputs: Inputs, stored: str, parts: Parts = PARTS) -> tuple[str, .
     return tuple(name for name, one, two in zip(parts, own, other, strict=True) if one != two)
 
 
-def _digest(inputs: Inputs, names: tuple[str, ...]) -> str:
+def _digest(values: Mapping[str, object]) -> str:
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:DIGITS]
+
+
+def _changed(inputs: Inputs, names: tuple[str, ...]) -> dict[str, object]:
     declared = fields_by_name()
     if "model" in names:
         names += {CONFIG: ("model_config",), CUSTOM: _of_group("shape")}.get(inputs.model, ())
     elif "gpu" in names and inputs.gpu == CUSTOM:
         names += _of_group("gpu")
     values = {name: getattr(inputs, name) for name in names}
-    changed = {name: value for name, value in values.items() if value != declared[name].default}
-    return hashlib.sha256(json.dumps(changed, sort_keys=True).encode()).hexdigest()[:DIGITS]
+    return {name: value for name, value in values.items() if value != declared[name].default}
 
 
 def _of_group(group: str) -> tuple[str, ...]:

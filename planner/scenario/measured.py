@@ -27,7 +27,7 @@ ERRORS = {
     "throughput": "calibration_throughput_error",
 }
 #: every field of a calibration
-CALIBRATION = (*SCALES.values(), *ERRORS.values(), "calibration_runs", "calibration_of")
+CALIBRATION = (*SCALES.values(), *ERRORS.values(), "calibration_runs", "calibration_of", "calibration_load")
 #: part of `planner.inputs.PrintedMemory` → field with what the log prints, in GiB or tokens
 PRINTED = {
     "weights_bytes": "printed_weights_gib",
@@ -98,6 +98,14 @@ class Measurements(SeparatePools):
         "Deployment of the calibration",
         group="measured",
         help="Fingerprint of model, GPU, split and engine that were measured; for others the factors do not apply.",
+    )
+    calibration_load: str = setting(
+        "",
+        "kl",
+        "Load of the calibration",
+        group="measured",
+        help="Fingerprint of the arrivals and lengths that it was made for; for others it still applies, and the plan "
+        "says so. Empty: not known.",
     )
     printed_weights_gib: float | None = _printed(
         "pw", "Weights, as printed", "Per GPU, as the start-up log prints them. Empty: the estimate."

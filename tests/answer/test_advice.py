@@ -152,6 +152,8 @@ def test_every_plan_that_rests_on_own_runs_says_so():
     found = advice.calibration(own)
     assert (found.kind, found.severity) == ("calibration", "note")
     assert "calibrated to your 3 measurements" in found.text and "prefill × 0.8" in found.text
+    busier = advice.calibration(own.replace(calibration_load=own.load, users=900))
+    assert busier.severity == "warning" and "another load" in busier.text
     elsewhere = advice.calibration(own.replace(gpu="L4", tensor_parallel_size=2))
     assert elsewhere.severity == "warning"
     assert "another GPU and another split" in elsewhere.text

@@ -88,6 +88,15 @@ def test_the_numbers_are_in_the_plan_and_the_page_says_so(calibrated):
     assert any("Calibrated to your 1 measurement" in item.value for item in calibrated.markdown)
 
 
+def test_under_another_load_the_page_asks_to_calibrate_again(calibrated):
+    users = calibrated.number_input(key="s_users")
+    before = users.value
+    users.set_value(before + 400).run()
+    assert any("Calibrated for another load" in item.value for item in calibrated.markdown)
+    calibrated.number_input(key="s_users").set_value(before).run()
+    assert not any("Calibrated for another load" in item.value for item in calibrated.markdown)
+
+
 def test_the_calibration_can_be_dropped(calibrated):
     button(calibrated, "Drop the calibration").click().run()
     assert calibrated.session_state["_scenario"].calibration_runs == 0

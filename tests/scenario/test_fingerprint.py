@@ -66,7 +66,7 @@ def test_a_fingerprint_stays_what_links_hold():
     assert fingerprint(Scenario(gpu="L4", tensor_parallel_size=2)) == "-".join(digits) == "4413-f9f5-4284-4413"
 
 
-@pytest.mark.parametrize("field", ["calibration_of", "printed_of"])
+@pytest.mark.parametrize("field", ["calibration_of", "calibration_load", "printed_of"])
 @pytest.mark.parametrize("text", ["https://evil.example", "00g0-0000", "123", "0000-", "ABCD"])
 def test_what_is_no_fingerprint_is_refused(field, text):
     with pytest.raises(InvalidInput) as refused:

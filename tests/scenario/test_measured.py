@@ -40,6 +40,22 @@ def test_without_runs_no_factor_applies():
     assert BASE.not_calibrated_for == ()
 
 
+@pytest.mark.parametrize("change", [{"users": 900}, {"arrivals": "closed"}, {"shared_prefix_tokens": 512}])
+def test_under_another_load_it_applies_and_is_known_to_be_of_another(change):
+    here = CALIBRATED.replace(calibration_load=BASE.load)
+    assert not here.is_calibrated_for_other_load
+    other = here.replace(**change)
+    assert other.is_calibrated_for_other_load
+    assert other.step_scales == here.step_scales
+    assert not CALIBRATED.replace(**change).is_calibrated_for_other_load  # of an older link, which does not say
+
+
+def test_the_same_load_in_other_terms_is_the_same():
+    rate = BASE.users * BASE.requests_per_user_hour * BASE.peak_factor / 3600
+    assert BASE.replace(demand="rate", rate_rps=rate).load == BASE.load
+    assert BASE.replace(max_num_seqs=16, usd_per_gpu_hour=1.0).load == BASE.load
+
+
 def test_a_link_carries_it():
     assert from_query(to_query(CALIBRATED)).scenario == CALIBRATED
     assert "kw=1.1" in to_query(CALIBRATED)
