@@ -298,12 +298,9 @@ def _number(name: str, label: str, meta: Any, value: float | None, common: dict[
     # The Scenario checks the bounds, so its message appears under the field; the browser would just clamp.
     whole = meta["kind"] == "count"
     if meta["optional"]:
-        start: dict[str, Any] = {
-            "value": None,
-            "placeholder": PLACEHOLDERS.get(name) or PLACEHOLDERS.get(meta["group"], "automatic"),
-        }
+        empty = PLACEHOLDERS.get(name) or PLACEHOLDERS.get(meta["group"], "automatic")
     else:
-        start = {}
+        empty = f"{getattr(urlstate.saved(), name):.12g}"  # the plan keeps the last value
     if value is not None and not isinstance(value, int if whole else float):
         st.session_state[common["key"]] = int(value) if whole else float(value)
     low, high = (-LARGEST, LARGEST) if whole else (-1e15, 1e15)
@@ -314,7 +311,8 @@ def _number(name: str, label: str, meta: Any, value: float | None, common: dict[
         max_value=high,
         step=int(step) if whole else float(step),
         format="%d" if whole else "%.12g",
-        **start,
+        value=None,  # else an emptied field would hold its lowest value
+        placeholder=empty,
         **common,
     )
 

@@ -129,3 +129,13 @@ def test_a_use_fills_lengths_and_targets_and_keeps_the_rest(open_app):
     app.selectbox(key="fill_for").set_value("code").run()
     query = dict(clean(app).query_params)
     assert query == {"v": "2", "ctx": "16384", "u": "77", "lt": "azure23_code", "ttft": "0.5", "e2e": "2", "nr": "300"}
+
+
+def test_an_emptied_number_keeps_the_last_value_and_shows_it_in_grey(open_app):
+    app = open_app({"v": "2", "u": "700"})
+    box = app.number_input(key="s_users")
+    box.set_value(None).run()
+    assert app.session_state["_scenario"].users == 700
+    box = app.number_input(key="s_users")
+    assert (box.value, box.placeholder) == (None, "700")
+    assert not app.warning
