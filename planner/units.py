@@ -67,10 +67,12 @@ def format_usd(usd: float) -> str:
 
 
 def format_percent(fraction: float) -> str:
-    """Write a fraction (0 to 1) as a percentage; a share above zero never reads 0 %."""
+    """Write a fraction (0 to 1) as a percentage; a share above zero never reads 0 %, nor one below all 100 %."""
     if fraction is None or math.isnan(fraction):
         return "—"
     percent = 100 * fraction
     if 0 < abs(percent) < 0.05:
         return f"{percent:.2f} %" if abs(percent) >= 0.005 else "under 0.01 %"
+    if 99.5 <= percent < 100:
+        return f"{percent:.1f} %" if percent < 99.95 else f"{percent:.2f} %" if percent < 99.995 else "over 99.99 %"
     return f"{percent:,.0f} %" if abs(percent) >= 10 or percent == 0 else f"{percent:.1f} %"

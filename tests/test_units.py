@@ -58,4 +58,6 @@ def test_money_and_shares():
     assert format_percent(14.87) == "1,487 %"
     assert format_percent(0.004) == "0.4 %"
     assert (format_percent(0.0), format_percent(0.00049)) == ("0 %", "0.05 %")
+    assert (format_percent(0.9944), format_percent(0.9994), format_percent(0.9997)) == ("99 %", "99.9 %", "99.97 %")
+    assert (format_percent(0.99999), format_percent(1.0), format_percent(1.004)) == ("over 99.99 %", "100 %", "100 %")
     assert (format_percent(-0.0003), format_percent(1e-6)) == ("-0.03 %", "under 0.01 %")

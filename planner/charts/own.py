@@ -73,7 +73,8 @@ def overlay_errors(found: Overlay) -> Chart | None:
         shapes=[line_at("x", 0.0, COLOUR["neutral"], "solid")],
         # at the right edge, where they meet no bar and no name, however narrow the screen
         annotations=[
-            label(f"{error:+.1%}".replace("%", " %"), 1.0, index, **AT_EDGE) for index, error in enumerate(errors)
+            label(f"{error:+.1%}".replace("%", " %").replace("-", "−"), 1.0, index, **AT_EDGE)
+            for index, error in enumerate(errors)
         ],
         margin={"r": 62},
         showlegend=False,

@@ -212,9 +212,16 @@ def sidebar(scenario: Scenario, errors: dict[str, str]) -> None:
             st.error(prose(text))
 
 
+def _required() -> str:
+    """The fields that always have a number, as a selector of CSS."""
+    fields = fields_by_name().items()
+    names = (name for name, item in fields if item.metadata["kind"] != "text" and not item.metadata["optional"])
+    return f":is({', '.join(f'.st-key-{urlstate.key(name)}' for name in names)})"
+
+
 def _sum_up(scenario: Scenario, wrong: set[str]) -> None:
     # Beside each title by style, not in it: a title that changes would draw its group anew and close it.
-    rules = []
+    rules = [f"{_required()} [data-testid=stNumberInputClearButton] {{ display: none; }}"]  # nothing to clear them to
     for group in GROUPS:
         said, looks = summary(group, scenario), "opacity: 0.78"
         if group in wrong:

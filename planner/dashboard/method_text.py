@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 WHAT_IT_DOES_NOT_KNOW = """
 **What Headroom does not know.** Answer quality after quantisation. Networks between nodes. Power and cooling limits,
-noisy neighbours, cold starts of new replicas. The acceptance rate of speculation on your text (you enter one). Routing
+noisy neighbours. The acceptance rate of speculation on your text (you enter one). Routing
 skew between experts. Prices newer than its tables. Traffic that you did not describe: a plan is as good as its lengths
 and its peak. Every figure is an estimate; the Accuracy page says how far such estimates were from published
 measurements, and where there are none.

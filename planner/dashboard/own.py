@@ -161,7 +161,7 @@ def _kind(reading: Reading) -> str:
     return f"{kind}{ended}: {counted(len(reading.understood), 'figure')} understood"
 
 
-@st.dialog("Read from your own", width="large")
+@st.dialog("Your files, and what we predict", width="large")
 def _dialog(found: Together, beside: tuple[Overlay | None, ...]) -> None:
     known = [(item.name, item.reading, one) for item, one in zip(found.files, beside, strict=True) if item.reading]
     if len(known) == 1:

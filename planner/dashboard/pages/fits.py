@@ -72,7 +72,7 @@ def adopt(index: int) -> None:
 
 if rows and rows[0] < len(shown):
     item = shown[rows[0]]
-    st.button(f"Plan with {item.model}", on_click=adopt, args=(rows[0],), type="primary")
-    st.page_link(headlines.PAGES / "plan.py", label="To the plan", icon=":material/arrow_forward:")
+    if st.button(f"Plan with {widgets.plain(item.model)}", on_click=adopt, args=(rows[0],), type="primary"):
+        st.switch_page(headlines.PAGES / "plan.py")
 else:
     st.caption("Select a row to plan with it.")
