@@ -108,8 +108,7 @@ def work_of(row: dict[str, Any]) -> StepWork:
     batch, context = (int(needed_number(row, name)) for name in ("batch", LENGTH_OF[phase]))
     if phase == "prefill":
         return StepWork(chunks=(PrefillChunk(num_tokens=context),) * batch, num_logit_rows=batch)
-    window = min(context, _table(row).window_tokens or context)
-    return StepWork(num_decodes=batch, kv_tokens=batch * context, window_kv_tokens=batch * window, num_logit_rows=batch)
+    return _table(row).decode_work(batch, context)
 
 
 def explain(row: dict[str, Any]) -> dict[str, float]:

@@ -23,7 +23,6 @@ from planner.inputs import Gpu
 from planner.memory import OOM_CAPTURE, OOM_SAMPLER, REFUSED_NO_BLOCKS, REFUSED_STATES, visible_memory_bytes
 from planner.model import ModelShape, resolve_scheme, weight_bytes_by_group
 from planner.scenario import Scenario, to_query
-from planner.step_time import StepWork
 from planner.units import GIB, counted
 from planner.workload import Requests, draw
 
@@ -225,14 +224,7 @@ def decode_rate(sized: Plan, sequences: int) -> float:
         return math.nan
     stages = table.pipeline_stages
     batch = math.ceil(sequences / stages)
-    window = min(READ_TOKENS, table.window_tokens or READ_TOKENS)
-    work = StepWork(
-        num_decodes=batch,
-        kv_tokens=batch * READ_TOKENS,
-        window_kv_tokens=batch * window,
-        num_logit_rows=batch,
-    )
-    return sequences / (stages * table.step_s(work))
+    return sequences / (stages * table.step_s(table.decode_work(batch, READ_TOKENS)))
 
 
 def fits_text(found: Iterable[Fit]) -> str:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import dataclasses
 import math
 
-import numpy as np
-
 from planner.answer.planning import replica_of, size
 from planner.scenario import Scenario
-from planner.service import Replica, first_requests, share_of_replica, under_policy
+from planner.service import Replica, at_once, first_requests, share_of_replica, under_policy
 from planner.simulation import StepTrace, record_steps
 from planner.workload import Requests, draw
 
@@ -61,7 +59,7 @@ def trace_steps(
     requests = share_of_replica(scenario, requests, num_serving)
     replica = whole if policy == OWN_ENGINE else under_policy(whole, policy)
     if tight:
-        requests = _at_once(first_requests(requests, BURST_REQUESTS))
+        requests = at_once(first_requests(requests, BURST_REQUESTS))
         replica = _with_tight_pool(replica, requests)
     return record_steps(
         requests,
@@ -71,10 +69,6 @@ def trace_steps(
         from_s=_start_s(replica, requests, start, num_steps),
         num_steps=num_steps,
     )
-
-
-def _at_once(requests: Requests) -> Requests:
-    return dataclasses.replace(requests, arrival_s=np.zeros(len(requests)), closed_loop_users=0)
 
 
 def _with_tight_pool(replica: Replica, requests: Requests) -> Replica:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any
 
@@ -23,7 +24,7 @@ from planner.charts.style import (
     time_ticks,
 )
 from planner.service import LoadCurve
-from planner.step_time import PrefillChunk, StepTimeTable, StepWork
+from planner.step_time import PrefillChunk, StepTimeTable
 from planner.units import MS, counted, format_duration, format_number, format_percent
 
 QUANTITIES = {"ttft_s": "Time to first token", "tpot_s": "Time per output token", "e2e_s": "End-to-end time"}
@@ -285,19 +286,9 @@ def _step_text(seconds: float, name: str) -> str:
 
 def step_terms(table: StepTimeTable, *, running: int, context_tokens: int, chunk_tokens: int) -> Chart:
     """Step time by part, of a step that only decodes and of one with a part of a prompt."""
-    decode = StepWork(
-        num_decodes=running,
-        kv_tokens=running * context_tokens,
-        window_kv_tokens=running * min(context_tokens, table.window_tokens or context_tokens),
-        num_logit_rows=running,
-    )
-    mixed = StepWork(
-        num_decodes=running,
-        kv_tokens=decode.kv_tokens,
-        window_kv_tokens=decode.window_kv_tokens,
-        num_logit_rows=running + 1,
-        chunks=(PrefillChunk(num_tokens=chunk_tokens),),
-    )
+    decode = table.decode_work(running, context_tokens)
+    chunk = PrefillChunk(num_tokens=chunk_tokens)
+    mixed = dataclasses.replace(decode, num_logit_rows=running + 1, chunks=(chunk,))
     names = ["alone", "+ prompt"]
     terms = [table.terms_s(decode), table.terms_s(mixed)]
     totals = [sum(term.values()) for term in terms]

@@ -39,13 +39,7 @@ def output_weight(step_time: StepTimeTable, *, running: int, context_tokens: int
         Prompt tokens of a step that only prefills.
     """
     running, chunk = max(1, running), max(1, chunk_tokens)
-    window = min(context_tokens, step_time.window_tokens or context_tokens)
-    decode = StepWork(
-        num_decodes=running,
-        kv_tokens=running * context_tokens,
-        window_kv_tokens=running * window,
-        num_logit_rows=running,
-    )
+    decode = step_time.decode_work(running, context_tokens)
     prefill = StepWork(chunks=(PrefillChunk(num_tokens=chunk),), num_logit_rows=1)
     return step_time.step_s(decode) / running / (step_time.step_s(prefill) / chunk)
 

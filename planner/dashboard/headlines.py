@@ -25,7 +25,6 @@ from planner.cost import CostPlan, offer_of
 from planner.dashboard.markdown import escaped
 from planner.scenario import TARGETS
 from planner.service import Distribution, LoadPoint, ServingMetrics
-from planner.step_time import StepWork
 from planner.units import GIB, SECONDS_PER_HOUR, counted, format_duration, format_number, format_percent, format_usd
 
 PAGES = Path(__file__).parent / "pages"
@@ -524,13 +523,7 @@ def step_table(plan: Plan, context_tokens: int) -> Table:
     for batch in (1, 2, 4, 8, 16, 32, 64, 128, 256):
         if batch > (plan.engine.max_num_seqs or 0):
             break
-        work = StepWork(
-            num_decodes=batch,
-            kv_tokens=batch * context_tokens,
-            window_kv_tokens=batch * min(context_tokens, step.window_tokens or context_tokens),
-            num_logit_rows=batch,
-        )
-        seconds = step.step_s(work)
+        seconds = step.step_s(step.decode_work(batch, context_tokens))
         rows.append((counted(batch, "sequence"), format_duration(seconds), f"{format_number(batch / seconds)} tok/s"))
     return table((f"Decode at {context_tokens:,} tokens each", "Step", "Output"), rows)
 

@@ -3,7 +3,7 @@
 In: a `Replica`, requests, targets. Out: `ServingMetrics`, a `LoadCurve`, the fleet that holds the targets.
 """
 
-from planner.service.capacity import capacity_rps
+from planner.service.capacity import at_once, capacity_rps
 from planner.service.clients import first_requests
 from planner.service.day import AUTOSCALED, FIXED, SCHEDULED, Day, DayPolicy, Running, serve_day
 from planner.service.deployment import (
@@ -67,6 +67,7 @@ __all__ = [
     "Running",
     "ServingMetrics",
     "Took",
+    "at_once",
     "attainment",
     "capacity_rps",
     "compare_policies",

@@ -107,6 +107,16 @@ class StepTimeTable:
         ones = np.ones(max_tokens + 1)
         return StepTimeTable(decode_s=ones, mixed_s=ones, head_s=np.zeros(max_tokens + 1))
 
+    def decode_work(self, running: int, context_tokens: int) -> StepWork:
+        """A step that makes a token for each of so many sequences, which all have the same context."""
+        window = min(context_tokens, self.window_tokens or context_tokens)
+        return StepWork(
+            num_decodes=running,
+            kv_tokens=running * context_tokens,
+            window_kv_tokens=running * window,
+            num_logit_rows=running,
+        )
+
     def terms_s(self, work: StepWork) -> dict[str, float]:
         """Split the time of one step into its terms.
 

@@ -31,6 +31,12 @@ def test_unit_table_costs_one_whatever_the_step_holds():
     assert unit.step_s(StepWork(num_decodes=1, chunks=(PrefillChunk(num_tokens=20),), num_logit_rows=2)) == 1
 
 
+@pytest.mark.parametrize(("window", "read"), [(0, 300), (40, 40), (900, 300)])
+def test_a_step_of_equal_sequences_reads_each_up_to_its_window(window, read):
+    work = table(window_tokens=window).decode_work(7, 300)
+    assert work == StepWork(num_decodes=7, kv_tokens=2100, window_kv_tokens=7 * read, num_logit_rows=7)
+
+
 def test_decode_attention_has_a_floor_then_a_slope():
     short = table().terms_s(StepWork(num_decodes=4, kv_tokens=100))
     long = table().terms_s(StepWork(num_decodes=4, kv_tokens=10_000))
