@@ -69,12 +69,17 @@ def findings(
         unsourced_model(scenario),
     ]
     found += [
-        Finding(kind="estimate", severity="note", text=text[:1].upper() + text[1:])
+        Finding(kind="estimate", severity="note", text=_as_sentence(text))
         for text in (*(note for note in memory.notes if note != memory.doubt), *notes)
         if not text.startswith(EVIDENCE)
     ]
     kept = [finding for finding in found if finding is not None]
     return tuple(sorted(kept, key=lambda finding: finding.severity != "warning"))
+
+
+def _as_sentence(text: str) -> str:
+    """With a capital, unless it begins with a name such as vLLM."""
+    return text[:1].upper() + text[1:] if text.partition(" ")[0].islower() else text
 
 
 def calibration(scenario: Scenario) -> Finding | None:

@@ -95,6 +95,7 @@ class Badge:
 def badges(plan: Plan) -> tuple[Badge, ...]:
     """The verdicts on memory and price; that on the targets is a sentence of its own."""
     memory, cost = plan.memory, plan.cost
+    misses = plan.verdict is not None and plan.verdict.state == "miss"
     pool = memory.kv_pool_bytes / GIB
     fits = f"fits: {pool:,.1f} GiB of KV cache per GPU"
     found = [Badge(good=True, text=fits)] if plan.fits else [Badge(good=False, text=_does_not_start(pool))]
@@ -104,7 +105,9 @@ def badges(plan: Plan) -> tuple[Badge, ...]:
         text = f"a hosted API is cheaper: {api} a month, these GPUs {own}"
         if not cost.api_is_cheaper:
             text = f"cheaper than a hosted API: {own} a month, API {api}"
-        found.append(Badge(good=not cost.api_is_cheaper, text=text))
+            if misses:
+                text = f"less than a hosted API ({own} a month, API {api}), but it misses the targets"
+        found.append(Badge(good=not cost.api_is_cheaper and not misses, text=text))
     return tuple(found)
 
 

@@ -171,3 +171,10 @@ def test_a_start_in_doubt_is_a_warning_with_the_change_that_settles_it():
     settled = size(base.replace(**found.change))
     assert settled.fits
     assert "start_in_doubt" not in {finding.kind for finding in settled.findings}
+
+
+def test_a_note_begins_with_a_capital_or_with_the_name_as_its_owner_writes_it():
+    scenario = Scenario(model="deepseek-ai/DeepSeek-V3", gpu="H200 SXM", tensor_parallel_size=8)
+    notes = [item.text for item in size(scenario).findings]
+    assert any("GPUs with 70 GiB and more" in text and text.startswith("vLLM ") for text in notes)
+    assert all(text[0].isupper() or text[0].isdigit() or text.startswith("vLLM ") for text in notes)

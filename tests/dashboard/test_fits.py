@@ -25,3 +25,11 @@ def test_the_page_filters_and_follows_the_gpu(open_app):
     assert all("qwen" in name.lower() for name in few["model"])
     app.text_input(key="fits_name").set_value("nothing is called so").run()
     assert any("No model" in box.value for box in app.info)
+
+
+def test_a_row_that_was_taken_opens_as_the_plan(open_app):
+    app = clean(open_app(page="fits"))
+    app.session_state["_fits_adopted"] = True
+    app.run()
+    assert not app.dataframe
+    assert any("H100 SXM" in item.value for item in app.subheader)

@@ -7,8 +7,9 @@ import pytest
 
 from planner.answer.confidence import Band
 from planner.answer.outcome import Sure
-from planner.answer.planning import size
+from planner.answer.planning import plan, size
 from planner.dashboard import headlines
+from planner.scenario import Scenario
 from planner.step_time.step_table import StepWork
 from planner.units import format_duration, format_usd
 from tests.answer.cases import SMALL, planned
@@ -188,3 +189,10 @@ def test_a_plan_that_does_not_start_says_what_is_missing():
     (badge,) = headlines.badges(sized)
     assert not badge.good
     assert badge.text == f"does not start: {-sized.memory.kv_pool_bytes / 2**30:.1f} GiB short"
+
+
+def test_a_plan_that_misses_its_targets_is_not_praised_for_its_price():
+    done = plan(Scenario(users=5000, num_replicas=1, num_requests=300), with_policies=False)
+    assert done.verdict.state == "miss" and not done.cost.api_is_cheaper
+    price = headlines.badges(done)[-1]
+    assert not price.good and price.text.endswith("but it misses the targets")

@@ -22,6 +22,8 @@ ENGINES = {
     "Ollama": "ollama",
 }
 
+if st.session_state.pop("_fits_adopted", False):
+    st.switch_page(headlines.PAGES / "plan.py")
 scenario = st.session_state["_scenario"]
 sharing.answer("What fits on my GPU?")
 st.caption(
@@ -68,11 +70,11 @@ rows = picked["selection"]["rows"]
 
 def adopt(index: int) -> None:
     inputs.adopt(shown[index].scenario)
+    st.session_state["_fits_adopted"] = True
 
 
 if rows and rows[0] < len(shown):
     item = shown[rows[0]]
-    if st.button(f"Plan with {widgets.plain(item.model)}", on_click=adopt, args=(rows[0],), type="primary"):
-        st.switch_page(headlines.PAGES / "plan.py")
+    st.button(f"Plan with {widgets.plain(item.model)}", on_click=adopt, args=(rows[0],), type="primary")
 else:
     st.caption("Select a row to plan with it.")
