@@ -13,6 +13,9 @@ MAX_LINE_CHARS = 200_000  # vLLM prints its whole configuration on one line
 _BINARY = {b"PK\x03\x04": "a zip archive", b"\x1f\x8b": "a gzip archive", b"%PDF": "a PDF", b"\x89PNG": "a picture"}
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\-_]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+#: no text has many of them; NUL is left out, with which a rotated log fills the place of what was cut off
+_NEVER_TYPED = re.compile(r"[\x01-\x06\x0e-\x1a\x1c-\x1f\x7f-\x84\x86-\x9f]")
+HEAD_CHARS, MOST_UNTYPED = 4096, 0.05
 _BYTE_ORDER_MARKS = (
     (b"\xef\xbb\xbf", "utf-8-sig"),
     (b"\xff\xfe", "utf-16"),
@@ -44,7 +47,7 @@ def text_of(data: bytes | str) -> str:
     Raises
     ------
     InvalidInput
-        When the file is empty, too large, an archive or a picture.
+        When the file is empty, too large, an archive, a picture or otherwise binary.
     """
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     if len(raw) > MAX_BYTES:
@@ -53,6 +56,8 @@ def text_of(data: bytes | str) -> str:
         if raw.startswith(start):
             raise InvalidInput("file", what, "the text itself: a log, a benchmark's output or its JSON")
     text = _decoded(raw)
+    if len(_NEVER_TYPED.findall(text[:HEAD_CHARS])) > MOST_UNTYPED * len(text[:HEAD_CHARS]):
+        raise InvalidInput("file", "a binary file", "the text itself: a log, a benchmark's output or its JSON")
     text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
     text = _CONTROL.sub("", _ANSI.sub("", text))
     if not text.strip():

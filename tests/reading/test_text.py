@@ -27,6 +27,7 @@ def test_other_encodings_are_read():
         (b" \n\t\n", "no text"),
         (b"PK\x03\x04rest", "a zip archive"),
         (b"\x1f\x8brest", "a gzip archive"),
+        (bytes(range(256)) * 40, "a binary file"),
         (b"x" * (MAX_BYTES + 1), "50 MB"),
     ],
 )
@@ -35,3 +36,8 @@ def test_what_is_no_log_is_named(data, said):
         text_of(data)
     assert caught.value.field == "file"
     assert said in f"{caught.value.value}"
+
+
+def test_a_log_that_was_rotated_and_begins_with_nothing_is_text():
+    assert text_of(b"\x00" * 5000 + b"GPU KV cache size: 5 tokens\n") == "GPU KV cache size: 5 tokens\n"
+    assert text_of(b"\x1b[32mINFO\x1b[0m \x07done") == "INFO done"
