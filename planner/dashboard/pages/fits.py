@@ -23,7 +23,7 @@ ENGINES = {
 }
 
 if st.session_state.pop("_fits_adopted", False):
-    st.switch_page(headlines.PAGES / "plan.py")
+    st.switch_page(headlines.PAGES / "plan.py", query_params=st.query_params.to_dict())
 scenario = st.session_state["_scenario"]
 sharing.answer("What fits on my GPU?")
 st.caption(
