@@ -8,7 +8,7 @@ from planner.answer import Plan
 from planner.catalog import get_engine
 from planner.deploy.launch import HEAD, Launch, Options
 from planner.deploy.settings import counted_on, release, unmet_settings
-from planner.deploy.weights import Weights, missing_checkpoint, started_options
+from planner.deploy.weights import Weights, missing_checkpoint, plain_awq_option, started_options
 from planner.units import GIB
 
 COMMAND = "sglang.launch_server"
@@ -28,7 +28,7 @@ TOLD = (
         "max_cudagraph_capture_size",
     ),
     *("max_total_tokens", "max_state_slots", "mamba_full_memory_ratio", "moe_runner_backend"),
-    *("stream_interval_tokens", "receive_interval_steps", "offline"),
+    *("stream_interval_tokens", "receive_interval_steps", "offline", "plain_awq"),
 )
 
 
@@ -88,6 +88,8 @@ def _node(node: int, nodes: int) -> tuple[tuple[str, str | None], ...]:
 def _weights(plan: Plan, options: Options, weights: Weights) -> None:
     if weights.dtype:
         options.add("--dtype", weights.dtype)
+    if plan.scenario.plain_awq:
+        plain_awq_option(plan, options)
     if weights.convert:
         value = ONLINE.get(weights.convert)
         if value:

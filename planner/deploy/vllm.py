@@ -9,7 +9,7 @@ from planner.answer import Plan
 from planner.catalog import get_engine
 from planner.deploy.launch import HEAD, Launch, Options
 from planner.deploy.settings import counted_on, release, unmet_settings
-from planner.deploy.weights import Weights, missing_checkpoint, started_options
+from planner.deploy.weights import Weights, missing_checkpoint, plain_awq_option, started_options
 from planner.inputs import first_of, release_of
 from planner.memory import running_scheme
 from planner.model import resolve_scheme
@@ -36,6 +36,7 @@ TOLD = (
     *("async_scheduling", "block_size", "state_dtype", "media", "images_per_prompt", "kv_offload_gib"),
     *("num_speculative_tokens", "num_lora_adapters", "max_loras", "max_lora_rank", "engine_core", "enforce_eager"),
     *("max_cudagraph_capture_size", "latent_cache", "state_prefixes", "stream_interval_tokens", "offline"),
+    "plain_awq",
 )
 
 
@@ -94,6 +95,8 @@ def _weights(plan: Plan, options: Options, weights: Weights) -> None:
         options.add("--dtype", weights.dtype)
     elif release_of(options.version) < FALLS_BACK_SINCE and _runs_in_float16(plan):
         options.add("--dtype", "half")
+    if plan.scenario.plain_awq:
+        plain_awq_option(plan, options)
     if weights.convert:
         value, since = ONLINE.get(weights.convert, ("", ""))
         now = release_of(options.version)

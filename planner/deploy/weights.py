@@ -52,6 +52,14 @@ def started_options(plan: Plan, command: str, title: str) -> tuple[Options, Weig
     return options, weights
 
 
+def plain_awq_option(plan: Plan, options: Options) -> None:
+    """Ask for AWQ's own kernels, which an engine refuses for any other weights."""
+    if resolve_scheme(plan.scenario.published_shape, plan.scenario.weight_dtype).name == "awq_int4":
+        options.add("--quantization", "awq")
+    else:
+        options.unmet.append("AWQ without Marlin: the planned weights are not in AWQ.")
+
+
 def planned_weights(plan: Plan) -> Weights:
     """The checkpoint of the planned weight format, as the hub calls it."""
     scenario = plan.scenario

@@ -83,6 +83,7 @@ class EngineSettings:
     max_concurrent_requests: int | None = None  # waiting and running together; beyond it: rejected (TGI)
     waiting_served_ratio: float = 0.0  # TGI: prompts pause decoding once waiting / running reaches this, ...
     max_waiting_steps: int = 0  # ... or after this many decode steps; 0 with ratio 0: prompts never wait
+    plain_awq: bool = False  # --quantization awq: the kernels of AWQ itself instead of Marlin's
     moe_runner_backend: str = "auto"  # SGLang: which kernels run the experts (flashinfer_trtllm on Blackwell)
     patience_s: float | None = None  # a client leaves when its first token takes longer; None: never
     timeout_s: float | None = None  # a client leaves when its whole answer takes longer; None: never

@@ -130,6 +130,9 @@ def _inputs(engine: str, settings: Iterable[Setting], figures: Iterable[Understo
             continue  # resolved: of a hybrid it is what the engine made of it
         elif item.column == "enforce_eager":
             row.setdefault("enforce_eager", "True" if _is_on(item.value) else "")
+        elif (item.column, item.value) == ("weight_quant", "awq"):  # converted weights are awq_marlin to the engine
+            flags.append("--quantization awq")
+            row.setdefault(item.column, item.value)
         elif item.column not in ("", "-", "flag", "prefix_caching", "no_prefix_caching", "dp", "dp_attention", "ep"):
             row.setdefault(item.column, item.value)
     told = {item.name: item for item in figures}

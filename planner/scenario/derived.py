@@ -150,6 +150,8 @@ class DerivedInputs(Inputs):
             own["cuda_graphs"] = False
         if self.offline:
             own["offline"] = True
+        if self.plain_awq:
+            own["plain_awq"] = True
         if self.moe_runner_backend != "auto":
             own["moe_runner_backend"] = self.moe_runner_backend
         if self.latent_cache == "off":

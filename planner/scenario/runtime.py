@@ -70,6 +70,14 @@ class EngineRuntime(AdvancedEngine):
         maximum=1_000_000,
         help="vLLM --limit-mm-per-prompt: bounds the images for which it reserves encoder memory. Empty: no limit.",
     )
+    plain_awq: bool = setting(
+        False,
+        "awq",
+        "AWQ without Marlin",
+        group="advanced",
+        help="--quantization awq: SGLang, and vLLM before 0.26, then run AWQ's own kernels, which are slower. Without "
+        "the flag they convert the weights to Marlin's format while loading.",
+    )
     moe_runner_backend: str = setting(
         "auto",
         "moe",

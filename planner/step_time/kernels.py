@@ -159,8 +159,8 @@ def vector(parameters: Any) -> Floats:
     return np.array([getattr(parameters, item.name) for item in fields(parameters)], dtype=np.float64)
 
 
-def _bounded(fixed_us: float, memory: Floats, compute: Floats, activations: Floats, sharpness: int) -> Parts:
-    # (memory^p + compute^p)^(1/p): the larger of the two, with a smooth transition.
+def bounded(fixed_us: float, memory: Floats, compute: Floats, activations: Floats, sharpness: int) -> Parts:
+    """The larger of memory and compute, with a smooth transition, (memory^p + compute^p)^(1/p); and the rest."""
     a, b = memory**sharpness, compute**sharpness
     scale = (a + b) ** (1 / sharpness - 1)
     fixed = np.full_like(activations, fixed_us * 1e-6)
@@ -205,7 +205,7 @@ def gemm_parts(
     compute = np.maximum(compute, 2 * device.least_rows * n * k / (LEAST_TILE_FRACTION * device.peak))
     read_bytes = 2 if bits >= 16 else 1 if fused_quantisation else 4
     activation = (2 * m * n + read_bytes * m * k) / (p.activation * device.bandwidth)
-    return _bounded(p.fixed_us, memory, compute, activation, 4)
+    return bounded(p.fixed_us, memory, compute, activation, 4)
 
 
 def distinct_experts(num_experts: float, top_k: float, tokens: Floats, evenness: float = ROUTING_EVENNESS) -> Floats:
@@ -274,7 +274,7 @@ def expert_parts(
     rows = np.maximum(pairs + touched * p.padding, pairs + (aligned_rows - 1) * num_experts * resident)
     compute = 2 * size * rows / (p.compute * device.peak)
     activation = 2 * pairs * (2 * hidden + matrices * intermediate) / (p.activation * device.bandwidth)
-    return _bounded(p.fixed_us + p.expert_us * num_experts * resident, memory, compute, activation, 3)
+    return bounded(p.fixed_us + p.expert_us * num_experts * resident, memory, compute, activation, 3)
 
 
 def decode_attention_s(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from planner.arrays import Floats
 from planner.model import Layer, Mixer, MixerKind, Shard, TensorGroup, weight_bits
 from planner.step_time import kernels
+from planner.step_time.awq import awq_parts
 from planner.step_time.kernels import Parts
 from planner.step_time.overheads import overhead
 from planner.step_time.profile import NVLINK_GB_S, device_of, peak_flops
@@ -59,6 +60,17 @@ TOKEN_TERMS = (
 def _gemm_parts(d: RankShare, tokens: Floats, out: Floats, inner: Floats, bits: float) -> Parts:
     """Products of matrices whose weights have the same type; one matrix per entry of the first axis."""
     dtype = weight_kernel(d.model, d.weight_dtype, bits)
+    if d.runs_plain_awq and bits < 16:
+        return awq_parts(
+            d.profile.parameters("gemm", "int4")[0],
+            d.profile.parameters("gemm", "bf16")[0],
+            device_of(d.gpu),
+            tokens[None, :],
+            out[:, None],
+            inner[:, None],
+            bits,
+            d.engine.family,
+        )
     # Outside the experts, MXFP4 and similar 4-bit weights are dequantised in the kernel, as INT4 weights are.
     asked = dtype if dtype != "mxfp4" else "nvfp4" if d.gpu.architecture in MULTIPLIES_MXFP4 else "int4"
     dtype = peak_flops(d.gpu, asked)[1]

@@ -15,6 +15,10 @@ LARGE_HIDDEN = 6144  # SGLang chooses these kernels for DeepSeek V3 and its desc
 DEEP_GEMM_RELEASES = ((0, 11, 1), (0, 15))
 #: experts divided by so many ranks or more stay with Triton's kernels (github.com/vllm-project/vllm/pull/29346)
 DEEP_GEMM_MOST_RANKS = 8
+#: vLLM releases that run AWQ weights with Marlin unless told otherwise (github.com/vllm-project/vllm/pull/6612)
+AWQ_MARLIN_SINCE = (0, 5, 3)
+#: and from which on --quantization awq changes nothing (layers/quantization/auto_awq.py of 0.26.0; 0.23.0 has awq.py)
+AWQ_FORCED_UNTIL = (0, 26)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,16 +60,26 @@ class RankShare:
     def moe_backend(self) -> str:
         """Kernels of the experts: as set, or the engine's choice where it differs from what was measured.
 
-        SGLang chooses others for large MLA models on Blackwell, some releases of vLLM for FP8 blocks on Hopper.
+        SGLang chooses others for large MLA models on Blackwell, some releases of vLLM for FP8 blocks on Hopper; FP8
+        weights on a GPU without FP8 are widened by Marlin, of which INT4 was measured.
         """
         chosen = self.engine.moe_runner_backend
         if chosen != "auto":
             return chosen
         if self._runs_deep_gemm:
             return "deep_gemm"
+        if self._widens_fp8:
+            return "marlin_fp8"
         latent = any(layer.mixer.kind is MixerKind.MLA for layer, _ in self.model.layer_counts())
         large = self.model.hidden_size >= LARGE_HIDDEN
         return "flashinfer_trtllm" if self.engine.family == "sglang" and latent and large else ""
+
+    @property
+    def _widens_fp8(self) -> bool:
+        if not self.model.is_moe or self.gpu.fp8_tflops:
+            return False
+        bits = weight_bits(self.model, self.weight_dtype, TensorGroup.EXPERT)
+        return weight_kernel(self.model, self.weight_dtype, bits) in ("fp8", "fp8_block")
 
     @property
     def _runs_deep_gemm(self) -> bool:
@@ -77,6 +91,17 @@ class RankShare:
         bits = weight_bits(self.model, self.weight_dtype, TensorGroup.EXPERT)
         divided = 1 if self.parallelism.expert_parallel else self.tp * self.attention_ranks
         return weight_kernel(self.model, self.weight_dtype, bits) == "fp8_block" and divided < DEEP_GEMM_MOST_RANKS
+
+    @property
+    def runs_plain_awq(self) -> bool:
+        """Whether matrices in AWQ run with AWQ's own kernels: the user asks for them, or vLLM has no other yet."""
+        if self.kernels_only or self.gpu.vendor.upper() != "NVIDIA" or self.engine.family not in ("vllm", "sglang"):
+            return False
+        plain = self.engine.plain_awq
+        if self.engine.family == "vllm":
+            release = release_of(self.engine.version)
+            plain = release < AWQ_MARLIN_SINCE or (plain and release < AWQ_FORCED_UNTIL)
+        return plain and resolve_scheme(self.model, self.weight_dtype).name == "awq_int4"
 
     @property
     def drafter(self) -> RankShare | None:

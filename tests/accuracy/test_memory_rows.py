@@ -30,6 +30,9 @@ def test_settings_in_flags_are_read() -> None:
     assert read.kv_cache_dtype == "fp8"
     assert read.num_speculative_tokens == 3
     assert read.enforce_eager
+    assert not read.plain_awq
+    assert case(other_flags="--quantization awq").plain_awq
+    assert not case(other_flags="--quantization awq_marlin").plain_awq
 
 
 def case(**columns: str) -> Scenario:

@@ -93,6 +93,8 @@ def test_a_script_that_drafts_admits_one_prompt_beside_its_drafts():
          {"max_num_seqs": 32, "max_num_batched_tokens": 8192, "gpu_memory_utilization": 0.89}),
         ("python3 -m sglang.launch_server --model x --chunked-prefill-size -1", {"chunked_prefill": "off"}),
         ("vllm serve x --kv-cache-dtype fp8", {"kv_cache_dtype": "fp8"}),
+        ("--quantization awq (AWQ path, not Marlin), float16", {"plain_awq": True}),
+        ("vllm serve x --quantization awq_marlin", {"plain_awq": False}),
         ("fixed lengths, ignore-eos; prefix caching off; JLSE", {"enable_prefix_caching": False}),
         ("prefix 200 + input 30, output 50; no prefix cache",
          {"shared_prefix_tokens": 200, "enable_prefix_caching": False}),

@@ -3,6 +3,7 @@
 import pytest
 
 from planner.deploy.sglang import sglang_launch
+from planner.deploy.vllm import vllm_launch
 
 from .cases import sized
 
@@ -31,6 +32,16 @@ def test_tp_size_counts_the_attention_ranks(version, flags):
 )
 def test_graphs_are_turned_off_by_the_releases_own_flag(version, flag):
     assert flag in sglang_launch(sized(engine="sglang", enforce_eager=True, engine_version=version)).words()
+
+
+@pytest.mark.parametrize(("engine", "launch"), [("vllm", vllm_launch), ("sglang", sglang_launch)])
+def test_awqs_own_kernels_are_asked_for_by_flag(engine, launch):
+    words = launch(sized(engine=engine, model="Qwen/Qwen3-8B", weight_dtype="awq_int4", plain_awq=True)).words()
+    assert value(words, "--quantization") == "awq"
+    assert "--quantization" not in launch(sized(engine=engine, model="Qwen/Qwen3-8B", weight_dtype="awq_int4")).words()
+    other = launch(sized(engine=engine, model="Qwen/Qwen3-8B", plain_awq=True))
+    assert "--quantization" not in other.words()
+    assert "AWQ without Marlin: the planned weights are not in AWQ." in other.unmet
 
 
 def test_offloaded_cache_is_given_in_gb_for_each_rank():

@@ -63,3 +63,10 @@ CUDAGraph memory.""").measured
     assert round(found["activation_peak_gib"], 2) == 3.68
     assert round(found["non_torch_gib"], 2) == 2.36
     assert (found["cuda_graph_gib"], found["cuda_graph_estimate_gib"]) == (8.57, 33.06)
+
+
+def test_awq_that_the_user_asked_for_is_a_flag():
+    config = "Initializing a V1 LLM engine (v0.8.5) with config: model='m/x-AWQ', quantization={}, max_seq_len=1024"
+    assert start(config.format("awq")).inputs["other_flags"] == "--quantization awq"
+    assert start("vllm serve m/x-AWQ --quantization awq").inputs["weight_quant"] == "awq"
+    assert "other_flags" not in start(config.format("awq_marlin")).inputs

@@ -27,6 +27,7 @@ def test_left_alone_they_change_no_preset(engine):
         ({"engine_core": "v0", "engine_version": "0.8.5"}, {"use_v1": False, "is_v0": True}),
         ({"engine_core": "v1", "engine_version": "0.7.3"}, {"use_v1": True, "is_v0": False}),
         ({"enforce_eager": True}, {"cuda_graphs": False}),
+        ({"plain_awq": True}, {"plain_awq": True}),
         ({"moe_runner_backend": "triton"}, {"moe_runner_backend": "triton"}),
         ({"latent_cache": "off"}, {"latent_cache": False}),
         ({"state_prefixes": "on"}, {"cache_state_prefixes": True}),

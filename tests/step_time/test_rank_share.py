@@ -64,6 +64,22 @@ def test_releases_that_align_experts(version, gpu, weights, split, backend):
     assert made.moe_backend == backend
 
 
+# The A100 table of experts in 4 bits measured Marlin with INT4 (sglang_marlin_moe); FP8 there runs it too.
+@pytest.mark.parametrize(
+    ("gpu", "weights", "backend", "compute"),
+    [
+        ("A100 SXM 80GB", "awq_int4", "", 0.4862),
+        ("A100 SXM 80GB", "fp8_block", "marlin_fp8", 0.25),
+        ("H100 SXM", "fp8", "", None),
+    ],
+)
+def test_int4_experts_on_ampere_reach_what_their_table_measured(gpu, weights, backend, compute):
+    made = share("Qwen/Qwen3-30B-A3B", gpu, weights=weights, version="0.20")
+    assert made.moe_backend == backend
+    if compute:
+        assert made.profile.parameters("experts", "int4")[0].compute == pytest.approx(compute)
+
+
 def test_a_draft_model_is_divided_as_the_model_and_drafts_nothing_itself():
     made = share(tp=4, draft="meta-llama/Llama-3.2-1B-Instruct", num_speculative_tokens=3)
     assert made.drafter is not None
