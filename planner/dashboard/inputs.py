@@ -173,6 +173,7 @@ def relevant(name: str, s: dict[str, Any]) -> bool:
         "images_per_prompt": s["engine"].startswith("vllm") or s["images_per_prompt"] is not None,
         "engine_core": s["engine"].startswith("vllm") or s["engine_core"] != "auto",
         "decode_context_parallel_size": s["engine"].startswith("vllm") or s["decode_context_parallel_size"] > 1,
+        "behind_dynamo": s["engine"].startswith(("vllm", "sglang", "tensorrt")) or s["behind_dynamo"],
         "plain_awq": s["engine"].startswith(("vllm", "sglang")) or s["plain_awq"],
         "moe_runner_backend": s["engine"].startswith("sglang") or s["moe_runner_backend"] != "auto",
         "receive_interval_steps": s["engine"].startswith("sglang") or s["receive_interval_steps"] > 1,

@@ -52,6 +52,16 @@ def unmet_settings(plan: Plan, told: Iterable[str], title: str) -> list[str]:
     return found
 
 
+def missing_frontend(plan: Plan, worker: str) -> list[str]:
+    """What a command leaves out where the plan has Dynamo's frontend; `worker` is Dynamo's module for the engine."""
+    if not plan.scenario.behind_dynamo:
+        return []
+    return [
+        f"Behind Dynamo: python -m dynamo.frontend, and python -m {worker} with these settings; this "
+        "command starts the engine's own server."
+    ]
+
+
 def release(plan: Plan) -> str:
     """The release that the plan is made for, in full, such as 0.33.0; "" where the engine names none."""
     return version_in_full(plan.engine.family, plan.engine.version)

@@ -7,7 +7,7 @@ import math
 from planner.answer import Plan
 from planner.catalog import get_engine
 from planner.deploy.launch import HEAD, Launch, Options
-from planner.deploy.settings import counted_on, release, unmet_settings
+from planner.deploy.settings import counted_on, missing_frontend, release, unmet_settings
 from planner.deploy.weights import Weights, missing_checkpoint, plain_awq_option, started_options
 from planner.units import GIB
 
@@ -28,7 +28,7 @@ TOLD = (
         "max_cudagraph_capture_size",
     ),
     *("max_total_tokens", "max_state_slots", "mamba_full_memory_ratio", "moe_runner_backend"),
-    *("stream_interval_tokens", "receive_interval_steps", "offline", "plain_awq"),
+    *("stream_interval_tokens", "receive_interval_steps", "offline", "plain_awq", "behind_dynamo"),
 )
 
 
@@ -167,6 +167,7 @@ def _switches(plan: Plan, options: Options) -> None:
         options.add("--language-model-only")
     elif scenario.media == "images":
         options.unmet.append("Images and video = images: SGLang has no flag that leaves only video out.")
+    options.unmet += missing_frontend(plan, "dynamo.sglang")
     if scenario.offline:
         options.notes.append("The plan calls SGLang in the process (its Engine class); this command starts a server.")
 

@@ -10,7 +10,7 @@ import yaml
 from planner.answer import Plan
 from planner.catalog import get_engine
 from planner.deploy.launch import Launch, Options
-from planner.deploy.settings import counted_on, release, unmet_settings
+from planner.deploy.settings import counted_on, missing_frontend, release, unmet_settings
 from planner.deploy.weights import missing_checkpoint, started_options
 from planner.inputs import KvReservation
 from planner.units import GIB
@@ -30,7 +30,7 @@ TOLD = (
         "enforce_eager",
         "max_cudagraph_capture_size",
     ),
-    *("stream_interval_tokens", "moe_runner_backend", "offline"),
+    *("stream_interval_tokens", "moe_runner_backend", "offline", "behind_dynamo"),
 )
 MOE_BACKENDS = {"triton": "TRITON", "flashinfer_trtllm": "TRTLLM"}
 
@@ -141,6 +141,7 @@ def _extra(plan: Plan, options: Options) -> dict[str, Any]:
     if scenario.num_lora_adapters:
         extra["lora_config"] = {"max_lora_rank": scenario.max_lora_rank, "max_loras": plan.engine.max_loras}
         options.notes.append("Requests name their adapter (lora_request); TensorRT-LLM loads it on first use.")
+    options.unmet += missing_frontend(plan, "dynamo.trtllm")
     if scenario.offline:
         options.notes.append("The plan calls TensorRT-LLM in the process (LLM API); this command starts a server.")
     return extra

@@ -8,7 +8,7 @@ import math
 from planner.answer import Plan
 from planner.catalog import get_engine
 from planner.deploy.launch import HEAD, Launch, Options
-from planner.deploy.settings import counted_on, release, unmet_settings
+from planner.deploy.settings import counted_on, missing_frontend, release, unmet_settings
 from planner.deploy.weights import Weights, missing_checkpoint, plain_awq_option, started_options
 from planner.inputs import first_of, release_of
 from planner.memory import running_scheme
@@ -37,6 +37,7 @@ TOLD = (
     *("num_speculative_tokens", "num_lora_adapters", "max_loras", "max_lora_rank", "engine_core", "enforce_eager"),
     *("max_cudagraph_capture_size", "latent_cache", "state_prefixes", "stream_interval_tokens", "offline"),
     "plain_awq",
+    "behind_dynamo",
 )
 
 
@@ -168,6 +169,7 @@ def _switches(plan: Plan, options: Options) -> None:
         options.add("--enforce-eager")
     if scenario.state_prefixes != "auto":
         options.add("--mamba-cache-mode", "align" if scenario.state_prefixes == "on" else "none")
+    options.unmet += missing_frontend(plan, "dynamo.vllm")
     if scenario.offline:
         options.notes.append("The plan calls vLLM in the process (its LLM class); this command puts a server in front.")
 

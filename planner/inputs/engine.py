@@ -75,6 +75,7 @@ class EngineSettings:
     async_scheduling: bool = True
     kv_unified: bool = False  # llama.cpp: all slots share one context instead of having one each
     offline: bool = False  # called in the process, without an HTTP server; vLLM then takes larger steps by default
+    behind_dynamo: bool = False  # clients speak to Dynamo's frontend instead of the engine's own server
     cuda_graphs: bool = True
     num_speculative_tokens: int = 0
     speculative_acceptance: float = 0.0  # chance that one drafted token is accepted

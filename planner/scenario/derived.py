@@ -150,6 +150,8 @@ class DerivedInputs(Inputs):
             own["cuda_graphs"] = False
         if self.offline:
             own["offline"] = True
+        if self.behind_dynamo:
+            own["behind_dynamo"] = True
         if self.plain_awq:
             own["plain_awq"] = True
         if self.moe_runner_backend != "auto":

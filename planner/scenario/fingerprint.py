@@ -22,7 +22,7 @@ PARTS: Parts = {
     ),
     "engine": (
         *("engine", "engine_version", "engine_core", "enforce_eager", "moe_runner_backend", "latent_cache", "offline"),
-        "plain_awq",
+        *("plain_awq", "behind_dynamo"),
         *("chunked_prefill", "async_scheduling", "draft_model", "num_speculative_tokens"),
     ),
 }

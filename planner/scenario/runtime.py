@@ -127,6 +127,14 @@ class EngineRuntime(AdvancedEngine):
         help="No HTTP server in front (vLLM's LLM class, trtllm-bench, llama-bench): no tokenisation, no streaming. "
         "vLLM then takes larger steps by default.",
     )
+    behind_dynamo: bool = setting(
+        False,
+        "dyn",
+        "Behind Dynamo",
+        group="advanced",
+        help="Clients speak to the frontend of NVIDIA Dynamo, written in Rust, instead of the engine's own server in "
+        "Python: less work for each streamed token.",
+    )
     stream_interval_tokens: int = setting(
         1,
         "si",

@@ -74,6 +74,12 @@ def prompt_launch_s(d: RankShare, tokens: Floats, captured: tuple[int, ...]) -> 
     return total * 1e-6
 
 
+def server_us_per_token(d: RankShare) -> float:
+    """Serial work of the server for each streamed token; Dynamo's takes no longer than the engine's own. [µs]"""
+    own = overhead(d.engine.family, d.engine.version, "api_us_per_token")
+    return min(own, overhead("", "", "dynamo_us_per_token")) if d.engine.behind_dynamo else own
+
+
 def build_table(d: RankShare, max_tokens: int) -> StepTimeTable:
     """Add up the kernels of a replica into the table that the simulator reads.
 
@@ -127,7 +133,7 @@ def build_table(d: RankShare, max_tokens: int) -> StepTimeTable:
             host |= {
                 "request_overhead_s": overhead(name, version, "request_overhead_ms") * 1e-3,
                 "server_per_request_s": overhead(name, version, "api_ms_per_request") * 1e-3,
-                "server_per_token_s": overhead(name, version, "api_us_per_token") * 1e-6,
+                "server_per_token_s": server_us_per_token(d) * 1e-6,
             }
             host["host_per_sequence_s"] += overhead(name, version, "stream_us_per_sequence") * 1e-6
     tokens = np.arange(max_tokens + 1, dtype=np.float64)

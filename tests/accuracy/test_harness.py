@@ -114,6 +114,13 @@ def test_a_client_that_repeats_a_hundred_prompts_finds_them_in_vllms_cache():
     assert [read(other).shared_prefix_tokens for other in others] == [0, 0, 0]
 
 
+def test_aiconfigurators_own_runs_of_tensorrt_llm_are_behind_dynamo():
+    row = CLOSED | {"engine": "TensorRT-LLM", "source": "aiconfigurator-silicon(aic-gap)", "engine_version": "1.0.0rc3"}
+    assert read(row).behind_dynamo
+    assert not read(row | {"source": CLOSED["source"]}).behind_dynamo
+    assert read(CLOSED | {"notes": "image=nvcr.io/nvidia/ai-dynamo/sglang-runtime"}).behind_dynamo
+
+
 def test_every_line_sets_fields_and_says_where_it_is_published():
     known = {*fields_by_name(), *HARNESS_FACTS}
     for line in read_table(HARNESS):

@@ -80,6 +80,8 @@ def random_settings(draw: random.Random) -> dict[str, object]:
         "max_loras": maybe([4], None),
         "max_lora_rank": maybe([24, 64], 16),
         "enforce_eager": maybe([True], False),
+        "plain_awq": maybe([True], False),
+        "behind_dynamo": maybe([True], False),
         "max_cudagraph_capture_size": maybe([64], None),
         "state_dtype": maybe(["float32", "bfloat16"], "auto"),
         "media": maybe(["none", "images"], "auto"),

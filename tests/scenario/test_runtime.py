@@ -28,6 +28,7 @@ def test_left_alone_they_change_no_preset(engine):
         ({"engine_core": "v1", "engine_version": "0.7.3"}, {"use_v1": True, "is_v0": False}),
         ({"enforce_eager": True}, {"cuda_graphs": False}),
         ({"plain_awq": True}, {"plain_awq": True}),
+        ({"behind_dynamo": True}, {"behind_dynamo": True}),
         ({"moe_runner_backend": "triton"}, {"moe_runner_backend": "triton"}),
         ({"latent_cache": "off"}, {"latent_cache": False}),
         ({"state_prefixes": "on"}, {"cache_state_prefixes": True}),
