@@ -153,6 +153,16 @@ class EngineSettings:
         first = release_of(self.version) < V1_DEFAULT if self.use_v1 is None else not self.use_v1
         return self.family == "vllm" and first
 
+    @property
+    def schedules_ahead(self) -> bool:
+        """Whether the engine fills a step as soon as it has launched the one before, so that an arrival misses it.
+
+        vLLM with async scheduling keeps two steps in flight (`EngineCore.step_with_batch_queue`); SGLang's overlap
+        scheduler (`event_loop_overlap`) and TensorRT-LLM's (`_executor_loop_overlap`) take the results of a step after
+        they have launched the next.
+        """
+        return self.async_scheduling and self.family in ("vllm", "sglang", "trtllm") and not self.is_v0
+
     def with_patient_clients(self) -> EngineSettings:
         """The same engine with clients who never give up and a queue without limit, which shows its capacity.
 

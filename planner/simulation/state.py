@@ -85,18 +85,20 @@ RULES = _dtype(
     "server_request_s server_token_s",
     ints="slots budget max_len blocks block_size fixed_blocks paged reserve_output static prefill_first chunked "
     "one_is_decode retract caching grouped at_once impatient lora max_loras classes threshold max_queued "
-    "max_concurrent max_waiting_steps tokens_per_decode users stop_waiting receive_interval stream_interval",
+    "max_concurrent max_waiting_steps tokens_per_decode users stop_waiting receive_interval stream_interval "
+    "ahead_of_time",
 )
 TIMES = _dtype(
     floats="decode_slope mixed_slope head_slope base per_sequence per_kv floor window_base window_per_sequence "
-    "window_per_kv window_floor pair token window_pair host host_per_sequence",
+    "window_per_kv window_floor pair token window_pair host host_per_sequence launch",
     ints="decode_last mixed_last head_last window overlaps stages",
 )
-# One per replica. `passed_over`: the queue up to this request waits for adapters that have no slot; -1: look again.
+# One per replica. `filled`: when the step that follows the last one was filled, with async scheduling; `launching`: for
+# how long the last one held the scheduler. `passed_over`: the queue up to this request waits for adapters that have no slot; -1: look again.
 # `unsent` finished requests, from first to last, had not been sent to their clients when a router last looked.
 STATE = _dtype(
     floats="clock busy_s running_area waiting_area used_area written_area linear_s head_s decode_attention_s "
-    "prefill_attention_s host_s last_emission ratio reserved_tokens server_free sending",
+    "prefill_attention_s host_s last_emission ratio reserved_tokens server_free sending launching filled",
     ints="token_clock emissions decoding running free_blocks kv_tokens window_tokens window_growing partial_tokens "
     "partials queue_head waiting fed read next closed done steps decode_steps peak_running "
     "prefill_tokens hit_tokens decode_tokens preemptions run_first run_last free_slots blocked reason stack_from "
@@ -170,6 +172,7 @@ def make_rules(engine: EngineSettings, limits: Limits, requests: Requests) -> Re
         "think_s": requests.think_time_s,
         "receive_interval": engine.receive_interval_steps,
         "stream_interval": engine.stream_interval_tokens,
+        "ahead_of_time": engine.schedules_ahead,
     }
     for name, value in values.items():
         rules[name] = value
@@ -213,6 +216,7 @@ def make_times(table: StepTimeTable) -> tuple[Floats, Records]:
         "token": table.prefill_token_s,
         "window_pair": table.window_prefill_pair_s,
         "host": table.host_s,
+        "launch": table.launch_s,
         "host_per_sequence": table.host_per_sequence_s,
         "overlaps": table.host_overlaps,
         "stages": table.pipeline_stages,

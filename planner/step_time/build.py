@@ -80,6 +80,25 @@ def server_us_per_token(d: RankShare) -> float:
     return min(own, overhead("", "", "dynamo_us_per_token")) if d.engine.behind_dynamo else own
 
 
+def scheduler_held_s(d: RankShare, launch_s: float) -> float:
+    """Time for which preparing and launching a step with prompt tokens holds the engine's scheduler. [s]
+
+    The schedulers of SGLang and TensorRT-LLM launch the kernels themselves, as vLLM's does on one GPU
+    (`vllm/v1/executor/uniproc_executor.py`); on several GPUs its workers do (`multiproc_executor.py`).
+
+    Parameters
+    ----------
+    d : RankShare
+        The replica.
+    launch_s : float
+        `prompt_launch_s` of a large step.
+    """
+    name, version = d.engine.family, d.engine.version
+    if name == "vllm" and d.parallelism.tensor_parallel_size > 1:
+        return 0.0
+    return launch_s + overhead(name, version, "prompt_step_us") * 1e-6
+
+
 def build_table(d: RankShare, max_tokens: int) -> StepTimeTable:
     """Add up the kernels of a replica into the table that the simulator reads.
 
@@ -125,6 +144,7 @@ def build_table(d: RankShare, max_tokens: int) -> StepTimeTable:
         # A static batch is one tensor to its loop (transformers generation/utils.py): no host work per sequence.
         scheduled = d.engine.batching is not Batching.STATIC
         host = {
+            "launch_s": scheduler_held_s(d, float(prompt_launch_s(d, grid[-1:], captured)[0])),
             "host_s": overhead(name, version, "host_us") * 1e-6,
             "host_per_sequence_s": scheduled * overhead(name, version, "host_us_per_sequence") * 1e-6,
             "host_overlaps": bool(overhead(name, version, "overlaps")),

@@ -67,6 +67,9 @@ class StepTimeTable:
         window_tokens keys (0 = no windowed layers).
     host_s, host_per_sequence_s : float
         Scheduler and input preparation on the CPU; overlapped with the GPU when `host_overlaps`.
+    launch_s : float
+        Time for which launching the kernels of a step with prompt tokens holds the scheduler; 0 where other processes
+        launch them. Part of the step: with async scheduling the next one is filled after it.
     pipeline_stages : int
         Micro-batches in flight; the step time is that of the slowest stage, and a token passes all stages.
     request_overhead_s : float
@@ -94,6 +97,7 @@ class StepTimeTable:
     host_s: float = 0.0
     host_per_sequence_s: float = 0.0
     host_overlaps: bool = True
+    launch_s: float = 0.0
     pipeline_stages: int = 1
     request_overhead_s: float = 0.0
     server_per_request_s: float = 0.0

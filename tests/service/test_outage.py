@@ -37,7 +37,7 @@ def test_what_is_left_of_the_fleet_is_overloaded():
     # Two replicas finish 1.6 req/s at most; one of them alone half of the 1.4 that come.
     without, spare = serve_outage(service(1.4, 2))
     assert without.before_met > without.during_met
-    assert without.during_ttft_s > 5 * without.before_ttft_s
+    assert without.during_ttft_s > 4 * without.before_ttft_s
     assert spare.during_met > without.during_met
     # Little: 1.4 req/s for 10 s or more each, half of them on the one that fails
     assert 3 <= without.lost_requests <= 16

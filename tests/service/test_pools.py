@@ -43,13 +43,13 @@ def test_one_prefill_replica_is_a_queue_with_a_known_wait():
 
 
 def test_decode_is_never_held_up_by_a_prompt():
-    # With room for all, every token after the second takes exactly one step; the second waits for the transfer of 1 ms
-    # and for the step that is under way.
+    # With room for all, every token after the second takes exactly one step; the second waits for the transfer of 1 ms,
+    # for the step that is under way and for the one that has been filled.
     result = served().fleet.result
     assert (result.status == FINISHED).all()
     gaps = (result.finish_s - result.first_token_s) / (result.output_tokens - 1)
     assert gaps.min() >= 1.0
-    assert gaps.max() <= 1.0 + 1.001 / 4
+    assert gaps.max() <= 1.0 + 2.001 / 4
 
 
 def test_transfer_adds_its_time_to_the_second_token():

@@ -162,6 +162,7 @@ def _random_table(draw: random.Random, seed: int) -> StepTimeTable:
         prefill_token_s=1e-5 * draw.random(),
         window_prefill_pair_s=1e-5 * draw.random(),
         host_s=0.005 * draw.random(),
+        launch_s=draw.choice([0.0, 0.004, 0.02]),
         host_per_sequence_s=0.001 * draw.random(),
         host_overlaps=draw.random() < 0.5,
     )

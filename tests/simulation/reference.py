@@ -76,7 +76,7 @@ class Reference:
         self.batch: list[Sequence] = []  # static: all members until the last has ended
         self.batch_steps = 0
         self.pool = Pool(limits.num_kv_blocks)
-        self.clock = 0.0
+        self.clock = self.filled = 0.0  # `filled`: the next step, with async scheduling
         self.ratio = engine.new_token_ratio
         self.is_full = False  # admission failed, and nothing has been freed since
         self.decode_steps = self.since_prefill = self.steps = 0
@@ -127,10 +127,11 @@ class Reference:
 
     def take_arrivals(self) -> None:
         looks = not self.running or self.since_prefill % self.e.receive_interval_steps == 0
+        until = self.filled if self.e.schedules_ahead and (self.running or self.waiting) else self.clock
         while True:
             self.leave()
             self.read(and_now=True)
-            if not looks or not self.inbox or self.inbox[0][0] > self.clock:
+            if not looks or not self.inbox or self.inbox[0][0] > until:
                 return
             _, sequence = self.inbox.popleft()
             self.part = max(self.part, sequence.index * 20 // len(self.sequences))
@@ -503,6 +504,7 @@ class Reference:
         seconds = terms[0] + terms[1] + terms[2] + terms[3] + terms[4]
         for k in range(5):
             self.terms[k] += terms[k]
+        self.filled = self.clock + min(seconds, self.table.launch_s if work.chunks else 0.0)
         self.clock += seconds
         self.busy += seconds
         self.running_area += seconds * len(self.running)

@@ -44,7 +44,7 @@ def test_three_requests_by_hand():
     # 0.25 s to read a request, 0.125 s to send a token, steps of 1 s. Read: A until 0.25, B until 0.5.
     # 0.25-1.25: A's prompt, sent until 1.375. 1.25-2.25: A decodes, B's prompt. C is sent at 1.3 and read from 1.375
     # to 1.625. At 2.25 two tokens: sent until 2.5. 2.25-3.25: C's prompt, sent until 3.375.
-    result = run(make([0, 0, 1.3], [1, 1, 1], [2, 1, 1]), served(0.25, 0.125))
+    result = run(make([0, 0, 1.3], [1, 1, 1], [2, 1, 1]), served(0.25, 0.125), async_scheduling=False)
     assert result.admitted_s.tolist() == [0.25, 1.25, 2.25]
     assert result.first_token_s.tolist() == [1.375, 2.5, 3.375]
     assert result.finish_s.tolist() == [2.5, 2.5, 3.375]
@@ -55,7 +55,7 @@ def test_three_requests_by_hand():
 
 def test_tokens_wait_behind_a_request_that_came_before_them():
     # C comes at 2.2 and is read until 2.45; the tokens of the step that ends at 2.25 follow, until 2.7.
-    result = run(make([0, 0, 2.2], [1, 1, 1], [2, 1, 1]), served(0.25, 0.125))
+    result = run(make([0, 0, 2.2], [1, 1, 1], [2, 1, 1]), served(0.25, 0.125), async_scheduling=False)
     assert result.finish_s[:2] == pytest.approx([2.7, 2.7])
     assert result.admitted_s[2] == 2.45
 
@@ -108,9 +108,9 @@ def test_patience_ends_when_the_client_has_seen_its_token():
 def test_a_scheduler_that_looks_at_its_inbox_now_and_then():
     # 0-1: A's prompt. B comes at 1.5. Every step: its prompt at 2-3. Every fourth decode step: after those at 2, 3, 4
     # and 5 s, at 5-6.
-    requests = make([0, 1.5], [2, 2], [10, 1])
-    assert run(requests, UNIT, name="sglang").first_token_s.tolist() == [1, 3]
-    assert run(requests, UNIT, name="sglang", receive_interval_steps=4).first_token_s.tolist() == [1, 6]
+    requests, at_once = make([0, 1.5], [2, 2], [10, 1]), {"name": "sglang", "async_scheduling": False}
+    assert run(requests, UNIT, **at_once).first_token_s.tolist() == [1, 3]
+    assert run(requests, UNIT, **at_once, receive_interval_steps=4).first_token_s.tolist() == [1, 6]
     # With nothing to run it looks at once.
     alone = make([0, 20.5], [2, 2], [3, 1])
     assert run(alone, UNIT, name="sglang", receive_interval_steps=4).first_token_s.tolist() == [1, 21.5]

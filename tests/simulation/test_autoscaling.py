@@ -25,11 +25,12 @@ def test_without_events_a_service_is_a_fleet():
 
 def test_a_failed_replica_loses_its_work():
     # Two replicas, one request of 10 steps each. Replica 0 dies at 4.5, noticed at 6.5;
-    # its request starts anew on replica 1 beside the other and ends 10 steps after the step that begins at 7.
+    # its request starts anew on replica 1 beside the other and ends 10 steps after the step that begins at 8, the
+    # first that is filled after it came.
     requests = make([0, 0], [1, 1], [10, 20])
     run = simulate_service(requests, VLLM, limits(), UNIT, num_replicas=2, failure=Failure(time_s=4.5, detection_s=2.0))
     assert run.num_retried == 1
-    assert run.result.finish_s.tolist() == [17, 20]
+    assert run.result.finish_s.tolist() == [18, 20]
     assert run.result.replica.tolist() == [1, 1]
     assert run.replica_seconds == 4.5 + 20
 

@@ -19,16 +19,16 @@ VLLM = get_engine("vllm")
 
 def test_disaggregated_by_hand():
     # A: prompt 0-1 (first token at 1), 10 tokens x 100 bytes / 1,000 B/s = 1 s on the way, decode 2-3 and 3-4.
-    # B: prompt 1-2 behind A (budget 10), on the way until 3, its second token in 3-4.
+    # B: prompt 1-2 behind A (budget 10), on the way until 3; the step 3-4 was filled at 2, its second token is in 4-5.
     requests = make([0, 0], [10, 10], [3, 2])
     pool = Pool(engine=VLLM, limits=limits(budget=10), step_time=UNIT)
     run = simulate_disaggregated(
         requests, pool, pool, kv_bytes_per_token=100, link_bytes_per_s=1000, link_latency_s=0.0
     )
     assert run.service.first_token_s.tolist() == [1, 2]
-    assert run.service.finish_s.tolist() == [4, 4]
+    assert run.service.finish_s.tolist() == [4, 5]
     assert run.mean_transfer_s == 1.0
-    assert run.service.max_itl_s.tolist() == [2, 2]
+    assert run.service.max_itl_s.tolist() == [2, 3]
 
 
 def test_disaggregation_keeps_decode_free_of_prompts():
@@ -64,11 +64,12 @@ def test_answers_of_one_token_need_no_decode_pool():
 
 
 def test_the_service_is_both_pools_together():
-    # A: prompt 0-1, nothing to wait for on the link, 4 tokens 1-5. B comes at 2: prompt 2-3, one token 3-4.
+    # A: prompt 0-1, nothing to wait for on the link, 4 tokens 1-5. B comes at 2: prompt 2-3; the step
+    # 3-4 was filled at 2, its one token is in 4-5.
     requests = make([0, 2], [5, 5], [5, 2])
     pool = Pool(engine=VLLM, limits=limits(seqs=4), step_time=UNIT, num_replicas=1)
     run = simulate_disaggregated(requests, pool, pool, kv_bytes_per_token=0, link_bytes_per_s=1, link_latency_s=0.0)
-    assert run.service.finish_s.tolist() == [5, 4]
+    assert run.service.finish_s.tolist() == [5, 5]
     assert (run.prefill.num_steps, run.decode.num_steps, run.service.num_steps) == (2, 4, 6)
     assert run.service.busy_s == 6.0
     assert run.service.duration_s == 5.0

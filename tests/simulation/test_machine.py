@@ -74,7 +74,8 @@ def test_requests_may_be_handed_over_one_by_one():
     requests = make([0, 1, 6], [1] * 3, [3, 3, 3])
     jobs = state.make_jobs(requests, 1000)
     feed = np.zeros(3, dtype=np.int64)
-    machine = make_machine(requests, VLLM, limits(), UNIT, jobs=jobs, feed=feed, closed=False)
+    at_once = dataclasses.replace(VLLM, async_scheduling=False)
+    machine = make_machine(requests, at_once, limits(), UNIT, jobs=jobs, feed=feed, closed=False)
     give(machine, 0)
     give(machine, 1)
     assert machine.outstanding(0.5) == 2

@@ -39,7 +39,8 @@ def test_a_run_that_was_cut_leaves_requests_unfinished(monkeypatch):
 def test_averages_are_over_time():
     # A and B run 0-2, C waits from 0.5 to 2, A and C run 2-3, A alone until 4.
     requests = make([0, 0, 0.5], [1, 1, 1], [4, 2, 1])
-    result = simulate(requests, get_engine("vllm"), limits(seqs=2, blocks=10), UNIT)
+    engine = dataclasses.replace(get_engine("vllm"), async_scheduling=False)
+    result = simulate(requests, engine, limits(seqs=2, blocks=10), UNIT)
     assert result.mean_running == pytest.approx((2 + 2 + 2 + 1) / 4)
     assert result.mean_waiting == pytest.approx(1.5 / 4)
     # At 0-1 A and B hold 1 + 1, at 1-2 2 + 2, at 2-3 A 3 and C 1, at 3-4 A 4.

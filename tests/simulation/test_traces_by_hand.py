@@ -97,9 +97,28 @@ def test_the_last_is_preempted_and_computed_anew_first(name, caching, computed_a
     assert result.prefill_tokens_computed == 6 + computed_again
 
 
+@pytest.mark.parametrize(
+    ("name", "changes", "first", "finish"),
+    [
+        # 0-1: A | 1-2: A decodes, the step was filled at 0 | 2-3: A, and B, who was there at 1 | 3-4: A, B, C end;
+        # C came at 1.5 and is seen at 2
+        ("vllm", {}, [1, 3, 4], [4, 4, 4]),
+        ("tensorrt-llm", {}, [1, 3, 4], [4, 4, 4]),
+        # 0-1: A | 1-2: A decodes | 2-3: B's prompt alone | 3-4: C's | 4-5: A, B | 5-6: A ends
+        ("sglang", {}, [1, 3, 4], [6, 5, 4]),
+        # 0-1: A | 1-2: A, B | 2-3: A, B, C; all but A end | 3-4: A ends
+        ("vllm", {"async_scheduling": False}, [1, 2, 3], [4, 3, 3]),
+    ],
+)
+def test_a_step_is_filled_while_the_one_before_it_runs(name, changes, first, finish):
+    result = run(name, make([0, 0.5, 1.5], [2, 2, 1], [4, 2, 1]), limits(), **changes)
+    assert result.first_token_s.tolist() == first
+    assert result.finish_s.tolist() == finish
+
+
 def test_sglang_computes_prompts_before_it_decodes():
     # 0-1: A's prompt | 1-2: B's prompt alone | 2-3: C's | 3-4: A, B decode, B ends | 4-5: A ends
-    result = run("sglang", make([0, 0.5, 1.5], [2, 2, 1], [3, 2, 1]), limits())
+    result = run("sglang", make([0, 0.5, 1.5], [2, 2, 1], [3, 2, 1]), limits(), async_scheduling=False)
     assert result.first_token_s.tolist() == [1, 2, 3]
     assert result.finish_s.tolist() == [5, 4, 3]
     assert result.max_itl_s.tolist() == [3, 2, 0]
@@ -111,7 +130,8 @@ def test_sglang_sets_a_share_of_the_remaining_outputs_aside(ratio, first):
     # Half of them: B's 12 < 18 - 3.5, it runs 1-2. C's 7 are not below 14 - 7: it waits until both end at 9.
     # Nine tenths: 12 > 18 - 6.3, B waits until A ends at 8 and C with it; then 7 < 18 - 8.
     requests = make([0, 0.5, 1.5], [4, 4, 6], [8, 8, 1])
-    result = run("sglang", requests, limits(blocks=22), new_token_ratio=ratio, min_new_token_ratio=ratio)
+    share = {"new_token_ratio": ratio, "min_new_token_ratio": ratio}
+    result = run("sglang", requests, limits(blocks=22), async_scheduling=False, **share)
     assert result.first_token_s.tolist() == first
 
 
@@ -120,7 +140,8 @@ def test_sglang_retracts_the_fewest_output_tokens_then_the_longest_prompt():
     # 4-6: both decode, 1 block left | 6-7: two wanted; both have 4 tokens out, so A goes, whose prompt is longer
     # 7-8: B ends | 8-9: A finds its prompt in the cache, computes its 4 tokens out and makes the fifth | 9-10: ends
     requests = make([0, 0.5, 2.5], [4, 2, 1], [6, 6, 1])
-    result = run("sglang", requests, limits(blocks=13), new_token_ratio=0.0, min_new_token_ratio=0.0)
+    nothing = {"new_token_ratio": 0.0, "min_new_token_ratio": 0.0}
+    result = run("sglang", requests, limits(blocks=13), async_scheduling=False, **nothing)
     assert result.num_preemptions.tolist() == [1, 0, 0]
     assert result.finish_s.tolist() == [10, 8, 4]
     assert result.prefill_tokens_computed == 4 + 2 + 1 + 4

@@ -98,19 +98,30 @@ def leave_queue(jobs, groups, runs, slots, st, job):
 
 
 @compiled
+def seen_until(rules, st):
+    """Up to when a request must have arrived to be in the next step.
+
+    With async scheduling the engine fills that step once it has launched the one that has just ended, unless it had
+    nothing to fill it with (vLLM `step_with_batch_queue`, SGLang `event_loop_overlap`, TensorRT-LLM
+    `_executor_loop_overlap`).
+    """
+    return st.filled if rules.ahead_of_time and st.running + st.waiting > 0 else st.clock
+
+
+@compiled
 def take_arrivals(jobs, slots, groups, runs, calendar, rules, times, st, feed):
     """Queue or reject the requests that have arrived, and drop those whose clients gave up.
 
     The scheduler looks at its inbox every `receive_interval` decode steps, and at once after prompts or when idle.
     """
-    now = st.clock
+    now, seen = st.clock, seen_until(rules, st)
     looks = rules.receive_interval == 1 or st.running == 0 or st.steps_since_prefill % rules.receive_interval == 0
     while True:
         if rules.impatient:
             let_go(jobs, slots, groups, runs, calendar, rules, times, st, feed)
         while st.sending <= now:
             read_next(jobs, rules, st, feed)
-        if not looks or st.next == st.read or jobs[feed[st.next]].waits_since > now:
+        if not looks or st.next == st.read or jobs[feed[st.next]].waits_since > seen:
             break
         job = feed[st.next]
         st.next += 1

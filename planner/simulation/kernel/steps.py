@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from planner.simulation.kernel.arrivals import patience_since
+from planner.simulation.kernel.arrivals import patience_since, seen_until
 from planner.simulation.kernel.blocks import blocks_to_grow, publish, reserved_blocks
 from planner.simulation.kernel.compiling import MAX_STEPS, compiled
 from planner.simulation.kernel.queue import take_from_queue
@@ -150,7 +150,7 @@ def decode_run(jobs, slots, calendar, tallies, tables, rules, times, st, feed, u
             due = due or calendar[key & mask].due != NO_SLOT
         if due or st.clock >= event or st.steps > MAX_STEPS:
             return gain
-        if st.clock >= read and (st.steps_since_prefill + 1) % rules.receive_interval == 0:
+        if seen_until(rules, st) >= read and (st.steps_since_prefill + 1) % rules.receive_interval == 0:
             return gain
         if st.clock - silent_since > rules.patience_s or st.clock - open_since > rules.timeout_s:
             return gain
@@ -182,6 +182,7 @@ def stride(calendar, tallies, tables, rules, times, st, until):
     written = st.partial_tokens - rules.block_size * st.shared_twice
     work_s, steps_left = batch * rules.server_token_s, min(st.next_sample, MAX_STEPS) - st.steps - 1
     clock, busy, server, sent = st.clock, st.busy_s, st.server_free, st.last_emission
+    filled = st.filled
     running_area, used_area, written_area = st.running_area, st.used_area, st.written_area
     linear_s, attention_s, host_s, held_s = st.linear_s, st.decode_attention_s, st.host_s, tallies[st.reason]
     kv, free, phase, steps = st.kv_tokens, st.free_blocks, st.token_clock % rules.block_size, 0
@@ -198,6 +199,7 @@ def stride(calendar, tallies, tables, rules, times, st, until):
         if clock + step_s >= until:
             break
         steps += 1
+        filled = clock
         kv += batch
         free -= need
         phase = phase + 1 if phase + 1 < rules.block_size else 0
@@ -228,6 +230,7 @@ def stride(calendar, tallies, tables, rules, times, st, until):
     if st.waiting:
         tallies[st.reason] = held_s
     st.clock, st.busy_s, st.server_free, st.last_emission = clock, busy, server, sent
+    st.filled = filled
     st.running_area, st.used_area, st.written_area = running_area, used_area, written_area
     st.linear_s, st.decode_attention_s, st.host_s = linear_s, attention_s, host_s
     st.allocated += st.free_blocks - free

@@ -85,6 +85,7 @@ def time_step(tables, times, st, tokens, mixed, rows, decodes, kv, window_kv, pr
     device = linear + head + attention + prefill
     exposed = exposed_host_s(times, device, sequences)
     stages = times.stages
+    st.launching = times.launch if mixed else 0.0
     st.linear_s += stages * linear
     st.head_s += stages * head
     st.decode_attention_s += stages * attention
@@ -220,6 +221,7 @@ def advance_tokens(calendar, times, st, gain):
 @compiled
 def pass_time(tallies, rules, st, step_s, tokens):
     """Pass the time of a step: clock, integrals, samples."""
+    st.filled = st.clock + min(step_s, st.launching)
     st.clock += step_s
     st.busy_s += step_s
     st.running_area += step_s * st.running

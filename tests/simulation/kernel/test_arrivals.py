@@ -20,7 +20,7 @@ def at(b, clock):
 
 
 def test_what_has_come_is_queued_in_order(bench):
-    b = bench(make([0, 1, 2, 3], [1] * 4, [1] * 4), limits())
+    b = bench(make([0, 1, 2, 3], [1] * 4, [1] * 4), limits(), async_scheduling=False)
     at(b, 0.5)
     assert b.waiting == [0]
     at(b, 2.0)
@@ -30,10 +30,35 @@ def test_what_has_come_is_queued_in_order(bench):
 
 def test_a_request_that_the_server_has_not_read_is_not_there(bench):
     # Read until 0.75 and 1.5, although both have come at 0.
-    b = bench(make([0, 0], [1] * 2, [1] * 2), limits(), table=dataclasses.replace(UNIT, server_per_request_s=0.75))
+    table = dataclasses.replace(UNIT, server_per_request_s=0.75)
+    b = bench(make([0, 0], [1] * 2, [1] * 2), limits(), table=table, async_scheduling=False)
     at(b, 1.0)
     assert b.waiting == [0]
     at(b, 1.5)
+    assert b.waiting == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "queued"),
+    [
+        ("vllm", {}, [0]),  # the step from 2 on was filled when the one before it began, at 1
+        ("sglang", {}, [0]),
+        ("tensorrt-llm", {}, [0]),
+        ("vllm", {"async_scheduling": False}, [0, 1]),
+        ("tgi", {}, [0, 1]),
+    ],
+)
+def test_an_engine_that_schedules_ahead_sees_who_came_a_step_earlier(bench, name, changes, queued):
+    b = bench(make([0.5, 1.5, 3], [1] * 3, [1] * 3), limits(), name=name, **changes)
+    b.st.running, b.st.filled = 1, 1.0
+    at(b, 2.0)
+    assert b.waiting == queued
+
+
+def test_an_engine_with_nothing_to_run_takes_who_is_there(bench):
+    b = bench(make([0.5, 1.5, 3], [1] * 3, [1] * 3), limits())
+    b.st.filled = 1.0
+    at(b, 2.0)
     assert b.waiting == [0, 1]
 
 
@@ -93,7 +118,7 @@ def test_a_queue_of_thirty_percent_is_no_overload(bench, waiting, stops):
 
 
 def test_gaps_are_filed_by_twentieths_of_the_requests(bench):
-    b = bench(make(list(range(40)), [1] * 40, [1] * 40), limits())
+    b = bench(make(list(range(40)), [1] * 40, [1] * 40), limits(), async_scheduling=False)
     for clock in (0, 1, 2, 3, 39):
         at(b, float(clock))
         assert b.st.gaps_from == NUM_REASONS + clock // 2 * NUM_BINS

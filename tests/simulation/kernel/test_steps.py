@@ -148,16 +148,18 @@ def test_a_run_stops_at_the_first_step_that_ends_no_earlier(bench, until, made):
     assert b.st.token_clock == made
 
 
-def test_a_run_stops_when_a_request_has_been_read(bench):
-    # B has been read at 4.2, the prompt took until 1: the step that ends at 5 is the last.
+@pytest.mark.parametrize(("ahead", "end"), [(False, 5.0), (True, 6.0)])
+def test_a_run_stops_when_a_request_has_been_read(bench, ahead, end):
+    # B has been read at 4.2, the prompt took until 1: the step that ends at 5 is the last, or, where the step from 5
+    # to 6 was filled at 4, the one after it.
     b = decoding(bench, [5], [99])
-    again = bench(make([0, 4.2], [5, 1], [99, 1]), limits(blocks=200))
+    again = bench(make([0, 4.2], [5, 1], [99, 1]), limits(blocks=200), async_scheduling=ahead)
     again.prefill(0)
     again.st.next, again.st.read = 1, 2
     again.jobs[1].waits_since = 4.2
     again.st.sending = math.inf
     run(again)
-    assert again.st.clock == 5.0
+    assert again.st.clock == end
     run(b, until=50.0)
     assert b.st.clock == 50.0
 
