@@ -116,6 +116,15 @@ def test_a_step_is_filled_while_the_one_before_it_runs(name, changes, first, fin
     assert result.finish_s.tolist() == finish
 
 
+def test_who_comes_while_a_step_is_launched_is_in_the_next():
+    # Launching A's prompt takes until 0.6: B, who came at 0.5, is in the step 1-2. Decode steps are launched at once.
+    table = dataclasses.replace(UNIT, launch_s=0.6)
+    result = simulate(make([0, 0.5, 2.5], [2, 2, 1], [5, 2, 1]), get_engine("vllm"), limits(), table)
+    # 1-2: A, B's prompt, launched until 1.6 | 2-3: A, B ends; filled at 1.6 | 3-4: A, filled at 2 | 4-5: A, C
+    assert result.first_token_s.tolist() == [1, 2, 5]
+    assert result.finish_s.tolist() == [5, 3, 5]
+
+
 def test_sglang_computes_prompts_before_it_decodes():
     # 0-1: A's prompt | 1-2: B's prompt alone | 2-3: C's | 3-4: A, B decode, B ends | 4-5: A ends
     result = run("sglang", make([0, 0.5, 1.5], [2, 2, 1], [3, 2, 1]), limits(), async_scheduling=False)
