@@ -94,8 +94,9 @@ TIMES = _dtype(
     ints="decode_last mixed_last head_last window overlaps stages",
 )
 # One per replica. `filled`: when the step that follows the last one was filled, with async scheduling; `launching`: for
-# how long the last one held the scheduler. `passed_over`: the queue up to this request waits for adapters that have no slot; -1: look again.
-# `unsent` finished requests, from first to last, had not been sent to their clients when a router last looked.
+# how long the last one held the scheduler. `passed_over`: the queue up to this request waits for adapters that have no
+# slot; -1: look again. `unsent` finished requests, from first to last, had not been sent to their clients when a router
+# last looked.
 STATE = _dtype(
     floats="clock busy_s running_area waiting_area used_area written_area linear_s head_s decode_attention_s "
     "prefill_attention_s host_s last_emission ratio reserved_tokens server_free sending launching filled",
