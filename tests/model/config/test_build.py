@@ -384,7 +384,7 @@ def test_damaged_configs_give_a_model_or_a_refusal(data: st.DataObject) -> None:
         if data.draw(st.booleans()):
             del section[last]
         else:
-            section[last] = data.draw(st.sampled_from(JUNK))
+            section[last] = copy.deepcopy(data.draw(st.sampled_from(JUNK)))  # a later draw may damage it
         if not config:
             break
     try:
