@@ -7,7 +7,7 @@ import math
 from planner.answer.outcome import ANSWERED, ChainLink, Plan, fit_on_rank, offered_rps, serving_replicas
 from planner.answer.wording import clients_in_words
 from planner.scenario import Scenario
-from planner.service import STEADY_SHARE, Pools, least_pools, replicas_needed
+from planner.service import STEADY_SHARE, Pools
 from planner.units import counted, format_number, format_percent
 
 LATENCY = "Latency target"
@@ -66,7 +66,7 @@ def chain(done: Plan) -> tuple[ChainLink, ...]:
 def _pool_chain(done: Plan, pools: Pools) -> tuple[ChainLink, ...]:
     """The same for prefill and decode on separate replicas; both kinds are needed, so their GPUs add up."""
     scenario, per_replica, rate = done.scenario, done.scenario.parallelism.gpus_per_replica, offered_rps(done)
-    prefill, decode = least_pools(rate if scenario.is_open_loop else 0.0, pools.prefill_rps, pools.decode_rps)
+    carry = pools.least(rate if scenario.is_open_loop else 0.0)
     links = [
         ChainLink(
             reason="Weights alone",
@@ -75,7 +75,7 @@ def _pool_chain(done: Plan, pools: Pools) -> tuple[ChainLink, ...]:
         ),
         ChainLink(
             reason="Throughput",
-            gpus=float((prefill + decode) * per_replica),
+            gpus=float(carry * per_replica),
             detail=f"{format_number(rate)} req/s at the peak; a prefill replica finishes "
             f"{format_number(pools.prefill_rps)}, a decode replica {format_number(pools.decode_rps)}",
         ),
@@ -111,7 +111,7 @@ def _throughput_link(done: Plan, rate: float, most: float) -> ChainLink:
         return ChainLink(reason="Throughput", gpus=float(per_replica), detail=reached)
     return ChainLink(
         reason="Throughput",
-        gpus=min(replicas_needed(rate, STEADY_SHARE * curve.capacity_rps) or 1, most) * per_replica,
+        gpus=min(curve.replicas_to_carry(rate), most) * per_replica,
         detail=f"{format_number(rate)} req/s at the peak, a saturated replica finishes {full} and is loaded to "
         f"{format_percent(STEADY_SHARE)} of that at most",
     )
@@ -123,8 +123,7 @@ def _last_word(done: Plan) -> list[ChainLink]:
         return [_target_link(done)]
     needed, scenario, curve = done.replicas_for_slo, done.scenario, done.curve
     assert curve is not None
-    full = STEADY_SHARE * curve.capacity_rps
-    carry = (replicas_needed(scenario.peak_rate_rps, full) or 1) if scenario.is_open_loop else 1
+    carry = curve.replicas_to_carry(scenario.peak_rate_rps) if scenario.is_open_loop else 1
     if needed is not None and needed <= carry:
         return []
     gpus = math.inf if needed is None else float(needed * scenario.parallelism.gpus_per_replica)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from planner.scenario import Scenario
 from planner.service.clients import first_requests, share_of_one
 from planner.service.fleet import MOST_REQUESTS, drawn, fewest_sharing, find_fleet, find_sharing, fleet_size, run_fleet
-from planner.service.load import STEADY_SHARE, LoadCurve, load_curve, meets, replicas_needed
+from planner.service.load import LoadCurve, load_curve, meets, replicas_needed
 from planner.service.metrics import ServingMetrics
 from planner.service.replica import Replica
 from planner.simulation import SimulationResult
@@ -78,7 +78,7 @@ def deploy(
     open_loop, level, fixed = scenario.is_open_loop, scenario.service_level, scenario.fixed_replicas
     curve = curve or curve_of(scenario, replica, requests, trace, most_requests)
     needed = replicas_needed(scenario.peak_rate_rps, curve.slo_rate_rps) if open_loop else 1
-    least = (replicas_needed(scenario.peak_rate_rps, STEADY_SHARE * curve.capacity_rps) or 1) if open_loop else 1
+    least = curve.replicas_to_carry(scenario.peak_rate_rps) if open_loop else 1
     spare = 0 if fixed is not None else scenario.spare_replicas
     serving = guess = fixed or needed or least
     found = None

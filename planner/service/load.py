@@ -42,6 +42,16 @@ class LoadCurve:
     slo_rate_rps: float
     binding: str
 
+    def replicas_to_carry(self, rate_rps: float) -> int:
+        """Replicas that carry a rate when none is loaded beyond 97 % of its capacity, at least 1.
+
+        Parameters
+        ----------
+        rate_rps : float
+            Offered to all of them together. [req/s]
+        """
+        return replicas_needed(rate_rps, STEADY_SHARE * self.capacity_rps) or 1
+
     def users(self, think_time_s: float) -> float:
         """Users of a closed loop that the replica may serve within the targets, by Little's law; 0 where none.
 

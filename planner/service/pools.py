@@ -62,6 +62,10 @@ class Pools:
         """Requests per second that both kinds together finish at most."""
         return min(self.num_prefill * self.prefill_rps, self.num_decode * self.decode_rps)
 
+    def least(self, rate_rps: float) -> int:
+        """Fewest replicas of both kinds together that carry a rate. [req/s]"""
+        return sum(least_pools(rate_rps, self.prefill_rps, self.decode_rps))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PooledFleet:

@@ -51,6 +51,8 @@ def entries(scenario):
         {"arrivals": "once", "num_requests": 200},
         {"num_replicas": 3, "users": 2000},
         {"gpu": "RTX 4090"},
+        {"users": 20_000, "ttft_target_s": None, "tpot_target_s": None},
+        {"deployment": "disaggregated", "num_requests": 200},
     ],
 )
 def test_a_plan_never_goes_back_to_an_earlier_stage(inputs):
