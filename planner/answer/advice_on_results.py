@@ -88,7 +88,7 @@ def unserved(scenario: Scenario, metrics: ServingMetrics, cost: CostPlan) -> Fin
 
 
 def hosted_instead(cost: CostPlan) -> Finding | None:
-    """A hosted API is cheaper, or may be for so few requests."""
+    """A hosted API is cheaper, or probably is at so few requests."""
     return api_cheaper(cost) or few_requests(cost)
 
 

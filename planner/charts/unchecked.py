@@ -16,7 +16,7 @@ class Unchecked(BaseFigure):
         self._figure = figure
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the figure with the template that is Plotly's default now."""
+        """The figure as a dict, with Plotly's present default template."""
         shape = {"template": _template(plotly.io.templates.default), **self._figure["layout"]}
         return {**self._figure, "layout": shape}
 

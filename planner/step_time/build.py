@@ -12,7 +12,7 @@ from planner.memory import captured_sizes
 from planner.model import MixerKind, TensorGroup, weight_bits
 from planner.step_time.attention import attention_fields
 from planner.step_time.drafting import drafting_line_s
-from planner.step_time.layers import head_s, token_terms_s
+from planner.step_time.layers import expert_kernel, head_s, token_terms_s
 from planner.step_time.overheads import overhead
 from planner.step_time.profile import evidence_of, peak_flops
 from planner.step_time.rank_share import RankShare, weight_kernel
@@ -137,14 +137,15 @@ def build_table(d: RankShare, max_tokens: int) -> StepTimeTable:
     mixed = np.maximum.accumulate(both[len(sizes) :] + fixed)
     host: dict[str, float] = {}
     if not d.kernels_only:
-        mixed = np.maximum(mixed, prompt_launch_s(d, grid, captured)) + overhead(name, version, "prompt_step_us") * 1e-6
+        launches = prompt_launch_s(d, grid, captured)
+        mixed = np.maximum(mixed, launches) + overhead(name, version, "prompt_step_us") * 1e-6
         if not d.engine.cuda_graphs:
             eager = overhead(name, version, "eager_launch_us_per_layer") * 1e-6 * d.model.num_layers / stages
             decode = np.where(decodes > 0, np.maximum(decode, eager), 0.0)
         # A static batch is one tensor to its loop (transformers generation/utils.py): no host work per sequence.
         scheduled = d.engine.batching is not Batching.STATIC
         host = {
-            "launch_s": scheduler_held_s(d, float(prompt_launch_s(d, grid[-1:], captured)[0])),
+            "launch_s": scheduler_held_s(d, float(launches[-1])),
             "host_s": overhead(name, version, "host_us") * 1e-6,
             "host_per_sequence_s": scheduled * overhead(name, version, "host_us_per_sequence") * 1e-6,
             "host_overlaps": bool(overhead(name, version, "overlaps")),
@@ -176,9 +177,7 @@ def relative_error(d: RankShare) -> float:
     _, dense = d.profile.parameters("gemm", peak_flops(d.gpu, weight_kernel(d.model, d.weight_dtype, bits))[1])
     error = dense * 0.7  # errors of a layer's four products are independent and partly cancel
     if d.model.is_moe:
-        bits = weight_bits(d.model, d.weight_dtype, TensorGroup.EXPERT)
-        kernel = peak_flops(d.gpu, weight_kernel(d.model, d.weight_dtype, bits))[1]
-        error = max(error, d.profile.parameters("experts", kernel)[1])
+        error = max(error, d.profile.parameters("experts", expert_kernel(d))[1])
     return error + d.profile.inherited_error
 
 

@@ -117,8 +117,7 @@ def linear_parts(d: RankShare, layer: Layer, tokens: Floats) -> list[Parts]:
 
 def expert_kernel(d: RankShare) -> str:
     """Type of the kernels that multiply the experts."""
-    bits = weight_bits(d.model, d.weight_dtype, TensorGroup.EXPERT)
-    return peak_flops(d.gpu, weight_kernel(d.model, d.weight_dtype, bits))[1]
+    return peak_flops(d.gpu, d.expert_weights)[1]
 
 
 def expert_parts(d: RankShare, layer: Layer, tokens: Floats) -> Parts:
@@ -128,13 +127,12 @@ def expert_parts(d: RankShare, layer: Layer, tokens: Floats) -> Parts:
     spread = d.parallelism.expert_parallel and ranks > 1
     size = sum(x.in_features * x.out_features for x in layer.linears if x.group is TensorGroup.EXPERT)
     bits = weight_bits(d.model, d.weight_dtype, TensorGroup.EXPERT)
-    asked = weight_kernel(d.model, d.weight_dtype, bits)
-    parameters, _ = d.profile.parameters("experts", peak_flops(d.gpu, asked)[1])
+    parameters, _ = d.profile.parameters("experts", expert_kernel(d))
     inner = layer.experts.intermediate_size
     hidden = next((x.in_features for x in layer.linears if x.group is TensorGroup.EXPERT), d.model.hidden_size)
     return kernels.expert_parts(
         parameters,
-        device_of(d.gpu, asked),
+        device_of(d.gpu, d.expert_weights),
         tokens * d.attention_ranks,
         hidden=hidden,
         intermediate=inner if spread else inner / ranks,

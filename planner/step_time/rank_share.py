@@ -75,11 +75,15 @@ class RankShare:
         return "flashinfer_trtllm" if self.engine.family == "sglang" and latent and large else ""
 
     @property
+    def expert_weights(self) -> str:
+        """Format of the experts' weights, as `weight_kernel` names it."""
+        return weight_kernel(
+            self.model, self.weight_dtype, weight_bits(self.model, self.weight_dtype, TensorGroup.EXPERT)
+        )
+
+    @property
     def _widens_fp8(self) -> bool:
-        if not self.model.is_moe or self.gpu.fp8_tflops:
-            return False
-        bits = weight_bits(self.model, self.weight_dtype, TensorGroup.EXPERT)
-        return weight_kernel(self.model, self.weight_dtype, bits) in ("fp8", "fp8_block")
+        return self.model.is_moe and not self.gpu.fp8_tflops and self.expert_weights in ("fp8", "fp8_block")
 
     @property
     def _runs_deep_gemm(self) -> bool:
@@ -88,9 +92,8 @@ class RankShare:
             return False
         if not first <= release_of(self.engine.version) < after:
             return False
-        bits = weight_bits(self.model, self.weight_dtype, TensorGroup.EXPERT)
         divided = 1 if self.parallelism.expert_parallel else self.tp * self.attention_ranks
-        return weight_kernel(self.model, self.weight_dtype, bits) == "fp8_block" and divided < DEEP_GEMM_MOST_RANKS
+        return self.expert_weights == "fp8_block" and divided < DEEP_GEMM_MOST_RANKS
 
     @property
     def runs_plain_awq(self) -> bool:

@@ -18,6 +18,23 @@ def test_every_preset_has_a_source_and_a_date(name):
     assert re.fullmatch(r"20\d\d-\d\d", engine.source_date)
 
 
+# Releases at which the next step began to be filled while one runs: vLLM 0.14, SGLang 0.4, TensorRT-LLM 1.0.
+@pytest.mark.parametrize(
+    ("name", "version", "ahead"),
+    [
+        ("vllm", "0.13", False),
+        ("vllm", "0.14", True),
+        ("sglang", "0.3.6", False),
+        ("sglang", "0.4", True),
+        ("tensorrt-llm", "0.18", False),
+        ("tensorrt-llm", "1.2", True),
+        ("tgi", "", False),
+    ],
+)
+def test_releases_that_fill_a_step_ahead(name, version, ahead):
+    assert get_engine(name, version).schedules_ahead is ahead
+
+
 def test_what_distinguishes_the_engines():
     vllm, sglang = get_engine("vllm"), get_engine("sglang")
     assert (vllm.block_size, vllm.step_order) == (16, StepOrder.DECODE_FIRST)

@@ -143,3 +143,9 @@ def test_a_table_goes_as_far_as_a_step_may(most):
     assert len(table.mixed_s) == most + 1
     assert len(table.decode_s) == len(table.head_s) == min(most, MAX_DECODES) + 1
     assert table.decode_s[0] == table.mixed_s[0] == table.head_s[0] == 0
+
+
+def test_who_launches_a_prompt_holds_the_scheduler():
+    # 32 layers at 450 µs and 4 ms to prepare the step (serving_overheads.csv); with several GPUs vLLM's workers launch.
+    assert build_table(share(), 8192).launch_s == pytest.approx(32 * 450e-6 + 4e-3)
+    assert build_table(share(split=Parallelism(tensor_parallel_size=2)), 8192).launch_s == 0.0

@@ -26,7 +26,7 @@ class Candidate:
     the targets hold, given our error (NaN where that is unknown); `evidence` says what its kernel times rest on,
     `binding` which reason sets its number of GPUs, `checkpoint` where its weights come from ("" = the model's own),
     `recommended_by` the vendor's page that recommends such a replica for the model, `api_note` that a hosted API is
-    cheaper, or may be for so few requests.
+    cheaper, or probably is at so few requests.
     """
 
     scenario: Scenario

@@ -34,7 +34,7 @@ class Open:
 
     @property
     def groups(self) -> tuple[str, str]:
-        """Among which candidates the cheapest always shows."""
+        """Its vendor and its evidence: the cheapest deployment of each always shows."""
         deployment = self.deployment
         return f"vendor {deployment.choice.spec.vendor}", f"evidence {deployment.evidence}"
 
