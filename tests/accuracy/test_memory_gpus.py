@@ -63,6 +63,8 @@ def test_unnamed_and_mixed_gpus(name: str, memory: str, expected_gib: float) -> 
         ("Jetson AGX Orin 64GB", "", 61.37),
         ("NVIDIA H20-3e", "", 140.4),
         ("NVIDIA H200 NVL", "", 140.4),
+        ("RTX 5060 Ti 16GB", "", 15.93),
+        ("RTX PRO 5000 Blackwell 72GB", "", 71.69),
     ],
 )
 def test_devices_and_parts_of_them(name: str, memory: str, listed_gib: float) -> None:
@@ -73,3 +75,10 @@ def test_devices_and_parts_of_them(name: str, memory: str, listed_gib: float) ->
 def test_memory_in_a_gpu_name() -> None:
     assert device("RTX 5090 (desktop, 25.11 GiB free)", "32").memory_gib == device("RTX 5090", "32").memory_gib
     assert visible_memory_bytes(device("RTX 5090 (31.36 GiB)", "")) / GIB == pytest.approx(31.36)
+
+
+# A device that the catalog has is that device: stand-ins made an RTX 5060 Ti of 448 GB/s an RTX 5090.
+@pytest.mark.parametrize("name", ["RTX 5060 Ti 16GB", "RTX 4070 Ti Super", "RTX PRO 4500 Blackwell", "H20-3e"])
+def test_devices_of_the_catalog_stand_for_themselves(name: str) -> None:
+    fields = gpu_fields({"gpu": name, "gpu_mem_gib": ""})
+    assert fields["gpu"] not in ("RTX 5090", "RTX 4090", "H200 SXM")

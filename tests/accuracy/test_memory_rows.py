@@ -188,3 +188,10 @@ def test_prefix_caching_that_is_off_in_words() -> None:
     off = case(model="moonshotai/Kimi-K3", notes="prefix caching off; cudagraph PIECEWISE")
     assert on.engine_settings.enable_prefix_caching and on.engine_settings.cache_state_prefixes
     assert not off.engine_settings.enable_prefix_caching and not off.engine_settings.cache_state_prefixes
+
+
+# SGLang without its radix cache keeps one state for each request: 51.86 GiB beside the weights of Qwen3.8-27B on a GB10
+# (0.5.15) became 32.66 GiB of keys and values, which two states for each of 32 requests would not leave.
+def test_radix_cache_that_is_off_in_words() -> None:
+    row = case(engine="sglang", engine_version="0.5.15", model="Qwen/Qwen3.8-27B", other_flags="--disable-radix-cache")
+    assert not row.engine_settings.enable_prefix_caching

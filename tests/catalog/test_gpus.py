@@ -28,6 +28,9 @@ from planner.inputs import Gpu
         ("NVIDIA GeForce RTX 5060 Ti 8GB", "RTX 5060 Ti 8GB"),
         ("NVIDIA RTX PRO 4500 Blackwell Server Edition", "RTX PRO 4500 Blackwell"),
         ("RTX PRO 6000D", "RTX 6000D"),
+        ("NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition", "RTX PRO 6000 Blackwell Max-Q"),
+        ("RTX PRO 5000 Blackwell 72GB", "RTX PRO 5000 Blackwell 72GB"),
+        ("NVIDIA H200 NVL", "H200 NVL"),
         ("RTX PRO 6000", "RTX PRO 6000 Blackwell Server"),
         ("Ironwood", "TPU v7"),
         ("AMD Instinct MI300X", "MI300X"),
@@ -39,7 +42,7 @@ def test_finds_published_spellings(spelling, name):
 
 
 def test_every_name_finds_itself():
-    assert len(set(gpu_names())) == len(gpu_names()) >= 89
+    assert len(set(gpu_names())) == len(gpu_names()) >= 92
     for name in gpu_names():
         assert get_gpu(name).name == name
 
