@@ -8,20 +8,8 @@ import numpy as np
 
 from planner.arrays import Floats
 from planner.step_time import kernels
+from planner.step_time.kernel_rules import kernel_constant
 from planner.step_time.kernels import Device, GemmParameters, Parts
-
-#: from so many tokens on vLLM writes the weights out in 16 bits and multiplies those (vLLM
-#: model_executor/layers/quantization/awq.py); SGLang does so always (sglang/srt/layers/quantization/awq.py)
-LEAST_DEQUANTISED_TOKENS = {"vllm": 256, "sglang": 1}
-#: how much longer writing them out takes with an engine's kernel: 18,944 × 37,888 weights in 3,465 µs with vLLM's and
-#: 897 with SGLang's (github.com/sgl-project/sglang/pull/4104)
-DEQUANTISING_TIMES = {"vllm": 3465 / 897, "sglang": 1.0}
-TILE_ROWS = 16  # below, vLLM's awq_gemm unpacks every weight again for so many tokens (csrc gemm_kernels.cu, m16nXk32)
-SPLITS = 8  # and adds up so many partial products (split_k_iters)
-#: share of the 16-bit peak at which it multiplies these tiles: Mistral-7B on A100 takes 100 prompts of 1,024 tokens and
-#: 64 of output in 100 / 3.28 s (github.com/vllm-project/vllm/pull/2566, before the change), 280 µs a token; the partial
-#: products are 27 of them, which leaves 55 of 312 TFLOP/s
-TILE_FRACTION = 0.177
 
 
 def awq_parts(
@@ -47,9 +35,11 @@ def awq_parts(
     Parts
         Seconds.
     """
-    split = m >= LEAST_DEQUANTISED_TOKENS[family]
-    apart = _dequantised(plain, device, m, n, k, bits, DEQUANTISING_TIMES[family])
-    fused = _fused(p, device, m, n, k, bits)
+    least = kernel_constant(family, "awq", "least_dequantised_tokens")
+    apart = _dequantised(plain, device, m, n, k, bits, kernel_constant(family, "awq", "dequantising_times"))
+    if least <= 1:
+        return apart
+    split, fused = m >= least, _fused(p, device, m, n, k, bits, family)
     names = ("fixed", "weights", "compute", "activations")
     return Parts(**{name: np.where(split, getattr(apart, name), getattr(fused, name)) for name in names})
 
@@ -63,12 +53,14 @@ def _dequantised(
     return replace(product, fixed=product.fixed + kernels.ELEMENTWISE_FIXED_S, weights=product.weights + write)
 
 
-def _fused(p: GemmParameters, device: Device, m: Floats, n: Floats, k: Floats, bits: float) -> Parts:
+def _fused(p: GemmParameters, device: Device, m: Floats, n: Floats, k: Floats, bits: float, family: str) -> Parts:
     """The product of whole tiles of tokens, and the sum of its partial products in a kernel of its own."""
     read = n * k * bits / 8 / (p.bandwidth * device.bandwidth)
-    rows = np.ceil(m / TILE_ROWS) * TILE_ROWS
-    multiply = 2 * rows * n * k / (TILE_FRACTION * device.peak)
-    partial = 2 * SPLITS * 2 * m * n / (kernels.ELEMENTWISE_FRACTION * device.bandwidth)
+    tile, fraction, splits = (
+        kernel_constant(family, "awq", name) for name in ("tile_rows", "tile_fraction", "partial_products")
+    )
+    multiply = 2 * np.ceil(m / tile) * tile * n * k / (fraction * device.peak)
+    partial = 2 * splits * 2 * m * n / (kernels.ELEMENTWISE_FRACTION * device.bandwidth)
     fixed = p.fixed_us + 1e6 * kernels.ELEMENTWISE_FIXED_S
     activations = (2 * m * n + 2 * m * k) / (p.activation * device.bandwidth) + partial
     return kernels.bounded(fixed, read, multiply, activations, 4)

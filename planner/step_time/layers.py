@@ -12,6 +12,7 @@ from planner.arrays import Floats
 from planner.model import Layer, Mixer, MixerKind, Shard, TensorGroup, weight_bits
 from planner.step_time import kernels
 from planner.step_time.awq import awq_parts
+from planner.step_time.kernel_rules import kernel_constant
 from planner.step_time.kernels import Parts
 from planner.step_time.overheads import overhead
 from planner.step_time.profile import NVLINK_GB_S, device_of, peak_flops
@@ -35,9 +36,6 @@ LOGITS_FRACTION = 0.5  # share of bandwidth at which fp32 logits are read twice;
 NORM_KERNELS = 3  # small ones of a norm over all heads: squares, their sum, scaling (vLLM MiniMaxText01RMSNormTP)
 HOP_FIXED_S = 10e-6  # sending activations to the next pipeline stage; estimate
 HOP_FRACTION = 0.8  # share of the link's one-way bandwidth; estimate
-#: rows to which DeepGEMM aligns every expert; it loads the tiles of those that hold no token too
-#: (vllm deep_gemm_utils.compute_aligned_M; github.com/vllm-project/vllm/pull/39331)
-DEEP_GEMM_ROWS = 128
 #: architectures on which MXFP4 matrices meet activations in MXFP4, at the rate of 4 bits: AITER's kernels for MI350X
 #: and MI355X (github.com/vllm-project/vllm/pull/25135)
 MULTIPLIES_MXFP4 = ("CDNA4",)
@@ -142,7 +140,9 @@ def expert_parts(d: RankShare, layer: Layer, tokens: Floats) -> Parts:
         resident=1 / ranks if spread else 1.0,
         imbalance=(ranks**BENCHMARK_IMBALANCE if d.kernels_only else EXPERT_IMBALANCE) if spread else 1.0,
         matrices=size / (hidden * inner),
-        aligned_rows=DEEP_GEMM_ROWS if not d.kernels_only and d.moe_backend == "deep_gemm" else 1,
+        aligned_rows=1
+        if d.kernels_only or d.moe_backend != "deep_gemm"
+        else int(kernel_constant(d.engine.family, "deep_gemm", "aligned_rows")),
     )
 
 

@@ -4,21 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from planner.inputs import AS_PREDICTED, EngineSettings, Gpu, Parallelism, StepScales, release_of
+from planner.inputs import AS_PREDICTED, EngineSettings, Gpu, Parallelism, StepScales
 from planner.model import Layer, MixerKind, ModelShape, TensorGroup, kv_bits, resolve_scheme, weight_bits
+from planner.step_time.kernel_rules import kernel_constant, runs_kernel
 from planner.step_time.profile import EfficiencyProfile, efficiency_profile
 
 LARGE_HIDDEN = 6144  # SGLang chooses these kernels for DeepSeek V3 and its descendants, not for small MLA models
-#: vLLM releases that run block-scaled FP8 experts on Hopper with DeepGEMM at every number of tokens: since E8M0 scales
-#: are the default there (github.com/vllm-project/vllm/pull/26197) and until the choice of kernels was rewritten
-#: (pull/33490: "in 0.15.0 the default fp8 MoE backend is change[d]")
-DEEP_GEMM_RELEASES = ((0, 11, 1), (0, 15))
-#: experts divided by so many ranks or more stay with Triton's kernels (github.com/vllm-project/vllm/pull/29346)
-DEEP_GEMM_MOST_RANKS = 8
-#: vLLM releases that run AWQ weights with Marlin unless told otherwise (github.com/vllm-project/vllm/pull/6612)
-AWQ_MARLIN_SINCE = (0, 5, 3)
-#: and from which on --quantization awq changes nothing (layers/quantization/auto_awq.py of 0.26.0; 0.23.0 has awq.py)
-AWQ_FORCED_UNTIL = (0, 26)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,24 +78,23 @@ class RankShare:
 
     @property
     def _runs_deep_gemm(self) -> bool:
-        first, after = DEEP_GEMM_RELEASES
-        if self.engine.family != "vllm" or self.gpu.architecture != "Hopper" or not self.model.is_moe:
-            return False
-        if not first <= release_of(self.engine.version) < after:
+        if not self.model.is_moe or self.expert_weights != "fp8_block" or not self._runs("deep_gemm"):
             return False
         divided = 1 if self.parallelism.expert_parallel else self.tp * self.attention_ranks
-        return self.expert_weights == "fp8_block" and divided < DEEP_GEMM_MOST_RANKS
+        return divided < kernel_constant(self.engine.family, "deep_gemm", "most_ranks")
 
     @property
     def runs_plain_awq(self) -> bool:
-        """Whether matrices in AWQ run with AWQ's own kernels: the user asks for them, or vLLM has no other yet."""
-        if self.kernels_only or self.gpu.vendor.upper() != "NVIDIA" or self.engine.family not in ("vllm", "sglang"):
+        """Whether matrices in AWQ run with AWQ's own kernels: the user asks for them, or the engine has no other."""
+        if self.kernels_only or not self._runs("awq", asked=self.engine.plain_awq):
             return False
-        plain = self.engine.plain_awq
-        if self.engine.family == "vllm":
-            release = release_of(self.engine.version)
-            plain = release < AWQ_MARLIN_SINCE or (plain and release < AWQ_FORCED_UNTIL)
-        return plain and resolve_scheme(self.model, self.weight_dtype).name == "awq_int4"
+        return resolve_scheme(self.model, self.weight_dtype).name == "awq_int4"
+
+    def _runs(self, kernel: str, *, asked: bool = False) -> bool:
+        engine, generation = self.engine, self.gpu.architecture.removesuffix(" Ultra")
+        return self.gpu.vendor == "NVIDIA" and runs_kernel(
+            engine.family, engine.version, kernel, generation, asked=asked
+        )
 
     @property
     def drafter(self) -> RankShare | None:

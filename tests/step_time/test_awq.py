@@ -35,6 +35,21 @@ def test_who_runs_them(weights, engine, plain):
     assert share(weights=weights, **engine).runs_plain_awq is plain
 
 
+# Marlin asks for compute capability 8.0; vLLM's for 7.5 since pull/29901. T4 has 7.5, A10 8.6.
+@pytest.mark.parametrize(
+    ("gpu", "engine", "plain"),
+    [
+        ("T4", {"version": "0.11.0"}, True),
+        ("T4", {"version": "0.18.0"}, False),
+        ("T4", {"family": "sglang", "version": "0.5.9"}, True),
+        ("A10", {"version": "0.11.0"}, False),
+        ("MI300X", {"version": "0.5.2"}, False),
+    ],
+)
+def test_turing_has_no_other_until_marlin_runs_there(gpu, engine, plain):
+    assert share(gpu=gpu, weights="awq_int4", **engine).runs_plain_awq is plain
+
+
 def test_sglang_reads_4_bits_writes_16_and_reads_them_again():
     # Bytes of a weight: 4.156/8 + 2 at the rate of small kernels, 0.8 of 300 GB/s, and 2 at the full rate.
     size = 4096 * 4096
