@@ -6,6 +6,7 @@ row leaves open stays open, so that the engine's own defaults apply.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from planner.accuracy.row_reader import number_in, read_fields
 from planner.catalog import find_model_id, get_engine, get_model, version_at
 from planner.errors import InvalidInput
 from planner.memory import ollama_context_tokens
+from planner.model import ModelShape
 from planner.scenario import Scenario
 
 SETTINGS = "accuracy/data/memory_patterns.csv"
@@ -64,7 +66,7 @@ def read_case(row: Mapping[str, str]) -> MemoryCase:
     fields["model"] = _known("model", row.get("model", ""), find_model)
     model = get_model(fields["model"])
     gpu = gpu_fields(row)
-    fields |= gpu | _split(row, fields, family, is_moe=model.is_moe)
+    fields |= gpu | _split(row, fields, family, model)
     fields["weight_dtype"] = weight_dtype_of(row, model)
     fields.setdefault("engine_version", _version_by_date(row, family))
     if "draft_model" in fields:
@@ -85,22 +87,27 @@ def _known(field: str, name: str, find: Callable[[str], str | None]) -> str:
     return key
 
 
-def _split(row: Mapping[str, str], fields: Mapping[str, Any], family: str, *, is_moe: bool) -> dict[str, Any]:
+def _split(row: Mapping[str, str], fields: Mapping[str, Any], family: str, model: ModelShape) -> dict[str, Any]:
     """How the GPUs of a row share the model where it says only how many there are.
 
-    Side by side in one replica, as people run a model on several; whole layers on each in llama.cpp. Data-parallel
-    attention divides the width that SGLang is told; copies of a model without experts are replicas.
+    Side by side in one replica, as people run a model on several, and in stages of so many as divide its heads; whole
+    layers on each in llama.cpp. Data-parallel attention divides the width that SGLang is told; copies of a model without
+    experts are replicas.
     """
     devices = int(number_in(row.get("n_gpus", "")) or 1)
     width, stages = fields.get("tensor_parallel_size"), fields.get("pipeline_parallel_size", 1)
     data = fields.get("attention_data_parallel_size", 1)
     if width is None and family == BY_LAYERS:
         width, stages = 1, max(stages, devices)
-    width = width or max(1, devices // max(1, stages * data))
+    if width is None:
+        width = max(1, devices // max(1, stages * data))
+        if "pipeline_parallel_size" not in fields:
+            widest = math.gcd(width, *(layer.mixer.num_heads for layer, _ in model.layer_counts()))
+            width, stages = widest, stages * width // widest
     if "attention" in row.get("dp_ep", "").lower():
         width = max(1, width // max(1, data))
     split = {"tensor_parallel_size": width, "pipeline_parallel_size": stages}
-    return split if is_moe or data == 1 else split | {"attention_data_parallel_size": 1, "num_replicas": data}
+    return split if model.is_moe or data == 1 else split | {"attention_data_parallel_size": 1, "num_replicas": data}
 
 
 def _version_by_date(row: Mapping[str, str], family: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from planner.accuracy.row_reader import read_fields
-from planner.catalog import base_model_id, find_model_id, get_gpu, get_model, model_names
+from planner.catalog import base_model_id, find_model_id, get_gpu, get_model, listed_weight_dtype, model_names
 from planner.errors import InvalidInput
 from planner.model import ModelShape
 from planner.tables import read_table
@@ -153,7 +153,9 @@ def weight_dtype_of(row: Mapping[str, str], model: ModelShape) -> str:
             raise InvalidInput("weight_quant", row["weight_quant"], "a scheme of planner/catalog/quantization.csv")
     if column in LOADERS and not model.quantization:
         raise InvalidInput("weight_quant", row["weight_quant"], "a scheme, or a checkpoint whose name says it")
-    return "bf16" if "bf16" in name and not column else "auto"
+    if column:
+        return "auto"
+    return "bf16" if "bf16" in name else listed_weight_dtype(name) or "auto"
 
 
 def _is_published(scheme: str, name: str, model: ModelShape) -> bool:

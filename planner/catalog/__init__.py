@@ -41,6 +41,7 @@ from planner.catalog.models import (
     model_names,
     recalled_facts,
 )
+from planner.catalog.names import listed_weight_dtype
 from planner.catalog.prices import PRICE_KINDS, PriceOffer, median_offer, price_offers
 from planner.catalog.recommended import Recommended, recommended_deployments
 from planner.catalog.refresh import Finding, findings_of, findings_text, write_findings
@@ -87,6 +88,7 @@ __all__ = [
     "kernel_support",
     "length_quantiles",
     "length_set_names",
+    "listed_weight_dtype",
     "median_offer",
     "model_names",
     "ollama_tag",

@@ -73,6 +73,12 @@ def variants() -> dict[str, Mapping[str, str]]:
     return {row["id"].lower(): row for row in read_table("catalog/variants.csv")}
 
 
+def listed_weight_dtype(name: str) -> str:
+    """Weights of a published id that variants.csv lists with a scheme of its own; "" where it lists none."""
+    scheme = variants().get(name.lower(), {}).get("quantization", "")
+    return "bf16" if scheme == "none" else scheme
+
+
 @lru_cache(maxsize=1)
 def _rules() -> tuple[tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str], str], ...]:
     return tuple(

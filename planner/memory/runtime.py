@@ -270,8 +270,13 @@ def _frame_pairs(tower: VisionTower, resolved: Resolved, max_model_len: int) -> 
     return max(1, min(8, (max_model_len - largest) // largest))
 
 
-def _is_linked_hopper_or_later(gpu: Gpu) -> bool:
-    return "nvlink" in gpu.interconnect.lower() and gpu.architecture not in BEFORE_HOPPER
+def _has_symmetric_memory(gpu: Gpu) -> bool:
+    """Say whether ranks share memory over NVLink: it needs the switch's multicast, which bridges lack.
+
+    Source: vLLM distributed/device_communicators/symm_mem.py, `multicast_ptr == 0`.
+    """
+    link = gpu.interconnect.lower()
+    return "nvlink" in link and "bridge" not in link and gpu.architecture not in BEFORE_HOPPER
 
 
 def _reads_available_memory(edition: Edition) -> bool:
@@ -283,7 +288,7 @@ def non_torch_terms(resolved: Resolved, parallelism: Parallelism, gpu: Gpu) -> t
     edition, tp = resolved.edition, parallelism.tensor_parallel_size
     later = edition.family != "vllm" or edition.since(SYMMETRIC_MEMORY)
     host = constant("unified_host") if gpu.unified_memory and _reads_available_memory(edition) else 0.0
-    linked = _is_linked_hopper_or_later(gpu)
+    linked = _has_symmetric_memory(gpu)
     if parallelism.pipeline_parallel_size > 1 and tp == 1:
         return constant("pipeline_rank") + host, 0.0
     base = constant("context_later" if later else "context") + host

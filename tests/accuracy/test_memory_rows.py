@@ -195,3 +195,11 @@ def test_prefix_caching_that_is_off_in_words() -> None:
 def test_radix_cache_that_is_off_in_words() -> None:
     row = case(engine="sglang", engine_version="0.5.15", model="Qwen/Qwen3.8-27B", other_flags="--disable-radix-cache")
     assert not row.engine_settings.enable_prefix_caching
+
+
+# vLLM divides heads evenly (config/model.py `verify_with_parallel_config`): 24 GPUs of a model with 64 heads are three
+# stages of eight, as the vendor's recipe of Qwen3.8-2.4T-A95B says ("3x 8xB300 nodes").
+@pytest.mark.parametrize(("gpus", "split"), [("24", (8, 3)), ("8", (8, 1)), ("3", (1, 3))])
+def test_gpus_that_do_not_divide_the_heads(gpus: str, split: tuple[int, int]) -> None:
+    row = case(model="Qwen/Qwen3.8-2.4T-A95B", gpu="B300", gpu_mem_gib="", n_gpus=gpus, tp="", pp="")
+    assert (row.tensor_parallel_size, row.pipeline_parallel_size) == split

@@ -213,6 +213,8 @@ def test_more_schemes_in_names(name: str, expected: str) -> None:
         ("none", "openai/gpt-oss-20b", "openai/gpt-oss-20b", "auto"),
         ("fp8", "deepseek-ai/DeepSeek-V4-Flash", "deepseek-ai/DeepSeek-V4-Flash", "auto"),
         ("", "DeepSeek-V4-Flash-FP8", "deepseek-ai/DeepSeek-V4-Flash", "fp8"),
+        ("", "deepseek-ai/DeepSeek-V4-Flash-Base", "deepseek-ai/DeepSeek-V4-Flash", "fp8_block"),
+        ("", "mistralai/Ministral-3-3B-Base-2512", "mistralai/Ministral-3-3B-Instruct-2512", "bf16"),
         ("w4a16", "google/gemma-3-12b-it-qat-w4a16-ct", "google/gemma-3-12b-it", "int4_g32"),
         ("awq int4", "gaunernst/gemma-3-27b-it-int4-awq", "google/gemma-3-27b-it", "int4_g32"),
         ("unquantized (bf16)", "Qwen/Qwen3-8B", "Qwen/Qwen3-8B", "auto"),

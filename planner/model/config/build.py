@@ -300,7 +300,8 @@ def _rope_cache_elements(fields: Fields, family: Family, limit: int) -> int:
     """Elements of the rotary tables that engines precompute: positions × rotary width.
 
     Linear scaling multiplies the positions by its factor, YaRN the original positions; Qwen's multimodal positions have
-    four times as many.
+    four times as many. DeepSeek-V4 has a table in fp32 for its compressed layers and one for the others (vLLM
+    models/deepseek_v4/common/rope.py, `DeepseekV4ScalingRotaryEmbedding`).
     """
     if family.position_offset is not None or not fields.has("num_attention_heads"):
         return 0
@@ -322,6 +323,8 @@ def _rope_cache_elements(fields: Fields, family: Family, limit: int) -> int:
     if fields.outer_type.startswith((*QWEN3_5, *QWEN_VL)):
         positions *= MULTIMODAL_POSITIONS
     local = limit if family.window_pattern > 2 else 0  # windowed layers of Gemma 3 have a table of their own
+    if fields.has("compress_ratios"):
+        positions *= 2 * len({ratio > 1 for ratio in fields.integers("compress_ratios") or []})
     return int(min(positions, 10**9) + local) * width
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from planner.errors import InvalidInput
 from planner.model.config.bailing import bailing_hybrid_layers
-from planner.model.config.blocks import gqa_linears, indexer_linears, mlp_linears, replicated_linear, router_linear
+from planner.model.config.blocks import gqa_linears, mlp_linears, replicated_linear, router_linear
 from planner.model.config.decoder import Heads, feed_forward, moe_flags, read_heads
 from planner.model.config.families import Family
 from planner.model.config.fields import MAX_LAYERS, Fields
@@ -285,15 +285,17 @@ def falcon_h1_layers(fields: Fields) -> list[Layer]:
 def deepseek_v4_layers(fields: Fields) -> list[Layer]:
     """DeepSeek-V4: one shared 512-wide KV head, compressed 4:1 or 128:1 beyond a short window.
 
-    Small parts (compressors, hyper-connections) are estimated; experts hold 97 % of the weights. The mixer of a
-    compressed layer has the window, the ratio (`kv_compression`) and, at 4:1, the indexer.
+    The mixer of a compressed layer has the window, the ratio (`kv_compression`) and, at 4:1, the indexer. Parameters
+    of the hyper-connections are fp32: each counts as two. Source: vLLM models/deepseek_v4 (compressor.py, attention.py,
+    nvidia/model.py `DeepseekV4DecoderLayer`).
     """
     num_layers = fields.integer("num_hidden_layers", at_most=MAX_LAYERS)
     ratios = (fields.integers("compress_ratios") or [])[:num_layers]
     if len(ratios) != num_layers:
         raise InvalidInput("compress_ratios", f"{len(ratios)} entries", f"at least {num_layers} entries")
-    fields.estimated.append("compressors and hyper-connections of DeepSeek-V4")
     hidden, width = fields.integer("hidden_size"), fields.integer("moe_intermediate_size")
+    streams = fields.integer("hc_mult", 4)
+    connections = 2 * 2 * (2 + streams) * streams * streams * hidden  # two a layer, fp32
     count = fields.integer("num_experts", at_most=100_000)
     shared = fields.integer("n_shared_experts", 1, at_least=0) * width
     experts = Experts(
@@ -310,7 +312,7 @@ def deepseek_v4_layers(fields: Fields) -> list[Layer]:
             mixer=_v4_mixer(fields, ratio),
             linears=_v4_attention(fields, ratio) + feed,
             experts=experts,
-            norm_parameters=2 * hidden + count + fields.integer("num_attention_heads"),
+            norm_parameters=2 * hidden + count + fields.integer("num_attention_heads") + connections,
         )
         for ratio in ratios
     ]
@@ -358,6 +360,9 @@ def _v4_attention(fields: Fields, ratio: int) -> tuple[Linear, ...]:
     def linear(name: str, inputs: int, outputs: int, shard: Shard, count: int = 1) -> Linear:
         return Linear(name=name, group=group, in_features=inputs, out_features=outputs, shard=shard, count=count)
 
+    def unquantized(name: str, outputs: int) -> Linear:
+        return replicated_linear(name, group, hidden, outputs, quantizable=False)
+
     linears: tuple[Linear, ...] = (
         linear("q_a_proj", hidden, q_lora, Shard.REPLICATED),
         linear("q_b_proj", q_lora, heads * width, Shard.COLUMN),
@@ -366,7 +371,12 @@ def _v4_attention(fields: Fields, ratio: int) -> tuple[Linear, ...]:
         linear("o_b_proj", groups * o_lora, hidden, Shard.ROW),
     )
     if ratio:
-        linears += (linear("compressor", hidden, 2 * width * (2 if ratio == 4 else 1), Shard.REPLICATED),)
+        linears += (unquantized("compressor", 2 * width * (2 if ratio == 4 else 1)),)
     if ratio == 4:
-        linears += indexer_linears(hidden, q_lora, fields.integer("index_n_heads"), fields.integer("index_head_dim"))
+        heads, width = fields.integer("index_n_heads"), fields.integer("index_head_dim")
+        linears += (
+            linear("indexer_wq_b", q_lora, heads * width, Shard.REPLICATED),
+            unquantized("indexer_weights", heads),
+            unquantized("indexer_compressor", 4 * width),
+        )
     return linears
