@@ -91,8 +91,8 @@ def _split(row: Mapping[str, str], fields: Mapping[str, Any], family: str, model
     """How the GPUs of a row share the model where it says only how many there are.
 
     Side by side in one replica, as people run a model on several, and in stages of so many as divide its heads; whole
-    layers on each in llama.cpp. Data-parallel attention divides the width that SGLang is told; copies of a model without
-    experts are replicas.
+    layers on each in llama.cpp. Data-parallel attention divides the width that SGLang is told; copies of a model
+    without experts are replicas.
     """
     devices = int(number_in(row.get("n_gpus", "")) or 1)
     width, stages = fields.get("tensor_parallel_size"), fields.get("pipeline_parallel_size", 1)
