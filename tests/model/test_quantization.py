@@ -216,3 +216,18 @@ def test_each_group_of_a_family_is_known_and_has_a_source():
         assert TensorGroup(row["group"])
         assert 4 <= float(row["bits"]) <= 16
         assert row["source"]
+
+
+# Files of gpt-oss keep the experts in MXFP4 whatever the rest is in (unsloth/gpt-oss-20b-GGUF and gpt-oss-120b-GGUF).
+@pytest.mark.parametrize(
+    ("size", "scheme", "gigabytes"),
+    [
+        ("120b", "gguf_q8_0", 63.39),
+        ("20b", "gguf_f16", 13.8),
+        ("20b", "gguf_q4_k_m", 11.62),
+        ("20b", "gguf_q4_0", 11.5),
+    ],
+)
+def test_files_of_gpt_oss_keep_its_experts(size: str, scheme: str, gigabytes: float) -> None:
+    model = get_model(f"openai/gpt-oss-{size}")
+    assert sum(weight_bytes_by_group(model, scheme).values()) / 1e9 == pytest.approx(gigabytes, rel=0.035)
