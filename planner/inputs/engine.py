@@ -111,7 +111,7 @@ class EngineSettings:
             require_number("gpu_memory_utilization", self.gpu_memory_utilization, above=0, at_most=1)
         for name in ("max_num_seqs", "max_num_batched_tokens", "max_state_slots", "images_per_prompt"):
             if getattr(self, name) is not None:
-                require_int(name, getattr(self, name), at_most=1_000_000)
+                require_int(name, getattr(self, name), at_most=10_000_000)
         if self.max_total_tokens is not None:
             require_int("max_total_tokens", self.max_total_tokens, at_most=10**9)
         if self.max_cudagraph_capture_size is not None:

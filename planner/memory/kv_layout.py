@@ -53,7 +53,8 @@ def index_bytes(mixer: Mixer, bits: float, edition: Edition) -> float:
     """
     if edition.family == "llamacpp" and mixer.indexer_compression > 1:
         return 2 * mixer.indexer_head_dim * bits / 8
-    return INDEX_KEY_BYTES * mixer.indexer_head_dim / mixer.indexer_compression
+    width = indexer_width(mixer) if mixer.kind is MixerKind.MLA else INDEX_KEY_BYTES * mixer.indexer_head_dim
+    return width / mixer.indexer_compression
 
 
 def _latent_bytes(mixer: Mixer, tensor_parallel_size: int, bits: float, edition: Edition, dtype: str) -> float:
@@ -72,7 +73,7 @@ def _latent_bytes(mixer: Mixer, tensor_parallel_size: int, bits: float, edition:
     if mixer.kv_compression > 1:
         size = entry_width(mixer)
     if mixer.indexer_head_dim:
-        size += indexer_width(mixer)
+        size += indexer_width(mixer) / mixer.indexer_compression
     return size / mixer.kv_compression
 
 
@@ -186,7 +187,7 @@ def build_layout(
         growing = layers_of[(MixerKind.FULL, 0, 0)].token_bytes
         return compressed_layout(entries, growing, edition, block_size, num_speculative_tokens > 0)
     if shares and any(x.indexer_compression > 1 for x, _ in entries):
-        packed = _packed_entries(entries, tensor_parallel_size, bits, edition, num_speculative_tokens)
+        packed = _packed_entries(entries, tensor_parallel_size, bits, edition, kv_cache_dtype, num_speculative_tokens)
         return packed_layout(packed, block_size, 1 + num_speculative_tokens + state_checkpoints, context_parallel)
     if edition.family == "vllm" and any(x.indexer_head_dim and x.kind is MixerKind.FULL for x, _ in entries):
         block_size = max(block_size, INDEX_BLOCK_TOKENS)
@@ -209,17 +210,18 @@ def build_layout(
 
 
 def _packed_entries(
-    entries: list[tuple[Mixer, int]], tp: int, bits: float, edition: Edition, speculative: int
+    entries: list[tuple[Mixer, int]], tp: int, bits: float, edition: Edition, dtype: str, speculative: int
 ) -> PackedEntries:
     """Attention layers with an indexer, state layers and n-gram layers, summed up for a pool of packed pages."""
-    full = [(mixer, count) for mixer, count in entries if mixer.kind is MixerKind.FULL]
+    full = [(mixer, count) for mixer, count in entries if mixer.kind in (MixerKind.FULL, MixerKind.MLA)]
     states = [(mixer, count) for mixer, count in entries if mixer.is_state]
     index = max((index_bytes(mixer, bits, edition) for mixer, _ in full), default=0.0)
-    widest = max((entry_bytes(mixer, tp, bits, edition, "auto") for mixer, _ in full), default=0.0)
+    widest = max((entry_bytes(mixer, tp, bits, edition, dtype) for mixer, _ in full), default=0.0)
     return PackedEntries(
         attention_layers=sum(count for _, count in full),
         token_bytes=widest - index,
         index_bytes=index,
+        alignment=LATENT_BLOCK_ALIGNMENT if any(x.kind is MixerKind.MLA for x, _ in full) else BLOCK_ALIGNMENT,
         state_layers=sum(count for _, count in states),
         state_bytes=max((state_bytes(mixer, tp, speculative) for mixer, _ in states), default=0.0),
         side_layers=sum(count for mixer, count in entries if mixer.side_channels),

@@ -1,9 +1,10 @@
-"""KV cache of Qwen4 in vLLM: keys and values, the indexer's pooled keys, states and rings share one pool.
+"""KV cache of Qwen4 and GLM-5.3-Flash in vLLM: keys and values, the indexer's pooled keys and states share one pool.
 
 A block holds a page of keys and values and a page of pooled keys for every attention layer. States, the states of
 n-gram layers and the rings of keys that are not pooled yet take whole blocks. Source: vLLM
-models/qwen4_exp/common/qsa_cache.py, v1/core/kv_cache_utils.py (_get_packed_kv_cache_groups), Platform.
-_align_hybrid_block_size; published logs are reproduced to the printed digit (tests/memory/test_packed.py).
+models/qwen4_exp/common/qsa_cache.py, models/glm5next/common/attention.py, v1/core/kv_cache_utils.py
+(_get_packed_kv_cache_groups), Platform._align_hybrid_block_size; published logs are reproduced to the printed digit
+(tests/memory/test_packed.py).
 """
 
 from __future__ import annotations
@@ -14,8 +15,6 @@ from dataclasses import dataclass
 from planner.memory.compressed import shared_tuples
 from planner.memory.kv_groups import KvGroup, KvLayout
 from planner.model import MixerKind
-
-BLOCK_ALIGNMENT = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +28,7 @@ class PackedEntries:
     state_bytes: float
     side_layers: int  # n-gram layers
     side_bytes: float
+    alignment: int = 16  # of the tokens per block
 
 
 def packed_layout(entries: PackedEntries, block_size: int, state_pages: int, context_parallel: int) -> KvLayout:
@@ -55,7 +55,7 @@ def packed_layout(entries: PackedEntries, block_size: int, state_pages: int, con
     if not layers:  # a pipeline stage of states alone
         only = _states(entries.state_layers, state_pages)
         return KvLayout(groups=(only,), block_bytes=max(1.0, largest), bytes_per_token=0.0)
-    needed = math.ceil(largest / entries.token_bytes / BLOCK_ALIGNMENT) * BLOCK_ALIGNMENT
+    needed = math.ceil(largest / entries.token_bytes / entries.alignment) * entries.alignment
     block = max(block_size, needed)
     page = block * entries.token_bytes
     stride = layers * (page + block * entries.index_bytes)

@@ -126,8 +126,9 @@ class Mixer:
         for name in ("indexer_head_dim", "indexer_num_heads", "side_channels", "side_taps"):
             require_int(name, getattr(self, name), at_least=0)
         if self.kind is MixerKind.MLA:
-            for name in ("num_heads", "kv_lora_rank", "qk_rope_head_dim"):
+            for name in ("num_heads", "kv_lora_rank"):
                 require_int(name, getattr(self, name))
+            require_int("qk_rope_head_dim", self.qk_rope_head_dim, at_least=0)
 
     @property
     def is_state(self) -> bool:

@@ -136,3 +136,11 @@ def test_a_typical_step_by_hand():
     assert typical_step(made) == {"running": 10, "context_tokens": 1150, "chunk_tokens": 502}
     made.result = None
     assert typical_step(made)["running"] == 1
+
+
+# TensorRT-LLM takes a prompt in one step where nobody says otherwise: models of 1,048,576 tokens passed the limit of a
+# step's tokens, and the answer was an error.
+def test_a_prompt_of_a_million_tokens_in_one_step() -> None:
+    done = size(SMALL.replace(model="deepseek-ai/DeepSeek-V4-Flash", gpu="B200", tensor_parallel_size=4,
+                              engine="tensorrt-llm", max_model_len=1_048_576))  # fmt: skip
+    assert done.memory.weights_bytes > 0

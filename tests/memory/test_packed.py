@@ -6,11 +6,13 @@ import pytest
 
 from planner.accuracy.memory_rows import read_case
 from planner.catalog.gpus import get_gpu
-from planner.catalog.models import get_model
+from planner.catalog.models import find_model_id, get_model
 from planner.inputs.engine import EngineSettings
 from planner.inputs.hardware import Parallelism
 from planner.memory.demand import Demand
+from planner.memory.edition import Edition
 from planner.memory.kv_groups import KvLayout
+from planner.memory.kv_layout import build_layout
 from planner.memory.packed import PackedEntries, packed_layout
 from planner.memory.sizing import plan_memory
 from planner.memory.verdict import Verdict, logged_kv_tokens, start_verdict
@@ -146,3 +148,27 @@ def test_rows_that_say_where_the_table_stands(flags: str, expected: bool | None)
 def test_editions_before_the_pool_of_groups_do_not_pack() -> None:
     older = judged(1, 4096, version="0.8.5").rank.layout
     assert older.block_bytes != layout(1).block_bytes
+
+
+# GLM-5.3-Flash in vLLM: pages as large as a state of KDA in multiples of 128 tokens (1,152 on four GPUs in 16 bits:
+# LMCache pull 5042; 8,960 on one in 8 bits with five drafted tokens: novitalabs/pegaflow pull 457; 3,584 on two with
+# fp8_ds_mla and seven: MiaAI-Lab/GLM-5.3-Flash-EXL3-2x-DGX-Sparks pull 94), 34 layers of states in four groups of 9, 9,
+# 8 and 8 beside eleven layers of attention, and a ring of keys (unified-cache-management pull 1371).
+@pytest.mark.parametrize(
+    ("tp", "dtype", "drafted", "block"), [(4, "auto", 0, 1152), (1, "fp8", 5, 8960), (2, "fp8_ds_mla", 7, 3584)]
+)
+def test_pages_of_latent_attention_with_pooled_keys(tp: int, dtype: str, drafted: int, block: int) -> None:
+    made = build_layout(
+        get_model("zai-org/GLM-5.3-Flash").layer_counts(), tensor_parallel_size=tp, context_parallel=1,
+        kv_cache_dtype=dtype, fp32=False, edition=Edition("vllm", (0, 33)), block_size=64,
+        num_speculative_tokens=drafted,
+    )  # fmt: skip
+    assert made.main.block_tokens == block
+    assert [group.num_groups for group in made.groups] == [1, 4, 1]
+
+
+# 321B in all and 18B active (docs.baseten.co), 642 GB in 16 bits (unsloth.ai/docs), less the draft layer.
+def test_parameters_of_glm_5_3_flash() -> None:
+    model = get_model("zai-org/GLM-5.3-Flash")
+    assert (model.num_parameters + model.mtp_parameters) / 1e9 == pytest.approx(321, rel=0.003)
+    assert find_model_id("GLM-5.3-Flash") == "zai-org/GLM-5.3-Flash"

@@ -85,6 +85,11 @@ def indexer_linears(hidden: int, q_lora: int, heads: int, head_dim: int) -> tupl
     )
 
 
+def hyper_connections(hidden: int, streams: int) -> int:
+    """Parameters of a layer's two hyper-connections, kept in fp32: each counts as two of 16 bits."""
+    return 2 * 2 * (2 + streams) * streams * streams * hidden
+
+
 def mlp_linears(
     hidden: int,
     intermediate: int,

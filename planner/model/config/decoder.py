@@ -8,6 +8,7 @@ from planner.errors import InvalidInput
 from planner.model.config.blocks import (
     delta_net_linears,
     gqa_linears,
+    hyper_connections,
     indexer_linears,
     mla_linears,
     mlp_linears,
@@ -99,7 +100,7 @@ def decoder_layers(fields: Fields, family: Family) -> list[Layer]:
     """All layers from first to last."""
     num_layers = fields.integer("num_hidden_layers", at_most=MAX_LAYERS)
     kinds = mixer_kinds(fields, family, num_layers)
-    if family.state == "kda":
+    if family.state == "kda" and fields.names("layer_types") is None:
         kinds = kda_kinds(fields, num_layers)
     shared_kv = fields.integer("num_kv_shared_layers", 0, at_least=0, at_most=MAX_LAYERS)
     moe = moe_flags(fields, num_layers)
@@ -158,11 +159,14 @@ def _beside(fields: Fields, family: Family) -> tuple[tuple[Linear, ...], int]:
     """What a few families add to a layer: matrices and small parameters.
 
     Gemma 3n and 4: a gate for the layer's embedding, a low-rank residual, alternating updates. Kimi-K3: a norm and a
-    score before each half, which weigh the residuals of earlier blocks.
+    score before each half, which weigh the residuals of earlier blocks. GLM-5.3-Flash: hyper-connections (vLLM
+    models/glm5next/common/model.py).
     """
     hidden, group = fields.integer("hidden_size"), TensorGroup.MLP
     linears: tuple[Linear, ...] = ()
     small = 4 * hidden if fields.has("attn_res_block_size") else 0
+    if fields.raw("mhc") is True:
+        small += hyper_connections(hidden, fields.integer("hc_mult", 4))
     own = fields.integer("hidden_size_per_layer_input", 0, at_least=0) if family.own_embeddings else 0
     if own:
         linears += (
@@ -230,7 +234,7 @@ def _qk_norm_parameters(fields: Fields, family: Family, heads: Heads) -> int:
 def mla_mixer(fields: Fields, chooses: bool = True) -> tuple[Mixer, tuple[Linear, ...], int]:
     """Multi-head latent attention, with the sparse-attention indexer where the config has one for this layer."""
     hidden, heads = fields.integer("hidden_size"), fields.integer("num_attention_heads", at_most=100_000)
-    kv_lora, rope = fields.integer("kv_lora_rank"), fields.integer("qk_rope_head_dim")
+    kv_lora, rope = fields.integer("kv_lora_rank"), fields.integer("qk_rope_head_dim", at_least=0)
     nope, value = fields.integer("qk_nope_head_dim"), fields.integer("v_head_dim")
     q_lora = fields.integer("q_lora_rank", 0, at_least=0)
     linears = mla_linears(hidden, heads, q_lora=q_lora, kv_lora=kv_lora, nope=nope, rope=rope, value=value)
@@ -242,6 +246,12 @@ def mla_mixer(fields: Fields, chooses: bool = True) -> tuple[Mixer, tuple[Linear
     if index_dim and index_heads:
         linears += indexer_linears(hidden, q_lora or hidden, index_heads, index_dim)
         small += 2 * index_dim
+    pooled = fields.integer("index_kpool", 1) if index_dim else 1  # GLM-5.3-Flash pools the indexer's keys
+    if pooled > 1:
+        linears += (
+            replicated_linear("index_kpool_compress_gate", TensorGroup.ATTENTION, hidden, index_dim, quantizable=False),
+        )
+        small += 2 * pooled * index_dim  # fp32
     mixer = Mixer(
         kind=MixerKind.MLA,
         num_heads=heads,
@@ -254,6 +264,7 @@ def mla_mixer(fields: Fields, chooses: bool = True) -> tuple[Mixer, tuple[Linear
         qk_rope_head_dim=rope,
         indexer_head_dim=index_dim,
         indexer_num_heads=index_heads,
+        indexer_compression=pooled,
         indexer_top_k=fields.integer("index_topk", 0, at_least=0),
     )
     return mixer, linears, small

@@ -7,7 +7,7 @@ from typing import Any
 
 from planner.errors import InvalidInput
 from planner.model.config.bailing import bailing_hybrid_layers
-from planner.model.config.blocks import gqa_linears, mlp_linears, replicated_linear, router_linear
+from planner.model.config.blocks import gqa_linears, hyper_connections, mlp_linears, replicated_linear, router_linear
 from planner.model.config.decoder import Heads, feed_forward, moe_flags, read_heads
 from planner.model.config.families import Family
 from planner.model.config.fields import MAX_LAYERS, Fields
@@ -285,17 +285,15 @@ def falcon_h1_layers(fields: Fields) -> list[Layer]:
 def deepseek_v4_layers(fields: Fields) -> list[Layer]:
     """DeepSeek-V4: one shared 512-wide KV head, compressed 4:1 or 128:1 beyond a short window.
 
-    The mixer of a compressed layer has the window, the ratio (`kv_compression`) and, at 4:1, the indexer. Parameters
-    of the hyper-connections are fp32: each counts as two. Source: vLLM models/deepseek_v4 (compressor.py, attention.py,
-    nvidia/model.py `DeepseekV4DecoderLayer`).
+    The mixer of a compressed layer has the window, the ratio (`kv_compression`) and, at 4:1, the indexer. Source: vLLM
+    models/deepseek_v4 (compressor.py, attention.py, nvidia/model.py `DeepseekV4DecoderLayer`).
     """
     num_layers = fields.integer("num_hidden_layers", at_most=MAX_LAYERS)
     ratios = (fields.integers("compress_ratios") or [])[:num_layers]
     if len(ratios) != num_layers:
         raise InvalidInput("compress_ratios", f"{len(ratios)} entries", f"at least {num_layers} entries")
     hidden, width = fields.integer("hidden_size"), fields.integer("moe_intermediate_size")
-    streams = fields.integer("hc_mult", 4)
-    connections = 2 * 2 * (2 + streams) * streams * streams * hidden  # two a layer, fp32
+    connections = hyper_connections(hidden, fields.integer("hc_mult", 4))
     count = fields.integer("num_experts", at_most=100_000)
     shared = fields.integer("n_shared_experts", 1, at_least=0) * width
     experts = Experts(
