@@ -243,7 +243,7 @@ def reserved_cache(scenario: Scenario, memory: MemoryPlan) -> Finding | None:
         field="engine",
         text=f"This engine reserves {scenario.max_model_len:,} tokens of KV cache for every request, so "
         f"no more than {counted(memory.typical_concurrency_reserved, 'sequence')} of this traffic fit at once; paged, "
-        f"the same pool holds {format_number(memory.typical_concurrency_paged)}.",
+        f"the same pool holds {int(memory.typical_concurrency_paged):,}.",
     )
 
 
@@ -333,6 +333,19 @@ def lora_slots(scenario: Scenario, memory: MemoryPlan) -> Finding | None:
     )
 
 
+_FIGURES = {
+    "memory_gib": "memory",
+    "memory_bandwidth_gb_s": "memory bandwidth",
+    "link_gb_s": "link between GPUs",
+    "bf16_tflops": "BF16 TFLOPS",
+    "fp16_tflops": "FP16 TFLOPS",
+    "fp8_tflops": "FP8 TFLOPS",
+    "fp4_tflops": "FP4 TFLOPS",
+    "int8_tops": "INT8 TOPS",
+    "tdp_w": "TDP",
+}
+
+
 def unsourced_gpu(scenario: Scenario) -> Finding | None:
     """Figures of the GPU that the catalog estimates, or has from memory."""
     if scenario.gpu == CUSTOM:
@@ -340,7 +353,7 @@ def unsourced_gpu(scenario: Scenario) -> Finding | None:
     estimated = scenario.gpu_spec.estimated_fields
     recalled = tuple(name for name in recalled_figures(scenario.gpu) if name not in estimated)
     parts = [
-        f"{words} ({', '.join(name.replace('_', ' ') for name in names)})"
+        f"{words} ({', '.join(_FIGURES.get(name, name.replace('_', ' ')) for name in names)})"
         for words, names in (("estimated", estimated), ("recalled, not read from a source", recalled))
         if names
     ]

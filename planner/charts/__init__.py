@@ -36,6 +36,7 @@ from planner.charts.style import Chart as Chart
 from planner.charts.style import ready as ready
 from planner.charts.tiles import Line as Line
 from planner.charts.tiles import bar_svg as bar_svg
+from planner.charts.tiles import blocks_svg as blocks_svg
 from planner.charts.tiles import line_svg as line_svg
 from planner.charts.times import day_misses as day_misses
 from planner.charts.times import day_replicas as day_replicas
@@ -47,6 +48,7 @@ __all__ = [
     "StepPicture",
     "api_comparison",
     "bar_svg",
+    "blocks_svg",
     "break_even_map",
     "concurrency",
     "cost_against_latency",

@@ -12,7 +12,8 @@ from planner.units import format_duration, format_percent, format_usd
 
 SHAPES = dict(zip(EVIDENCE, ("circle", "diamond-open", "x-thin-open"), strict=True))
 SIGNS = dict(zip(EVIDENCE, ("●", "◇", "×"), strict=True))
-NAME_WIDTH, NAME_HEIGHT = 0.45, 0.07  # shares of the plot that a name takes on a phone
+NAME_WIDTH, NAME_HEIGHT = 0.55, 0.07  # shares of the plot that a name takes on a phone
+NAME_SIDE = 0.4  # of the width: points left of it have their name at the right
 MOST_OF_NAME = 20  # characters
 MOST_LABELS = 6  # more would lie on each other
 
@@ -50,10 +51,11 @@ def cost_against_latency(rows: tuple[Candidate, ...], now: Candidate | None, tar
         data.append(_ring(now))
     right = max(*times, target_s or 0.0) * 1.6
     first, last = _log(min(times) / 1.3), _log(right * 1.5)
-    notes = [
-        _name(row, (_log(row.ttft_s or 1.0) - first) / (last - first))
-        for row in _labelled(shown, right / min(times), max(row.usd_per_month or 0.0 for row in points))
+    most_usd = max(row.usd_per_month or 0.0 for row in points) or 1.0
+    places = [
+        ((_log(row.ttft_s or 1.0) - first) / (last - first), (row.usd_per_month or 0.0) / most_usd) for row in points
     ]
+    notes = [_name(points[k], places[k][0]) for k in _labelled(places, len(shown))]
     shapes: list[dict[str, Any]] = []
     if target_s is not None:
         shapes.append(line_at("x", target_s, COLOUR["target"]))
@@ -83,30 +85,30 @@ def cost_against_latency(rows: tuple[Candidate, ...], now: Candidate | None, tar
 
 def _name(row: Candidate, across: float) -> dict[str, Any]:
     """A row's short name, on the side of its point where a narrow chart has room."""
-    left = across < 0.4
+    left = across < NAME_SIDE
     return label(
         shorten(named(row), MOST_OF_NAME, placeholder="…"),
         _log(row.ttft_s or 1.0),
         row.usd_per_month or 0.0,
-        COLOUR["neutral"],
         xshift=8 if left else -8,
         yanchor="middle",
         xanchor="left" if left else "right",
     )
 
 
-def _labelled(rows: list[Candidate], times_apart: float, most_usd: float) -> list[Candidate]:
-    """The rows that get a name: the cheapest first, none where its name would lie on another's."""
-    found: list[Candidate] = []
-    for row in rows:
-        across, up = _log(row.ttft_s or 1.0), (row.usd_per_month or 0.0) / max(most_usd, 1.0)
-        crowded = any(
-            abs(_log(other.ttft_s or 1.0) - across) < NAME_WIDTH * _log(times_apart)
-            and abs((other.usd_per_month or 0.0) / max(most_usd, 1.0) - up) < NAME_HEIGHT
-            for other in found
+def _labelled(places: list[tuple[float, float]], num_rows: int) -> list[int]:
+    """Which of the first rows get a name: the cheapest first, none whose name would lie on a point or another name."""
+    found: list[int] = []
+    taken: list[tuple[float, float, float]] = []  # left end, right end and height of each name
+    for k, (across, up) in enumerate(places[:num_rows]):
+        low, high = (across, across + NAME_WIDTH) if across < NAME_SIDE else (across - NAME_WIDTH, across)
+        on_point = any(
+            low < x < high and abs(y - up) < NAME_HEIGHT for place, (x, y) in enumerate(places) if place != k
         )
-        if not crowded and len(found) < MOST_LABELS:
-            found.append(row)
+        on_name = any(low < end and begin < high and abs(y - up) < NAME_HEIGHT for begin, end, y in taken)
+        if not on_point and not on_name and len(found) < MOST_LABELS:
+            found.append(k)
+            taken.append((low, high, up))
     return found
 
 

@@ -166,7 +166,7 @@ def break_even_map(cost: CostPlan) -> Chart | None:
     title = "The API is cheaper at every volume and utilisation drawn" if cheap == 0 else _map_title(found)
     return Chart(
         title=title,
-        subtitle="own bill ÷ API bill, by requests a month (log) and by mean use of what the targets allow",
+        subtitle="Own bill ÷ API bill, by requests a month (log) and by mean use of what the targets allow",
         figure=figure(
             _map_traces(found, volumes, shares, (now, utilisation)),
             layout(

@@ -152,7 +152,7 @@ def latency_against_load(
 
 def _target_name(target_s: float, share: float) -> dict[str, Any]:
     """The target's name, clear of the plan's line at a share of the width, and of the rise at the right."""
-    aside = share + 0.02 if share < 0.3 else 0.02
+    aside = share + 0.02 if share < 0.5 else 0.02
     return label(f"target {format_duration(target_s)}", aside, math.log10(target_s), COLOUR["target"], xref="paper")
 
 
@@ -230,7 +230,7 @@ def distribution(seconds: Floats, quantity: str, target_s: float | None) -> Char
     y = (keep + 1) / max(len(finite), 1)
     within = float(np.mean(finite <= target_s)) if target_s and len(finite) else math.nan
     title = (
-        f"{format_percent(within)} of requests meet the target of {format_duration(target_s)}"
+        f"{format_percent(within)} of the requests served meet the target of {format_duration(target_s)}"
         if target_s and len(finite)
         else f"{QUANTITIES[quantity]} by request"
     )
@@ -246,6 +246,7 @@ def distribution(seconds: Floats, quantity: str, target_s: float | None) -> Char
                     {"p50": 0.0, "p95": 0.12, "p99": 0.24}[name],
                     COLOUR[name],
                     yref="paper",
+                    xanchor="right" if name == "p95" else "left",  # clear of the line of p99
                 )
             )
     if target_s:

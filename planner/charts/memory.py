@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from planner.charts.style import COLOUR, HATCH, INK, ROWS, Chart, bars, figure, fill, label, layout, line_at
+from planner.charts.style import COLOUR, HATCH, ROWS, Chart, bars, figure, fill, label, layout, line_at
 from planner.inputs import KvReservation
 from planner.memory import (
     OOM_CAPTURE,
@@ -22,6 +22,7 @@ from planner.memory import (
 )
 from planner.units import GIB, format_number, format_percent
 
+LEAST_GIB = 0.005  # of a part that gets a row: less reads 0.00
 GROUP_TITLES = {
     "embedding": "Embedding",
     "ngram": "N-gram tables",
@@ -88,6 +89,8 @@ def memory_finding(memory: MemoryPlan, held_fraction: float | None = None) -> st
     if memory.is_short:
         return f"A full step needs {-memory.free_bytes / GIB:.1f} GiB more than the GPU has"
     weights, pool = memory.weights_bytes / memory.total_bytes, memory.kv_pool_bytes / memory.total_bytes
+    if held_fraction is not None and held_fraction > 0.9 and memory.free_bytes > memory.kv_pool_bytes:
+        return f"The KV cache is full at the peak, while {memory.free_bytes / GIB:.1f} GiB of the GPU stay free"
     if held_fraction is not None and held_fraction > 0.9:
         return "The KV cache is full at the peak: memory limits this GPU"
     if weights > pool:
@@ -139,16 +142,16 @@ def memory_bar(
     height: int = 300,
 ) -> Chart:
     """The GPU's memory in GiB, a row for each part, each beginning where the one above it ends."""
-    rows = [(kind, title, size) for kind, title, size in parts(memory, held_fraction, written_fraction) if size > 0]
+    every = parts(memory, held_fraction, written_fraction)
+    rows = [(kind, title, size / GIB) for kind, title, size in every if size / GIB >= LEAST_GIB]
     total = memory.total_bytes / GIB
-    ends = list(itertools.accumulate((size / GIB for *_, size in rows), initial=0.0))
-    traces = [_part_bar(*row, begin, total) for row, begin in zip(rows, ends[:-1], strict=True)]
+    ends = list(itertools.accumulate((gib for *_, gib in rows), initial=0.0))
     limit = memory.budget_bytes / GIB
-    right = max(total, ends[-1]) * 1.09  # room for the figure beside the last bar
+    right = max(total, ends[-1])
     shape = layout(
         x="GiB",
         height=max(height, 90 + 26 * len(rows)),
-        barmode="overlay",
+        margin={"r": 44},
         yaxis=ROWS,
         xaxis={"range": [0, right]},
         showlegend=False,
@@ -161,38 +164,41 @@ def memory_bar(
                 COLOUR["target"],
                 yref="paper",
                 xanchor="right" if limit > 0.4 * right else "left",
-            )
+            ),
+            *(
+                label(written_gib(gib), 1.0, title, xref="paper", yanchor="middle", xanchor="right", xshift=40)
+                for _, title, gib in rows
+            ),
         ],
     )
-    told = ", ".join(f"{title} {size / GIB:.1f} GiB" for _, title, size in rows)
+    told = ", ".join(f"{title} {gib:.1f} GiB" for _, title, gib in rows)
     return Chart(
         title=memory_finding(memory, held_fraction),
         subtitle=f"{gpu}, {total:.1f} GiB: what fills it after start-up",
-        figure=figure(traces, shape),
+        figure=figure([_part_bars(rows, ends[:-1], total)], shape),
         alt=f"Memory of one GPU of {total:.1f} GiB: {told}",
     )
 
 
-def _part_bar(kind: str, title: str, size_bytes: float, begin_gib: float, total_gib: float) -> dict[str, Any]:
-    """One part's bar with its figure, which stands inside where it fits."""
-    gib = size_bytes / GIB
+def written_gib(gib: float) -> str:
+    """A part's size as the chart writes it."""
+    return f"{gib:.1f}" if gib >= 0.05 else f"{gib:.2f}"
+
+
+def _part_bars(rows: list[tuple[str, str, float]], begins_gib: list[float], total_gib: float) -> dict[str, Any]:
+    """The parts' bars, each where the one before ends; their figures stand beside the chart, clear of its lines."""
+    kinds = [kind for kind, *_ in rows]
     return {
         "type": "bar",
         "orientation": "h",
-        "y": [title],
-        "x": [gib],
-        "base": [begin_gib],
-        "width": [0.82],
-        "name": title,
-        "marker": fill(kind, pattern=HATCH) if kind == "kv_reserved" else fill(kind),
-        "text": [f"{gib:.1f}" if gib >= 0.05 else f"{gib:.2f}"],
-        "textposition": "inside" if gib > 0.16 * total_gib else "outside",
-        "insidetextanchor": "middle",
-        "textangle": 0,
-        "constraintext": "none",
-        "cliponaxis": False,
-        "insidetextfont": {"color": INK if kind.startswith("kv_") or kind == "free" else "#ffffff"},
-        "hovertemplate": f"{title}: {gib:.2f} GiB ({gib / total_gib:.1%})<extra></extra>",
+        "y": [title for _, title, _ in rows],
+        "x": [gib for *_, gib in rows],
+        "base": begins_gib,
+        "width": 0.82,
+        "marker": fill(*kinds, pattern={**HATCH, "shape": ["/" if kind == "kv_reserved" else "" for kind in kinds]}),
+        "text": [f"{title}: {gib:.2f} GiB ({gib / total_gib:.1%})" for _, title, gib in rows],
+        "textposition": "none",
+        "hovertemplate": "%{text}<extra></extra>",
     }
 
 

@@ -62,6 +62,8 @@ def throughput_finding(outcomes: tuple[PolicyOutcome, ...]) -> str:
     if first.capacity_tokens_per_s <= 0:
         return f"{first.title} finishes no request here"
     ratio = last.capacity_tokens_per_s / first.capacity_tokens_per_s
+    if 0.95 < ratio < 1.05:
+        return "All policies have the same throughput here"
     return f"{last.title}: {format_number(ratio, 2)}× the throughput of {in_sentence(first.title)}"
 
 

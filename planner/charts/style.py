@@ -43,6 +43,7 @@ INK = "#14241c"  # of figures on pale fills and on green
 HATCH = {"shape": "/", "bgcolor": "#a3d9ba", "fgcolor": "#2e9e6b", "size": 7, "solidity": 0.2}
 GRID = "rgba(128,136,150,0.22)"
 SHADE = "rgba(229,72,77,0.10)"
+FEW = 5  # whole things, each with its own tick
 INTERVALS = 4  # of a linear time axis, at most
 
 
@@ -112,8 +113,14 @@ def log_ticks(low: float, high: float, write: Callable[[float], str], *, most_de
 
 
 def time_ticks(low_s: float, high_s: float) -> dict[str, Any]:
-    """Ticks of a logarithmic time axis, each in its natural unit."""
-    return log_ticks(low_s, high_s, format_duration)
+    """Ticks of a logarithmic time axis, each in its natural unit: 10 min, not 600 or 1,000 s."""
+    ticks = log_ticks(low_s, high_s, format_duration)
+    if not (math.isfinite(high_s) and high_s > 100):
+        return ticks
+    many = math.log10(high_s / max(low_s, 1e-9)) < 2.5
+    longer = (60, 120, 300, 600, 1200, 3600, 7200, 18000, 36000) if many else (60, 600, 3600, 36000)
+    values = [value for value in ticks["tickvals"] if value < 60] + [float(value) for value in longer]
+    return {**ticks, "tickvals": values, "ticktext": [format_duration(value) for value in values]}
 
 
 def linear_time_ticks(high_s: float) -> dict[str, Any]:
@@ -129,6 +136,11 @@ def linear_time_ticks(high_s: float) -> dict[str, Any]:
     unit = {1e-6: "µs", 1e-3: "ms", 1.0: "s", 60.0: "min", 3600.0: "h"}[scale]
     texts = ["0", *(f"{value / scale:,.6g} {unit}" for value in values[1:])]
     return {"tickmode": "array", "tickvals": values, "ticktext": texts, "rangemode": "tozero"}
+
+
+def whole_ticks(most: float) -> dict[str, Any]:
+    """Ticks of a linear axis of things that come whole, up to the most of them."""
+    return {"tickformat": ",d", "dtick": 1} if most <= FEW else {"tickformat": ",d"}
 
 
 def bars(names: list[str], values: list[float], texts: list[str], hover: str, **more: Any) -> dict[str, Any]:
@@ -197,8 +209,8 @@ def swatch(colour: str) -> str:
     return f"<span style='color:{colour}'>■</span> "
 
 
-def label(text: str, x: float, y: float, colour: str = "", **more: Any) -> dict[str, Any]:
-    """A text annotation at (x, y) after a swatch of the colour; `more` can set xref, yref and anchors."""
+def label(text: str, x: float, y: float | str, colour: str = "", **more: Any) -> dict[str, Any]:
+    """A text annotation at (x, y) after a swatch of the colour; y may be a name; `more` sets references and anchors."""
     return {
         "text": (swatch(colour) if colour else "") + text,
         "x": x,

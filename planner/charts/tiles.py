@@ -16,6 +16,7 @@ STYLE = (
     "vector-effect:non-scaling-stroke}.here{stroke-width:7}.area{fill:currentColor;opacity:.16}"
     ".filled{fill:currentColor}</style>"
 )
+MOST_BLOCKS, GAP_OF_REPLICAS = 64, 0.6  # blocks of GPUs in a tile; the gap between replicas, in blocks
 LEAST_RELATIVE_RISE = 0.02  # a curve that changes less is drawn flat and labelled once
 
 
@@ -84,6 +85,19 @@ def bar_svg(share: float, about: str) -> str:
         f'<rect x="0" y="{top:g}" width="{filled:.1f}" height="{thick:g}" class="filled"/>'
     )
     return _figure(drawn, about, ("0", "saturated"))
+
+
+def blocks_svg(num_replicas: int, gpus_each: int, about: str) -> str:
+    """A block for each GPU, replica by replica; empty where they would be too narrow to see."""
+    total = num_replicas * gpus_each
+    if not 0 < total <= MOST_BLOCKS:
+        return ""
+    step = WIDTH / (total + (num_replicas - 1) * GAP_OF_REPLICAS)  # a block with its gap
+    places = [(k + k // gpus_each * GAP_OF_REPLICAS) * step for k in range(total)]
+    drawn = "".join(
+        f'<rect x="{x:.2f}" y="6" width="{0.8 * step:.2f}" height="{HEIGHT - 12:g}" class="filled"/>' for x in places
+    )
+    return _figure(drawn, about, ("each block a GPU",))
 
 
 def _figure(drawn: str, about: str, ends: tuple[str, ...]) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from planner.answer import growth_sentence
 from planner.arrays import Floats
-from planner.charts.style import COLOUR, Chart, figure, label, layout, legend_below, line_at
+from planner.charts.style import COLOUR, Chart, figure, label, layout, legend_below, line_at, whole_ticks
 from planner.cost import Growth
 from planner.service import AUTOSCALED, FIXED, SCHEDULED, Day
 from planner.units import counted, format_number, format_percent
@@ -66,7 +66,7 @@ def day_replicas(day: Day) -> Chart:
         title = f"Following the load takes {format_percent(1 - least / fixed)} fewer replica-hours than the fixed fleet"
     return Chart(
         title=title,
-        subtitle="replicas paid for, and the load (grey, right axis), by hour of the day",
+        subtitle="Replicas paid for, and the load (grey, right axis), by hour of the day",
         figure=figure(
             traces,
             layout(
@@ -74,7 +74,7 @@ def day_replicas(day: Day) -> Chart:
                 height=340,
                 hovermode="x unified",
                 xaxis=_hours(),
-                yaxis={"rangemode": "tozero"},
+                yaxis={"rangemode": "tozero", **whole_ticks(max(float(item.replicas.max()) for item in day.policies))},
                 yaxis2={
                     "overlaying": "y",
                     "side": "right",
@@ -103,7 +103,7 @@ def day_misses(day: Day, quantile: float) -> Chart:
     lowest = min(float(np.nanmin(item.met)) for item in day.policies)
     return Chart(
         title=title,
-        subtitle=f"share of requests that meet the targets, by hour of the day; asked for: {format_percent(quantile)}",
+        subtitle=f"Share of requests that meet the targets, by hour of the day; asked for: {format_percent(quantile)}",
         figure=figure(
             traces,
             layout(
@@ -129,7 +129,7 @@ def months(found: Growth, gpus_per_replica: int, growth_per_month: float) -> Cha
     notes = [label(f"today: {counted(today, 'GPU')}", 24, today, COLOUR["neutral"], xanchor="right")]
     if found.runs_out_month is not None:
         shapes.append(line_at("x", found.runs_out_month, COLOUR["target"]))
-        notes.append(label("runs out", found.runs_out_month, 0.98, COLOUR["target"], yref="paper", yanchor="top"))
+        notes.append(label("runs out", found.runs_out_month, 0.0, COLOUR["target"], yref="paper"))
     return Chart(
         title=growth_sentence(found, growth_per_month),
         subtitle="GPUs by month, and the latest months in which to order them",

@@ -1,4 +1,4 @@
-"""The section "Commands to run it": each form of the plan to copy or download, made when its tab is opened."""
+"""The section "Commands to run it": each form of the plan to copy or download, made when it is chosen."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MIME = {"bash": "text/x-shellscript", "yaml": "application/yaml", "python": "tex
 
 @st.fragment
 def section() -> None:
-    """Tabs with the commands and files of the current plan; a fragment, so that a tab does not redraw the page."""
+    """The commands and files of the current plan; a fragment, so that choosing one does not redraw the page."""
     plan = results.current_plan()
     st.markdown("**Commands to run it**")
     st.caption(
@@ -28,11 +28,19 @@ def section() -> None:
     except PlannerError as error:
         st.info(widgets.prose(message(error)))
         return
-    tabs = st.tabs([title for _, title in forms], key="commands_tab", on_change="rerun")
-    for (name, _), tab in zip(forms, tabs, strict=True):
-        with tab:
-            if tab.open:
-                _form(name)
+    titles = dict(forms)
+    if st.session_state.get("commands_form") not in titles:
+        st.session_state["commands_form"] = forms[0][0]  # another engine has other forms
+    chosen = st.segmented_control(
+        "Form",
+        list(titles),
+        format_func=lambda name: titles[name],
+        key="commands_form",
+        required=True,
+        label_visibility="collapsed",
+    )
+    if chosen is not None:
+        _form(chosen)
 
 
 def _form(name: str) -> None:

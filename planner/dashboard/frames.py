@@ -27,7 +27,7 @@ ERROR_COLUMNS = {
 
 
 FIT_COLUMNS = {
-    "model": st.column_config.TextColumn(width=190, pinned=True),
+    "model": st.column_config.TextColumn(width=230, help="Hugging Face id without its owner"),
     "GiB": st.column_config.NumberColumn(format="%.1f", help="All weights, over all GPUs of a copy"),
     "parameters (B)": st.column_config.NumberColumn(format="%.1f"),
     "longest context": st.column_config.NumberColumn(
@@ -49,7 +49,7 @@ def fit_frame(found: tuple[Fit, ...]) -> pd.DataFrame:
     return sheet(
         pd.DataFrame(
             {
-                "model": item.model,
+                "model": item.model.rsplit("/", 1)[-1],
                 "tok/s alone": item.tokens_per_s_alone,
                 "longest context": item.longest_context_tokens,
                 "sessions": item.sessions,

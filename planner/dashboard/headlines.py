@@ -20,7 +20,7 @@ from planner.answer import (
     serving_replicas,
 )
 from planner.catalog import price_offers
-from planner.charts import Line, bar_svg, line_svg
+from planner.charts import Line, bar_svg, blocks_svg, line_svg
 from planner.cost import CostPlan, offer_of
 from planner.dashboard.markdown import escaped
 from planner.scenario import TARGETS
@@ -32,7 +32,7 @@ PAGES = Path(__file__).parent / "pages"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tile:
-    """One headline figure: value, what to compare it with, what it means, its curve over load or its share."""
+    """One headline figure: value, what to compare it with, what it means, and what its drawing shows."""
 
     label: str
     value: str
@@ -40,6 +40,7 @@ class Tile:
     help: str
     line: Line | None = None
     share: float | None = None
+    blocks: tuple[int, int] | None = None  # replicas, and GPUs of each
 
 
 def gpus(number: float) -> str:
@@ -123,8 +124,18 @@ STATES = {
 def verdict_line(found: Verdict) -> str:
     """The verdict on the targets in markdown: its state as a badge, and the sentence."""
     colour, icon, word = STATES[found.state]
-    text = escaped(f"{found.text[0].upper()}{found.text[1:]}.").replace(" %", "\u00a0%")
+    said = found.text.removeprefix("misses ") if found.state == "miss" else found.text  # the badge says it
+    text = escaped(f"{said[0].upper()}{said[1:]}.").replace(" %", "\u00a0%")
     return f":{colour}-badge[:material/{icon}: {word}] {text}"
+
+
+def badge_line(found: Sequence[Badge]) -> str:
+    """The verdicts on memory and price in markdown, green or red, each in words."""
+    return " ".join(
+        f":{'green' if item.good else 'red'}-badge[:material/{'check' if item.good else 'close'}: "
+        f"{escaped(item.text).replace(' %', chr(160) + '%')}]"
+        for item in found
+    )
 
 
 def surer_gpus(plan: Plan) -> int | None:
@@ -186,6 +197,7 @@ def tiles(plan: Plan) -> tuple[Tile, ...]:
     per_replica = s.parallelism.gpus_per_replica
     low, high = price_band(plan)
     replicas = counted(plan.num_replicas, "replica") + (f" × {per_replica}" if per_replica > 1 else "")
+    need = _need(plan)
     if plan.pools is not None:
         replicas = f"{plan.pools.num_prefill:,} + {plan.pools.num_decode:,} replicas"
     return (
@@ -194,8 +206,13 @@ def tiles(plan: Plan) -> tuple[Tile, ...]:
             value=f"{plan.num_gpus:,}",
             beside=replicas,
             help="GPUs that the plan buys: replicas (prefill + decode where they are apart) × GPUs of one replica. The "
-            "line: GPUs needed from a quarter of the peak to twice the peak.",
-            line=_need(plan),
+            + (
+                "blocks: one for each GPU."
+                if need is None
+                else "line: GPUs needed from a quarter of the peak to twice."
+            ),
+            line=need,
+            blocks=(plan.num_replicas, per_replica) if need is None else None,
         ),
         *(_latency_tile(plan, field) for field in TARGETS if field in _USUAL or getattr(s, field) is not None),
         Tile(
@@ -208,7 +225,7 @@ def tiles(plan: Plan) -> tuple[Tile, ...]:
         Tile(
             label="USD / M tokens",
             value=format_usd(cost.usd_per_million_tokens).removesuffix(" USD"),
-            beside=f"{low} to {high}" if low else f"{format_usd(cost.usd_per_month)} a month",
+            beside=f"{low} to {high}" if low else f"{format_usd(cost.usd_per_month).removesuffix(' USD')} a month",
             help="The month's bill ÷ the month's tokens, prompt and output alike. The range covers the lowest and "
             "highest published GPU price of this kind. The line: price against load.",
             line=_line(
@@ -237,6 +254,8 @@ def drawing(tile: Tile) -> str:
         return line_svg(tile.line)
     if tile.share is not None and math.isfinite(tile.share):
         return bar_svg(tile.share, f"{tile.label}: {tile.value} of the rate at which the fleet saturates")
+    if tile.blocks is not None:
+        return blocks_svg(*tile.blocks, f"{counted(tile.blocks[0], 'replica')} of {counted(tile.blocks[1], 'GPU')}")
     return ""
 
 
@@ -374,6 +393,8 @@ def policy_sentence(plan: Plan) -> str:
     if worst.capacity_tokens_per_s <= 0 or best.capacity_tokens_per_s <= 0:
         return "The same requests under four batching policies"
     ratio = best.capacity_tokens_per_s / worst.capacity_tokens_per_s
+    if 0.95 < ratio < 1.05:
+        return "All policies have the same throughput here, on the same GPU and requests"
     static = next((p for p in plan.policies if p.name == "static"), worst)
     against = best.capacity_tokens_per_s / static.capacity_tokens_per_s if static.capacity_tokens_per_s else math.inf
     return (
@@ -498,7 +519,7 @@ def load_table(plan: Plan) -> Table:
         blended = format_usd(c.api_usd_per_million_tokens or 0.0)
         name = "Hosted API (estimate)" if c.api_is_estimate else "Hosted API"
         rows.append((name, "any", blended, shown, format_usd(written), format_usd(c.api_usd_per_request)))
-    header = ("USD per million", "Load", "tokens, blended", "input tokens", "output tokens", "USD per request")
+    header = ("Price", "Load", "Per M tokens", "Per M input tokens", "Per M output tokens", "Per request")
     return table(header, rows)
 
 

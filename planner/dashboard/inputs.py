@@ -103,6 +103,27 @@ STEPS = {
     "lora_popularity": 0.1,
 }
 OPEN_AT_FIRST = ("model", "hardware", "traffic", "targets")
+#: what few change, behind a fold in its group
+MORE: dict[str, tuple[str, tuple[str, ...]]] = {
+    "hardware": (
+        "More: parallelism, prefill and decode",
+        (
+            *("pipeline_parallel_size", "expert_parallel", "attention_data_parallel_size", "deployment"),
+            *("prefill_replicas", "decode_replicas", "kv_transfer_gb_s"),
+        ),
+    ),
+    "traffic": (
+        "More: shared prompts, limits",
+        (
+            *("shared_prefix_tokens", "num_prefix_groups"),
+            *("output_limit_tokens", "exact_output_limit", "max_prompt_tokens"),
+        ),
+    ),
+    "targets": (
+        "More: other targets, margin, spares",
+        ("itl_target_s", "e2e_target_s", "target_quantile", "safety_margin", "spare_replicas"),
+    ),
+}
 SPREAD_LENGTHS = ("lognormal", "normal", "uniform")
 #: what only prefill and decode on separate replicas need
 OF_POOLS = ("prefill_replicas", "decode_replicas", "kv_transfer_gb_s")
@@ -226,10 +247,25 @@ def _sum_up(scenario: Scenario, wrong: set[str]) -> None:
     rules = [f"{_required()} [data-testid=stNumberInputClearButton] {{ display: none; }}"]  # nothing to clear them to
     for group in GROUPS:
         said, looks = summary(group, scenario), "opacity: 0.78"
+        said = said.replace(" %", "\u00a0%").replace("seed ", "seed\u00a0")
         if group in wrong:
             said, looks = "check this", "color: color-mix(in srgb, red 60%, currentColor)"
         rules.append(f'.st-key-group_{group} summary p::after {{ content: "{in_style(f" {said}")}"; {looks}; }}')
+        if group in MORE:
+            kept = in_style(_set_behind(group, scenario))
+            rules.append(f'.st-key-group_{group} .st-key-more_{group} summary p::after {{ content: "{kept}"; }}')
     st.html(f"<style>{''.join(rules)}</style>")
+
+
+def _set_behind(group: str, scenario: Scenario) -> str:
+    """What is set behind a group's fold, in a few words."""
+    declared = fields_by_name()
+    labels = [
+        str(declared[name].metadata["label"])
+        for name in MORE[group][1]
+        if getattr(scenario, name) != declared[name].default
+    ]
+    return f" · {labels[0]}{f' and {len(labels) - 1} more' if len(labels) > 1 else ''} set" if labels else ""
 
 
 def in_style(text: str) -> str:
@@ -246,9 +282,10 @@ def _group_of(name: str) -> str:
 
 
 def _group(group: str, held: dict[str, Any], errors: dict[str, str]) -> None:
+    title, behind = MORE.get(group, ("", ()))
     for name, item in fields_by_name().items():
         own = item.metadata["group"]
-        if own == group and relevant(name, held):
+        if own == group and name not in behind and relevant(name, held):
             _field(name, item.metadata, errors.get(name))
         if name == "model" and group == "model":
             if held["model"] == CONFIG:
@@ -257,6 +294,19 @@ def _group(group: str, held: dict[str, Any], errors: dict[str, str]) -> None:
                 _nested("shape", held, errors)
         if name == "gpu" and group == "hardware" and held["gpu"] == CUSTOM:
             _nested("gpu", held, errors)
+    if behind:
+        _more(group, title, behind, held, errors)
+
+
+def _more(group: str, title: str, names: tuple[str, ...], held: dict[str, Any], errors: dict[str, str]) -> None:
+    """The fold of a group, open at first where one of its fields is set or wrong."""
+    declared = fields_by_name()
+    is_set = any(held[name] != declared[name].default or name in errors for name in names)
+    at_first = st.session_state.setdefault(f"_more_{group}", is_set)  # another one later would draw the fold anew
+    fold = st.expander(title, key=f"more_{group}", expanded=at_first, on_change="rerun", type="compact")
+    if fold.open:
+        with fold:
+            fields(tuple(name for name in names if relevant(name, held)), errors)
 
 
 def _nested(group: str, held: dict[str, Any], errors: dict[str, str]) -> None:

@@ -13,7 +13,7 @@ from planner.dashboard.inputs import adopt, fields
 from planner.dashboard.results import plan_for
 from planner.dashboard.searches import SEARCHES
 from planner.dashboard.seen import changed_since, seen_text
-from planner.dashboard.urlstate import MOST_OF_NOTE, OTHER
+from planner.dashboard.urlstate import MOST_OF_NOTE, OTHER, key
 from planner.dashboard.widgets import plain, prose
 from planner.errors import PlannerError
 from planner.scenario import NOTE, SEEN, VIEWED, Scenario, from_json, message, to_json, to_query
@@ -21,10 +21,9 @@ from planner.scenario import NOTE, SEEN, VIEWED, Scenario, from_json, message, t
 
 def answer(sentence: str, other: str = "") -> None:
     """The page's first sentence, and beside it the link of the scenario (and of the one it is compared with)."""
-    said, shared = st.columns([6, 1], vertical_alignment="top")
-    with said:
-        st.subheader(prose(sentence), anchor=False)
-    with shared:
+    st.session_state.pop("_share_typed", None)  # a run of the whole page shows what was typed
+    with st.container(horizontal=True, key="answer"):
+        st.subheader(prose(sentence), anchor=False, width="stretch")
         share(st.session_state["_scenario"], other)
 
 
@@ -49,46 +48,58 @@ def view_link(scenario: Scenario, page_url: str | None, view: str) -> str:
     return f"{link(scenario, page_url)}&{urlencode({VIEWED: view})}"
 
 
+@st.fragment
 def share(scenario: Scenario, other: str = "") -> None:
-    """The scenario as a link, a report and a file."""
-    with st.popover("Share", icon=":material/link:", width="stretch"):
-        st.markdown("This link opens the same plan, seed included:")
-        page = {SEEN: _seen(scenario), NOTE: st.session_state.get("share_note", "")}
-        with st.container(key="share_link"):  # whose copy button is always shown
-            st.code(link(scenario, st.context.url, other, **page), language=None, wrap_lines=True)
-        st.caption(
-            "It shows the inputs in clear text: keep secrets out of name and notes. Whoever opens it later learns what "
-            "has changed since today."
+    """The scenario as a link, a report and a file; drawn when it is opened, without the rest of the page."""
+    state = st.session_state
+    typed = state.get(key("title"), scenario.title), state.get("share_note") or "", state.get("_files_opened")
+    if state.setdefault("_share_typed", typed) != typed:
+        state["_share_typed"] = typed
+        st.rerun()  # name, note and an opened file are part of every page
+    menu = st.popover("Share", icon=":material/link:", key="share", on_change="rerun")
+    if menu.open:
+        with menu:
+            _ways(scenario, other)
+
+
+def _ways(scenario: Scenario, other: str) -> None:
+    st.markdown("This link opens the same plan, seed included:")
+    page = {SEEN: _seen(scenario), NOTE: st.session_state.get("share_note", "")}
+    with st.container(key="share_link"):  # whose copy button is always shown
+        st.code(link(scenario, st.context.url, other, **page), language=None, wrap_lines=True)
+    st.caption(
+        "It shows the inputs in clear text: keep secrets out of name and notes. Whoever opens it later learns what "
+        "has changed since today."
+    )
+    fields(("title",), {})
+    st.text_area("Notes, shown above the plan", key="share_note", max_chars=MOST_OF_NOTE, persist_state="session")
+    st.page_link(PAGES / "compare.py", label="Compare with other plans", icon=":material/compare_arrows:")
+    address = st.context.url
+    with st.container(horizontal=True):
+        st.download_button(
+            "Report, two pages",
+            lambda: _report(scenario, address),
+            "headroom-report.html",
+            "text/html",
+            on_click="ignore",
+            help="One file that opens without a network, to forward or to print to PDF.",
         )
-        fields(("title",), {})
-        st.text_area("Notes, shown above the plan", key="share_note", max_chars=MOST_OF_NOTE, persist_state="session")
-        st.page_link(PAGES / "compare.py", label="Compare with other plans", icon=":material/compare_arrows:")
-        address = st.context.url
-        with st.container(horizontal=True):
-            st.download_button(
-                "Report, two pages",
-                lambda: _report(scenario, address),
-                "headroom-report.html",
-                "text/html",
-                on_click="ignore",
-                help="One file that opens without a network, to forward or to print to PDF.",
-            )
-            st.download_button(
-                "Scenario as JSON",
-                lambda: to_json(scenario),
-                "headroom-scenario.json",
-                "application/json",
-                on_click="ignore",
-            )
-        st.file_uploader(
-            "Open a scenario from a file",
-            type="json",
-            key="share_file",
-            on_change=_open_file,
-            help="What Scenario as JSON or `plan --json` wrote.",
+        st.download_button(
+            "Scenario as JSON",
+            lambda: to_json(scenario),
+            "headroom-scenario.json",
+            "application/json",
+            on_click="ignore",
         )
-        if st.session_state.get("_file_problem"):
-            st.error(prose(st.session_state["_file_problem"]), title="This file holds no scenario")
+    st.file_uploader(
+        "Open a scenario from a file",
+        type="json",
+        key="share_file",
+        on_change=_open_file,
+        help="What Scenario as JSON or `plan --json` wrote.",
+    )
+    if st.session_state.get("_file_problem"):
+        st.error(prose(st.session_state["_file_problem"]), title="This file holds no scenario")
 
 
 def _seen(scenario: Scenario) -> str:
@@ -117,6 +128,7 @@ def _open_file() -> None:
         state["_file_problem"] = message(error)
         return
     adopt(found.scenario)
+    state["_files_opened"] = state.get("_files_opened", 0) + 1
     state["_file_notes"] = found.problems
 
 

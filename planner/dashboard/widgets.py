@@ -33,18 +33,29 @@ def show(chart: Chart | None, key: str, note: str = "") -> None:
     """A chart in a card, under its finding and with an optional note below."""
     if chart is None:
         return
-    with st.container(border=True, height="stretch"):
-        with st.container(horizontal=True, vertical_alignment="top", gap="small", wrap=False):
-            st.markdown(f"**{prose(chart.title)}**", width="stretch")
-            saving = "Save this chart as a picture"
-            with st.popover(":material/download:", type="tertiary", key=f"save_menu_{key}", help=saving):
-                player.save_buttons(chart, key)
-        st.caption(prose(chart.subtitle))
+    with st.container(border=True, height="stretch", key=f"card_{key}"):
+        st.markdown(f"**{prose(chart.title)}**\n\n:small[{prose(chart.subtitle)}]")
+        _save_menu(chart, key)
         st.plotly_chart(
             ready(chart), key=key, alt=chart.alt, config={"displayModeBar": False, "responsive": True}, width="stretch"
         )
         if note:
             st.caption(prose(note))
+
+
+@st.fragment
+def _save_menu(chart: Chart, key: str) -> None:
+    """The button in the card's corner; its contents are drawn when it is opened, without the rest of the page."""
+    menu = st.popover(
+        ":material/download:",
+        type="tertiary",
+        key=f"save_menu_{key}",
+        help="Save this chart as a picture",
+        on_change="rerun",
+    )
+    if menu.open:
+        with menu:
+            player.save_buttons(chart, key)
 
 
 FORMULA_TITLES = {

@@ -5,13 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from planner.catalog import LENGTH_SET_TITLES
+from planner.model import weight_dtype_names
 from planner.scenario import CONFIG, CUSTOM, fields_by_name
 from planner.units import format_number
 
 WORDS: dict[str, dict[str, str]] = {
     "model": {CUSTOM: "Enter the shape by hand", CONFIG: "From a config.json"},
     "gpu": {CUSTOM: "Enter a GPU by hand"},
-    "weight_dtype": {"auto": "as published"},
+    "weight_dtype": {
+        "auto": "as published",
+        **{
+            name: f"GGUF {name.removeprefix('gguf_').upper()}"
+            for name in weight_dtype_names()
+            if name.startswith("gguf_")
+        },
+    },
     "kv_cache_dtype": {"auto": "as the checkpoint"},
     "question": {
         "need": "What do I need?",
@@ -20,10 +28,10 @@ WORDS: dict[str, dict[str, str]] = {
     },
     "demand": {"users": "Users × requests per hour", "rate": "Requests per second", "daily": "Requests per day"},
     "arrivals": {
-        "poisson": "Poisson, independent users",
+        "poisson": "Independent (Poisson)",
         "bursty": "Bursty",
         "once": "All at once",
-        "closed": "People at once, who wait for their answer",
+        "closed": "Closed loop: each waits",
     },
     "lengths": {
         "trace": "As in a real trace",

@@ -188,9 +188,9 @@ def _command(plan: Plan, started: Launch) -> str:
 def _header(plan: Plan, started: Launch, notes: tuple[str, ...]) -> str:
     """Comments: the plan, its engine's release, and what the reader has to know."""
     per_replica = plan.scenario.parallelism.gpus_per_replica
+    engine = f"{started.title} {started.version}".rstrip()  # llama.cpp has no version that a plan names
     lines = [
-        f"{plan.model.name} on {started.title} {started.version}: {counted(plan.num_replicas, 'replica')} of "
-        f"{per_replica} × {plan.gpu.name}",
+        f"{plan.model.name} on {engine}: {counted(plan.num_replicas, 'replica')} of {per_replica} × {plan.gpu.name}",
         f"The plan: python -m planner plan '?{to_query(plan.scenario)}'",
         *notes,
         *started.notes,

@@ -515,7 +515,7 @@ class Inputs(Measurements):
     )
     output_limit_tokens: int | None = optional_setting(
         "max",
-        "Answer limit (max_tokens)",
+        "Answer limit, max_tokens",
         kind="count",
         unit="tokens",
         group="traffic",
@@ -526,7 +526,7 @@ class Inputs(Measurements):
     exact_output_limit: bool = setting(
         False,
         "xl",
-        "max_tokens = answer length",
+        "max_tokens is the answer's length",
         group="traffic",
         help="Each request asks for exactly its own answer's tokens, as benchmark clients do. Engines that reserve the "
         "limit then reserve no more than the answer.",

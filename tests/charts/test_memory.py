@@ -35,16 +35,34 @@ def test_parts_of_the_memory_bar_add_up_to_the_gpu():
 
 def test_memory_bar_draws_each_part_in_gib():
     memory = memory_of(Scenario())
-    drawn = {trace["name"]: trace["x"][0] for trace in charts.memory_bar(memory).figure["data"]}
+    (bars,) = charts.memory_bar(memory).figure["data"]
+    drawn = dict(zip(bars["y"], bars["x"], strict=True))
     assert drawn["Weights"] == pytest.approx(memory.weights_bytes / GIB)
     assert drawn["KV cache"] == pytest.approx(memory.kv_pool_bytes / GIB)
 
 
 def test_each_part_begins_where_the_one_before_ends():
-    drawn = charts.memory_bar(memory_of(Scenario())).figure["data"]
-    for before, part in itertools.pairwise(drawn):
-        assert part["base"][0] == pytest.approx(before["base"][0] + before["x"][0])
-    assert drawn[0]["base"] == [0]
+    (bars,) = charts.memory_bar(memory_of(Scenario())).figure["data"]
+    places = list(zip(bars["base"], bars["x"], strict=True))
+    for (begin, size_gib), (following, _) in itertools.pairwise(places):
+        assert following == pytest.approx(begin + size_gib)
+    assert bars["base"][0] == 0
+
+
+def test_no_figure_of_the_memory_bar_lies_on_the_budget_line():
+    chart = charts.memory_bar(memory_of(Scenario()), 0.05, 0.049).figure
+    (bars,) = chart["data"]
+    figures = {note["y"]: note for note in chart["layout"]["annotations"] if note["y"] in bars["y"]}
+    assert set(figures) == set(bars["y"])
+    assert all(note["xref"] == "paper" and note["x"] == 1 and note["xshift"] > 0 for note in figures.values())
+
+
+def test_a_full_cache_beside_free_memory_is_not_the_gpus_limit():
+    # llama-server holds the slots that were asked for, however much of the GPU is left.
+    memory = size(Scenario(num_requests=50, engine="llama.cpp", weight_dtype="gguf_q4_k_m")).memory
+    assert memory.free_bytes > memory.kv_pool_bytes
+    assert "stay free" in memory_finding(memory, 1.0)
+    assert "limits this GPU" in memory_finding(memory_of(Scenario()), 1.0)
 
 
 def test_a_model_too_large_still_gets_its_bar():

@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from planner.dashboard.inputs import GROUPS
 from planner.dashboard.shell import FAULT
 
 APP = str(Path(__file__).parents[2] / "app.py")
@@ -37,8 +38,9 @@ def open_app():
         app = AppTest.from_file(APP, default_timeout=300)  # the first ever run compiles the simulator
         for name, value in (query or {}).items():
             app.query_params[name] = value
-        for group in opened:  # of the form; a closed group draws no inputs
-            app.session_state[f"group_{group}"] = True
+        for name in opened:  # a group of the form with its fold, or a menu: what is closed draws nothing
+            for key in (f"group_{name}", f"more_{name}") if name in GROUPS else (name,):
+                app.session_state[key] = True
         app.run()
         if page != "plan":
             app.switch_page(f"planner/dashboard/pages/{page}.py").run()

@@ -12,12 +12,12 @@ def shown(app):
 def test_the_plan_page_shows_the_command_of_its_engine(open_app):
     app = clean(open_app({"v": "1", "tp": "2"}))
     assert any("vllm serve" in text and "--tensor-parallel-size 2" in text for text in shown(app))
-    labels = [tab.label for tab in app.tabs]
+    labels = list(app.button_group(key="commands_form").options)
     assert labels[0] == "vllm serve"
     assert {"Docker Compose", "Kubernetes", "KServe", "OpenAI client"} <= set(labels)
 
 
-def test_only_the_open_tab_is_worked_out(open_app):
+def test_only_the_chosen_form_is_worked_out(open_app):
     app = clean(open_app())
     assert not any("kind: Deployment" in text for text in shown(app))
 

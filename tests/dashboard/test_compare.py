@@ -21,7 +21,7 @@ def press(app, label):
 
 def test_the_pages_link_carries_all_plans(open_app):
     other = to_query(SMALL.replace(gpu="L40S"))
-    app = clean(open_app({"v": VERSION, "nr": "300", "vs": other}, "compare"))
+    app = clean(open_app({"v": VERSION, "nr": "300", "vs": other}, "compare", opened=("share",)))
     assert len(app.table) == 2
     assert not app.warning
     shared, _ = next(block.value for block in app.code if "vs=" in block.value).split("&was=")

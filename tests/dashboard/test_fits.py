@@ -10,7 +10,8 @@ from .conftest import clean
 def test_the_table_names_each_model_with_a_link_that_opens_its_plan():
     found = fits("RTX 4090", models=["Qwen/Qwen3-8B", "openai/gpt-oss-20b"])
     table = fit_frame(found)
-    assert list(table["model"]) == [item.model for item in found]
+    owners = {"gpt-oss-20b": "openai", "Qwen3-8B": "Qwen"}
+    assert [f"{owners[name]}/{name}" for name in table["model"]] == [item.model for item in found]
     for item, link in zip(found, table["plan"], strict=True):
         assert from_query(link.removeprefix("/?")).scenario == item.scenario
 

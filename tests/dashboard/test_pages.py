@@ -114,7 +114,7 @@ def test_an_old_link_to_the_article_opens_the_lab(open_app):
 
 
 def test_share_shows_a_link_that_decodes_to_the_scenario(open_app):
-    app = open_app(SHARED, "fleet")
+    app = open_app(SHARED, "fleet", opened=("share",))
     link = next(block.value for block in app.code if "?" in block.value)
     from planner.scenario.link import from_query
 

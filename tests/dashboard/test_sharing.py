@@ -40,7 +40,7 @@ def test_odd_addresses(address):
 
 
 def test_the_shared_link_tells_its_day_and_note_and_opens_without_a_remark(open_app):
-    app = clean(open_app({"v": str(VERSION), "nr": "300", "note": "for the *board*"}))
+    app = clean(open_app({"v": str(VERSION), "nr": "300", "note": "for the *board*"}, opened=("share",)))
     assert any("for the" in caption.value and "*board*" not in caption.value for caption in app.caption)
     shared = next(block.value for block in app.code if "was=" in block.value)
     again = clean(open_app(dict(parse_qsl(shared.split("?", 1)[1]))))

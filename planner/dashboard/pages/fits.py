@@ -15,7 +15,7 @@ ORDERS = {
 }
 
 ENGINES = {
-    "vLLM and llama-server": "",
+    "vLLM, llama-server": "",
     "vLLM": "vllm",
     "SGLang": "sglang",
     "llama-server": "llama-server",
@@ -38,7 +38,7 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
     context = st.number_input(
         "Context (tokens)", 256, 1_000_000, 8192, step=1024, key="fits_context", persist_state="session"
     )
-    engine = st.selectbox("Engine", list(ENGINES), key="fits_engine", persist_state="session")
+    engine = st.selectbox("Engine", list(ENGINES), key="fits_engine", persist_state="session", width=200)
     order = st.selectbox("Order", list(ORDERS), key="fits_order", persist_state="session")
     wanted = st.text_input("Only names with", key="fits_name", persist_state="session", placeholder="qwen")
 

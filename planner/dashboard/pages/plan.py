@@ -30,22 +30,15 @@ if plan.scenario.asks == "take":
     )
 sharing.answer(plan.headline)
 verdict, surer = plan.verdict, headlines.surer_gpus(plan)
-if verdict is not None:
-    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        st.markdown(headlines.verdict_line(verdict))
-        if surer is not None:
-            st.button(
-                f"Make it 90 % sure: {headlines.gpus(surer)}",
-                on_click=urlstate.put,
-                kwargs={
-                    "question": "will",
-                    "num_replicas": surer // plan.scenario.parallelism.gpus_per_replica,
-                },
-                key="make_sure",
-            )
-with st.container(horizontal=True, gap="small"):
-    for badge in headlines.badges(plan):
-        widgets.verdict(badge.good, badge.text)
+said = [headlines.verdict_line(verdict)] if verdict is not None else []
+st.markdown("\n\n".join([*said, headlines.badge_line(headlines.badges(plan))]))
+if surer is not None:
+    st.button(
+        f"Make it 90 % sure: {headlines.gpus(surer)}",
+        on_click=urlstate.put,
+        kwargs={"question": "will", "num_replicas": surer // plan.scenario.parallelism.gpus_per_replica},
+        key="make_sure",
+    )
 
 tiles = headlines.tiles(plan)
 with st.grid(5, min_column_width=150, gap="small"):
@@ -129,10 +122,11 @@ elif memory.longest_context_tokens:
 
 alternatives.show(plan, st.session_state["_scenario"], st.session_state["_errors"])
 
-if plan.findings:
+findings = [finding for finding in plan.findings if finding.kind != "api_cheaper"]  # a badge above says it
+if findings:
     with st.container(border=True):
         st.markdown("**Worth knowing**")
-        for finding in plan.findings:
+        for finding in findings:
             icon = ":material/warning:" if finding.severity == "warning" else ":material/info:"
             st.markdown(f"{icon} {widgets.prose(finding.text)}")
             if finding.change:
