@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from planner.accuracy.calibration import fit_file as fit_file
     from planner.accuracy.memory import memory_columns as memory_columns
     from planner.accuracy.memory_rows import read_case as read_case
+    from planner.accuracy.names import find_engine_preset as find_engine_preset
     from planner.accuracy.names import find_gpu as find_gpu
     from planner.accuracy.names import find_model as find_model
     from planner.accuracy.papers import paper_rows as paper_rows
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from planner.accuracy.serving import serving_columns as serving_columns
     from planner.accuracy.serving_rows import RowSkipped as RowSkipped
     from planner.accuracy.serving_rows import read_run as read_run
+    from planner.accuracy.serving_traffic import lengths_of as lengths_of
     from planner.accuracy.serving_traffic import traffic_of as traffic_of
     from planner.accuracy.validation import format_validation as format_validation
     from planner.accuracy.validation import validate as validate
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 _HOME = {
     "RowSkipped": "planner.accuracy.serving_rows",
     "fit_file": "planner.accuracy.calibration",
+    "find_engine_preset": "planner.accuracy.names",
     "find_gpu": "planner.accuracy.names",
     "find_model": "planner.accuracy.names",
     "format_validation": "planner.accuracy.validation",
@@ -36,6 +39,7 @@ _HOME = {
     "read_run": "planner.accuracy.serving_rows",
     "serve": "planner.accuracy.serving",
     "serving_columns": "planner.accuracy.serving",
+    "lengths_of": "planner.accuracy.serving_traffic",
     "traffic_of": "planner.accuracy.serving_traffic",
     "validate": "planner.accuracy.validation",
 }

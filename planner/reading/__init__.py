@@ -5,13 +5,13 @@ line, what was not understood, and the Scenario that the file describes; and a p
 """
 
 from planner.reading.advising import Advice, AdvisedTest, advice_text, advise
-from planner.reading.benchmarks import Run
 from planner.reading.calibrating import Calibration, calibrate, uncalibrated
 from planner.reading.calibration_file import calibration_dict, calibration_text, factor_sd_of, with_calibration
 from planner.reading.figures import Understood
 from planner.reading.overlay import Compared, Overlay, overlay, overlay_text
 from planner.reading.printed import prints_memory, with_printed, without_printed
 from planner.reading.reading import NotUnderstood, Reading, columns_of, read
+from planner.reading.runs import Run
 from planner.reading.text import MAX_BYTES
 from planner.reading.together import OwnFile, Together, read_together
 from planner.reading.wording import reading_dict, reading_text, together_dict, together_text, value_text

@@ -6,21 +6,21 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 from planner.reading.figures import Understood
+from planner.reading.offline import llama_bench_csv, offline_json, offline_runs
+from planner.reading.runs import Run, item, run_of
 from planner.reading.text import Line
 from planner.tables import read_table
 
 NAMES = "reading/benchmark_names.csv"
 #: kinds of benchmark output, and the words that begin one
 TABLE_STARTS = {
-    "serving": re.compile(r"=+ ?Serving Benchmark Result ?=+"),
+    "serving": re.compile(r"=+ ?(?:Serving|Offline Throughput) Benchmark Result ?=+"),
     "trtllm-bench": re.compile(r"= *(?:PYTORCH BACKEND|PERFORMANCE OVERVIEW|ENGINE DETAILS|_?AUTODEPLOY BACKEND)"),
 }
-UNITS = {"_ms": "ms", "_s_mean": "s", "tok_s": "tokens/s", "req_s": "req/s", "tokens": "tokens", "duration_s": "s"}
 _ROW = re.compile(r"^(?P<name>[A-Za-z][^:|=]*?):\s+(?P<value>\S.*?)\s*$")
 _PERCENTILES = {"avg": "mean", "mean": "mean", "p50": "p50", "median": "p50", "p95": "p95", "p99": "p99"}
 _LATENCIES = {
@@ -36,25 +36,6 @@ _METRIC = re.compile(r"^(?P<name>[A-Za-z][\w ]*?)\s*(?:\((?P<unit>[^)]*)\))?$")
 #: of GuideLLM's tables, which have a group, a unit and a statistic over each column
 _STATISTICS = re.compile(r"Request (?:Token|Latency) Statistics|Server Throughput Statistics")
 GUIDELLM_HEADS = 3
-_BENCH_ROW = re.compile(r"^\|.*\|\s*(?P<test>(?:pp|tg)\d+(?:\+tg\d+)?)(?: @ d\d+)?\s*\|\s*(?P<rate>\d+(?:\.\d+)?)\s*±")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """One measured run: its columns as in serving_benchmarks.csv, and the lines that say them.
-
-    `is_prediction`: another planner predicts these figures, and nobody measured them.
-    """
-
-    tool: str
-    columns: Mapping[str, float | str]
-    understood: tuple[Understood, ...]
-    is_prediction: bool = False
-
-    @property
-    def tells_deployment(self) -> bool:
-        """Whether the report names model and split, as trtllm-bench's does, and not only the traffic."""
-        return bool(self.columns.get("model")) and bool(self.columns.get("tp"))
 
 
 def tables_in(lines: tuple[Line, ...]) -> tuple[Run, ...]:
@@ -70,7 +51,7 @@ def tables_in(lines: tuple[Line, ...]) -> tuple[Run, ...]:
     tuple of Run
         Empty where no table is in it.
     """
-    runs = [*_serving_tables(lines), *_trtllm_report(lines), *_llama_bench(lines), *_boxed_table(lines)]
+    runs = [*_serving_tables(lines), *_trtllm_report(lines), *offline_runs(lines), *_boxed_table(lines)]
     runs += _guidellm_tables(lines)
     return tuple(run for run in runs if run.columns)
 
@@ -106,7 +87,7 @@ def _table(tool: str, lines: Iterable[Line], names: Mapping[str, Mapping[str, st
         value = _value(match["value"], row["scale"])
         if value is not None:
             columns[row["column"]] = value
-            understood.append(_item(row["column"], value, line.number))
+            understood.append(item(row["column"], value, line.number))
     return Run(tool=tool, columns=columns, understood=tuple(understood))
 
 
@@ -126,53 +107,17 @@ def _value(text: str, scale: str) -> float | str | None:
     return float(match[0].replace(",", "")) * float(scale) if match else None
 
 
-def _item(column: str, value: float | str, line: int) -> Understood:
-    unit = next((unit for part, unit in UNITS.items() if part in column), "") if isinstance(value, float) else ""
-    return Understood(name=column, value=value, unit=unit, line=line)
-
-
-def _llama_bench(lines: tuple[Line, ...]) -> Iterable[Run]:
-    """Rows of llama-bench's table; a test of generation (tgN) is one stream's rate of decoding."""
-    header: list[str] = []
-    for line in lines:
-        cells = [cell.strip() for cell in line.text.strip().strip("|").split("|")]
-        if {"model", "test", "t/s"} <= set(cells):
-            header = cells
-        match = _BENCH_ROW.match(line.text.strip())
-        if not match or not header or len(cells) != len(header):
-            continue
-        row = dict(zip(header, cells, strict=True))
-        prompt, _, answer = match["test"].partition("+")
-        rate = float(match["rate"])
-        columns: dict[str, float | str] = {"model": row["model"], "concurrency": 1.0, "n_requests": 1.0}
-        if match["test"].startswith("tg"):
-            columns |= {
-                "isl": 1.0,
-                "osl": float(match["test"][2:]),
-                "output_tok_s_total": rate,
-                "tpot_ms_mean": 1e3 / rate,
-            }
-        elif not answer:
-            tokens = float(prompt[2:])
-            columns |= {"isl": tokens, "osl": 1.0, "ttft_ms_mean": 1e3 * tokens / rate}
-        else:
-            continue
-        yield Run(
-            tool="llama-bench",
-            columns=columns,
-            understood=tuple(_item(name, value, line.number) for name, value in columns.items()),
-        )
-
-
 def _boxed_table(lines: tuple[Line, ...]) -> Iterable[Run]:
-    """The table that GenAI-Perf and AIPerf print: a metric with its unit a row, a statistic a column."""
+    """The table that GenAI-Perf and AIPerf print or save as CSV: a metric with its unit a row, a statistic a column."""
     names, header = _columns("genai-perf"), list[str]()
     columns: dict[str, float | str] = {}
     understood: list[Understood] = []
     for line in lines:
         cells = [cell.strip() for cell in re.split("[│┃|]", line.text.strip().strip("│┃|"))]
-        if {"avg", "p99"} <= set(cells):
-            header = cells
+        if len(cells) == 1:
+            cells = line.text.strip().split(",")
+        if {"avg", "p99"} <= set(cells) or cells == ["Metric", "Value"]:
+            header = [{"Value": "avg"}.get(cell, cell) for cell in cells]
             continue
         metric = _METRIC.match(cells[0])
         if not header or len(cells) != len(header) or metric is None:
@@ -187,7 +132,7 @@ def _boxed_table(lines: tuple[Line, ...]) -> Iterable[Run]:
             found = {names[name]["column"]: told["avg"]}
         new = {name: value for name, value in found.items() if name not in columns}
         columns |= new
-        understood += [_item(name, value, line.number) for name, value in new.items()]
+        understood += [item(name, value, line.number) for name, value in new.items()]
     yield Run(tool="GenAI-Perf or AIPerf", columns=columns, understood=tuple(understood))
 
 
@@ -213,7 +158,7 @@ def _guidellm_tables(lines: tuple[Line, ...]) -> Iterable[Run]:
         load = _guidellm_load({name: value for name, (value, _) in told.items()})
         columns = {name: value for name, (value, _) in told.items() if name not in ("strategy", "at_once")} | load
         at = next((number for _, number in told.values()), 0)
-        items = tuple(_item(name, value, told[name][1] if name in told else at) for name, value in columns.items())
+        items = tuple(item(name, value, told[name][1] if name in told else at) for name, value in columns.items())
         yield Run(tool="GuideLLM", columns=columns, understood=items)
 
 
@@ -251,23 +196,27 @@ def _number(cell: str) -> float | None:
         return None
 
 
-def json_runs(text: str) -> tuple[Run, ...]:
-    """Runs that a tool saved as JSON or as one JSON object a line.
+def saved_runs(text: str) -> tuple[Run, ...]:
+    """Runs that a tool saved as JSON, as one JSON object a line, or as llama-bench's CSV.
 
     Parameters
     ----------
     text : str
-        `vllm bench serve --save-result`, SGLang `bench_serving --output-file`, GenAI-Perf, AIPerf or GuideLLM.
+        `vllm bench serve --save-result`, SGLang `bench_serving --output-file`, GenAI-Perf, AIPerf, GuideLLM,
+        llama-bench, or the `--output-json` of `vllm bench throughput` or `latency`.
 
     Returns
     -------
     tuple of Run
         Empty where the text is no JSON or of no tool that is known. A line of a run in a pretty-printed file is 1.
     """
-    found: list[Run] = []
+    found: list[Run] = list(llama_bench_csv(text))
     for number, body in _objects(text):
-        if isinstance(body.get("benchmarks"), list):
-            found += [_guidellm(item, number) for item in body["benchmarks"] if isinstance(item, dict)]
+        alone = offline_json(body, number)
+        if alone is not None:
+            found.append(alone)
+        elif isinstance(body.get("benchmarks"), list):
+            found += [_guidellm(entry, number) for entry in body["benchmarks"] if isinstance(entry, dict)]
         elif isinstance(body.get("request_throughput"), dict) or isinstance(body.get("time_to_first_token"), dict):
             found.append(_genai_perf(body, number))
         elif "output_throughput" in body and ("mean_ttft_ms" in body or "request_throughput" in body):
@@ -304,7 +253,7 @@ def _saved_serving(body: Mapping[str, Any], line: int) -> Run:
         if value is not None:
             columns[row["column"]] = value
     tool = "SGLang bench_serving" if "mean_e2e_latency_ms" in body or "server_info" in body else "vllm bench serve"
-    return _run(tool, columns, line)
+    return run_of(tool, columns, line)
 
 
 def _genai_perf(body: Mapping[str, Any], line: int) -> Run:
@@ -327,7 +276,7 @@ def _genai_perf(body: Mapping[str, Any], line: int) -> Run:
     models = loadgen.get("model") or loadgen.get("model_names")
     if isinstance(models, list) and models:
         columns["model"] = str(models[0])
-    return _run("GenAI-Perf or AIPerf", columns, line)
+    return run_of("GenAI-Perf or AIPerf", columns, line)
 
 
 def _spread(column: str, spread: Mapping[str, Any], to_ms: float) -> dict[str, float | str]:
@@ -360,7 +309,7 @@ def _guidellm(body: Mapping[str, Any], line: int) -> Run:
     count = _dict(metrics.get("request_totals")).get("successful")
     if isinstance(count, int):
         columns["n_requests"] = float(count)
-    return _run("GuideLLM", columns, line)
+    return run_of("GuideLLM", columns, line)
 
 
 def _dict(value: Any) -> dict[str, Any]:
@@ -369,9 +318,3 @@ def _dict(value: Any) -> dict[str, Any]:
 
 def _successful(metric: Any) -> dict[str, Any]:
     return _dict(_dict(metric).get("successful"))
-
-
-def _run(tool: str, columns: dict[str, float | str], line: int) -> Run:
-    return Run(
-        tool=tool, columns=columns, understood=tuple(_item(name, value, line) for name, value in columns.items())
-    )

@@ -17,10 +17,10 @@ from planner.answer import load_test_scenario, size
 from planner.answer import plan as solved
 from planner.arrays import Floats
 from planner.errors import InvalidInput
-from planner.reading.benchmarks import Run
 from planner.reading.nearness import load_of, noise_sd, rest_sd, shared
 from planner.reading.posterior import LARGEST_MOVE, STEP, Posterior, fit
 from planner.reading.reading import Reading, run_scenario
+from planner.reading.runs import Run
 from planner.scenario import CALIBRATION, ERRORS, SCALES, Scenario, differing, fields_by_name, fingerprint
 
 #: figure of the plan → columns of a run that state it, the first that a run has

@@ -6,8 +6,8 @@ import math
 import re
 from collections.abc import Mapping
 
-from planner.reading.benchmarks import Run
 from planner.reading.figures import Understood
+from planner.reading.runs import Run
 from planner.reading.text import Line
 
 _SAMPLE = re.compile(
@@ -27,6 +27,17 @@ HISTOGRAMS = {
     "sglang:time_to_first_token_seconds": ("ttft_ms", 1e3),
     "sglang:inter_token_latency_seconds": ("itl_ms", 1e3),
     "sglang:e2e_request_latency_seconds": ("e2e_s", 1.0),
+    "tgi_request_duration": ("e2e_s", 1.0),
+    "tgi_request_queue_duration": ("queue_ms", 1e3),
+    "tgi_request_input_length": ("isl", 1.0),
+    "tgi_request_generated_tokens": ("osl", 1.0),
+}
+#: tokens of all requests, whose mean fills the column where the engine has no histogram of them
+COUNTERS = {
+    "vllm:prompt_tokens_total": "isl",
+    "vllm:generation_tokens_total": "osl",
+    "sglang:prompt_tokens_total": "isl",
+    "sglang:generation_tokens_total": "osl",
 }
 GAUGES = {
     "vllm:num_requests_running": "running_requests",
@@ -35,7 +46,16 @@ GAUGES = {
     "vllm:gpu_cache_usage_perc": "kv_used_fraction",
     "sglang:num_running_reqs": "running_requests",
     "sglang:token_usage": "kv_used_fraction",
+    "tgi_batch_current_size": "running_requests",
+    "tgi_queue_size": "waiting_requests",
 }
+#: histograms that count every token and not every request
+PER_TOKEN = (
+    "vllm:time_per_output_token_seconds",
+    "vllm:inter_token_latency_seconds",
+    "sglang:inter_token_latency_seconds",
+)
+_PREFIX = re.compile(r"vllm|sglang|tgi")
 
 
 def _number(text: str) -> float:
@@ -52,7 +72,7 @@ def metrics_in(lines: tuple[Line, ...]) -> Run | None:
     Parameters
     ----------
     lines : tuple of Line
-        Text of /metrics of vLLM or SGLang; of several engines behind one address, all together.
+        Text of /metrics of vLLM, SGLang or TGI; of several engines behind one address, all together.
 
     Returns
     -------
@@ -65,6 +85,7 @@ def metrics_in(lines: tuple[Line, ...]) -> Run | None:
     columns: dict[str, float | str] = {}
     understood: dict[str, Understood] = {}
     where: dict[str, int] = {}
+    totals: dict[str, tuple[float, int]] = {}
     for line in lines:
         match = _SAMPLE.match(line.text.strip())
         if match is None:
@@ -83,6 +104,12 @@ def metrics_in(lines: tuple[Line, ...]) -> Run | None:
         elif name in GAUGES and math.isfinite(value):
             columns[GAUGES[name]] = value
             understood[GAUGES[name]] = Understood(name=GAUGES[name], value=value, unit="", line=line.number)
+        elif name in COUNTERS and math.isfinite(value):
+            column = COUNTERS[name]
+            totals[column] = totals.get(column, (0.0, line.number))[0] + value, line.number
+        if base in HISTOGRAMS or name in GAUGES:
+            prefix = _PREFIX.match(name)
+            columns.setdefault("engine", prefix[0] if prefix else "")
         if (base in HISTOGRAMS or name in GAUGES) and "model" not in columns and labels.get("model_name"):
             columns["model"] = labels["model_name"]
             understood["model"] = Understood(name="model", value=labels["model_name"], unit="", line=line.number)
@@ -94,9 +121,13 @@ def metrics_in(lines: tuple[Line, ...]) -> Run | None:
                 understood[column] = Understood(name=column, value=value, unit=unit, line=line_number)
     if not understood:
         return None
-    count = max((sums.get(f"{base}_count", 0.0) for base in where), default=0.0)
+    count = max((sums.get(f"{base}_count", 0.0) for base in where if base not in PER_TOKEN), default=0.0)
     if count:
         columns["n_requests"] = count
+        for column, (total, line_number) in totals.items():
+            if column not in columns and total:
+                columns[column] = total / count
+                understood[column] = Understood(name=column, value=total / count, unit="tokens", line=line_number)
     return Run(tool="Prometheus metrics", columns=columns, understood=tuple(understood.values()))
 
 

@@ -18,8 +18,8 @@ from typing import Any
 from planner.accuracy import RowSkipped, find_model, read_run, serve
 from planner.answer import plan
 from planner.errors import PlannerError
-from planner.reading.benchmarks import Run
 from planner.reading.figures import Understood
+from planner.reading.runs import Run
 from planner.scenario import Scenario, fields_by_name
 from planner.service import ServingMetrics
 from planner.tables import read_table

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from planner.accuracy import find_model, read_case, traffic_of
+from planner.accuracy import find_engine_preset, find_gpu, find_model, lengths_of, read_case, traffic_of
 from planner.catalog import get_model
 from planner.errors import InvalidInput, PlannerError
-from planner.reading.benchmarks import Run, json_runs, tables_in
+from planner.reading.benchmarks import saved_runs, tables_in
 from planner.reading.figures import Understood
 from planner.reading.metrics_text import metrics_in
 from planner.reading.peers import peer_runs, peer_scenario, run_planned
+from planner.reading.runs import Run
 from planner.reading.startup import StartUp, start_up_in
 from planner.reading.text import lines_of, text_of
 from planner.scenario import Scenario, fields_by_name, message
@@ -99,8 +100,9 @@ def read(data: bytes | str, base: Scenario | None = None, columns: Mapping[str, 
     lines = lines_of(text)
     if columns:
         return _recorded(text, lines[0].text, base or Scenario(), columns)
-    runs = peer_runs(text) or json_runs(text)
-    start = None if runs else start_up_in(lines)
+    runs = peer_runs(text) or saved_runs(text)
+    is_saved = bool(runs) and (runs[0].is_prediction or text.lstrip()[:1] in "{[")
+    start = None if is_saved else start_up_in(lines)
     runs = runs or tables_in(lines)
     if not runs:
         metrics = metrics_in(lines)
@@ -126,7 +128,9 @@ def _reading(start: StartUp | None, runs: tuple[Run, ...], base: Scenario) -> Re
         if start is not None:
             scenario = _started(start, base, open_points)
         for run in runs[:1]:
+            logged = scenario
             scenario = run_scenario(run, scenario or base, open_points)
+            open_points += _other_model(start, run, logged, scenario)
     except PlannerError as error:
         scenario, problem = None, " ".join(message(error).split())
     if len(runs) > 1:
@@ -141,6 +145,15 @@ def _reading(start: StartUp | None, runs: tuple[Run, ...], base: Scenario) -> Re
         scenario=scenario,
         problem=problem,
     )
+
+
+def _other_model(start: StartUp | None, run: Run, logged: Scenario | None, made: Scenario) -> Iterable[NotUnderstood]:
+    """That the log in a file names another model than its benchmark, whose the plan takes."""
+    named = start.inputs.get("model", "") if start is not None else ""
+    if logged is not None and named and find_model(named) is not None and made.model != logged.model:
+        text = f"model {run.columns.get('model', made.model)}"[:SHOWN_CHARS]
+        reason = f"the log names {logged.model}; the plan takes {made.model}, that of the benchmark"
+        yield NotUnderstood(text=text, line=0, reason=reason)
 
 
 def columns_of(data: bytes | str) -> Columns | None:
@@ -313,22 +326,45 @@ def _measured_traffic(run: Run, base: Scenario, open_points: list[NotUnderstood]
             )
         elif found != base.model:
             changes |= {"model": found, "model_config": "", "weight_dtype": "auto", "max_model_len": base.max_model_len}
+    changes |= _measured_engine(columns, base, open_points)
     for side, total in (("isl", "total_input_tokens"), ("osl", "total_output_tokens")):
         if side not in columns and columns.get("n_requests") and columns.get(total):
             columns[side] = float(columns[total]) / float(columns["n_requests"])
     if "isl" not in columns or "osl" not in columns:
         open_points.append(NotUnderstood(text=run.tool, line=0, reason="it states no prompt and answer lengths"))
         return base.replace(**changes)
-    if not columns.get("concurrency") and "request_rate_rps" not in columns and columns.get("req_s"):
+    if not any(columns.get(name) for name in ("concurrency", "request_rate_rps", "arrival")):
         # without a stated load, what was served is the load
-        columns["request_rate_rps"] = columns["req_s"]
+        served = columns.get("req_s") or float(columns.get("output_tok_s_total", 0.0)) / float(columns["osl"])
+        if served:
+            columns["request_rate_rps"] = served
+        else:
+            told = "it states no load; the plan's own stays"
+            open_points.append(NotUnderstood(text=run.tool, line=0, reason=told))
     cells = {name: "" if value is None else str(value) for name, value in columns.items()}
-    changes |= traffic_of(cells)
+    stated = any(cells.get(name) for name in ("concurrency", "request_rate_rps", "arrival"))
+    changes |= traffic_of(cells) if stated else lengths_of(cells, {})
     longest = math.ceil(float(columns["isl"]) + float(columns["osl"]))
     if base.max_model_len < longest:  # it ran, so the engine's context held its requests
         limit = get_model(changes.get("model", base.model)).longest_context if _in_catalog(changes, base) else longest
         changes["max_model_len"] = max(base.max_model_len, min(limit, longest + CONTEXT_SLACK_TOKENS))
     return base.replace(**changes)
+
+
+def _measured_engine(columns: Mapping[str, Any], base: Scenario, open_points: list[NotUnderstood]) -> dict[str, Any]:
+    """The engine and the GPU that a report names where they are not the base's."""
+    changes: dict[str, Any] = {}
+    engine = find_engine_preset(str(columns["engine"])) if columns.get("engine") else base.engine
+    if engine != base.engine:
+        changes |= {"engine": engine, "engine_version": fields_by_name()["engine_version"].default}
+    if columns.get("gpu"):
+        found = find_gpu(str(columns["gpu"]))
+        if found is None:
+            text = str(columns["gpu"])[:SHOWN_CHARS]
+            open_points.append(NotUnderstood(text=text, line=0, reason=f"no such GPU in the catalog; {base.gpu} stays"))
+        elif found != base.gpu:
+            changes["gpu"] = found
+    return changes
 
 
 def _in_catalog(changes: Mapping[str, Any], base: Scenario) -> bool:

@@ -6,7 +6,7 @@ import pytest
 
 from planner.errors import InvalidInput
 from planner.reading import read
-from planner.reading.benchmarks import json_runs
+from planner.reading.benchmarks import saved_runs
 
 #: keys of `vllm bench serve --save-result` (vllm/benchmarks/serve.py)
 SAVED = {
@@ -73,6 +73,16 @@ def test_one_run_reads_alike_from_every_tool(body):
         assert columns["e2e_s_mean"] == pytest.approx(6.4)
 
 
+def test_a_log_that_names_another_model_than_its_benchmark_is_said():
+    log = "Initializing a V1 LLM engine (v0.9.2) with config: model='Qwen/Qwen3-32B', max_seq_len=32768"
+    reading = read(f"{log}\n{json.dumps(SAVED)}")
+    assert reading.kind == "vllm start-up log and vllm bench serve"
+    assert (reading.scenario.model, reading.scenario.engine_version) == ("Qwen/Qwen3-8B", "0.9.2")
+    assert any("the log names Qwen/Qwen3-32B" in item.reason for item in reading.not_understood)
+    same = read(f"{log.replace('32B', '8B')}\n{json.dumps(SAVED)}")
+    assert not any("the log names Qwen" in item.reason for item in same.not_understood)
+
+
 def test_the_model_of_a_saved_result_is_filled_in():
     assert read(json.dumps(SAVED)).scenario.model == "Qwen/Qwen3-8B"
     unknown = read(json.dumps(SAVED | {"model_id": "acme/none-such-9000"}))
@@ -80,7 +90,7 @@ def test_the_model_of_a_saved_result_is_filled_in():
 
 
 def test_a_line_a_run():
-    runs = json_runs(json.dumps(SAVED) + "\n" + json.dumps(SAVED | {"max_concurrency": 64}) + "\n{broken")
+    runs = saved_runs(json.dumps(SAVED) + "\n" + json.dumps(SAVED | {"max_concurrency": 64}) + "\n{broken")
     assert [run.columns["concurrency"] for run in runs] == [32.0, 64.0]
     assert [item.line for run in runs for item in run.understood if item.name == "concurrency"] == [1, 2]
 
@@ -166,3 +176,32 @@ def test_other_text_is_refused_with_what_would_be_read(text):
     with pytest.raises(InvalidInput) as caught:
         read(text)
     assert "start-up log of vLLM" in str(caught.value)
+
+
+# AIPerf's CSV: a block of distributions and a block of single values (genai_perf exporter, as AIPerf keeps it)
+def test_the_csv_of_aiperf():
+    text = "Metric,avg,min,max,p50,p99,std\r\nTime to First Token (ms),10.00,5.00,15.00,9.00,14.90,2.50\r\n"
+    text += "Input Sequence Length (tokens),128.00,128,128,128,128,0\r\n"
+    text += "Output Sequence Length (tokens),64.00,64,64,64,64,0\r\n"
+    text += "\r\nMetric,Value\r\nRequest Count,3.00\r\nRequest Throughput (requests/sec),4.00\r\n"
+    reading = read(text)
+    columns = reading.runs[0].columns
+    assert (columns["ttft_ms_mean"], columns["ttft_ms_p99"], columns["req_s"], columns["n_requests"]) == (
+        10,
+        14.9,
+        4,
+        3,
+    )
+    assert (reading.scenario.rate_rps, reading.scenario.prompt_mean_tokens) == (4.0, 128.0)
+
+
+def test_a_benchmark_that_states_no_load_keeps_the_plans():
+    table = """ℹ Request Token Statistics (Completed Requests)
+| Benchmark | Input Tok || Output Tok ||
+| Strategy  | Per Req   || Per Req    ||
+|           | Mdn | p95  | Mdn | p95   |
+| concurrent | 546.0 | 546.0 | 256.0 | 256.0 |"""
+    reading = read(table)
+    assert reading.problem == ""
+    assert (reading.scenario.prompt_mean_tokens, reading.scenario.output_mean_tokens) == (546.0, 256.0)
+    assert any("no load" in item.reason for item in reading.not_understood)

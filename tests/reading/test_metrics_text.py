@@ -39,3 +39,37 @@ def test_quantile_is_linear_within_its_bucket():
 def test_lines_that_only_look_like_samples_are_passed_over():
     odd = TEXT + 'INFO 03-20\nvllm:time_to_first_token_seconds_bucket{le="soon"} 5\n'
     assert read(odd).runs[0].columns == read(TEXT).runs[0].columns
+
+
+def test_mean_lengths_come_from_counters_where_there_is_no_histogram():
+    reading = read(
+        "\n".join(
+            [
+                'sglang:prompt_tokens_total{model_name="Qwen/Qwen3-8B"} 2.0e+04',
+                'sglang:generation_tokens_total{model_name="Qwen/Qwen3-8B"} 5000.0',
+                'sglang:time_to_first_token_seconds_sum{model_name="Qwen/Qwen3-8B"} 10.0',
+                'sglang:time_to_first_token_seconds_count{model_name="Qwen/Qwen3-8B"} 20.0',
+                'sglang:inter_token_latency_seconds_count{model_name="Qwen/Qwen3-8B"} 4980.0',
+            ]
+        )
+    )
+    assert reading.runs[0].columns["isl"] == 1000.0  # 20,000 tokens of 20 requests
+    assert reading.runs[0].columns["osl"] == 250.0
+    assert reading.scenario.engine == "sglang"
+
+
+def test_tgi_counts_its_requests_and_their_lengths():
+    # names as in TGI's documentation of its metrics
+    reading = read(
+        "\n".join(
+            f"{name}_sum {total}\n{name}_count 400"
+            for name, total in (
+                ("tgi_request_duration", 320.0),
+                ("tgi_request_input_length", 4e5),
+                ("tgi_request_generated_tokens", 8e4),
+            )
+        )
+    )
+    assert reading.runs[0].columns["e2e_s_mean"] == 0.8
+    assert (reading.scenario.prompt_mean_tokens, reading.scenario.output_mean_tokens) == (1000, 200)
+    assert reading.scenario.engine == "tgi"

@@ -70,3 +70,26 @@ def test_awq_that_the_user_asked_for_is_a_flag():
     assert start(config.format("awq")).inputs["other_flags"] == "--quantization awq"
     assert start("vllm serve m/x-AWQ --quantization awq").inputs["weight_quant"] == "awq"
     assert "other_flags" not in start(config.format("awq_marlin")).inputs
+
+
+# sglang/srt/mem_cache/memory_pool.py prints one size of a latent cache, and two of keys and values apart
+def test_a_latent_cache_of_sglang_is_one_size():
+    latent = start("KV Cache is allocated. #tokens: 2454421, KV size: 160.63 GB\nsglang").measured
+    assert latent == {"available_kv_gib": 160.63, "kv_tokens": 2454421.0}
+    apart = start("KV Cache is allocated. #tokens: 399740, K size: 1.52 GB, V size: 1.52 GB").measured
+    assert apart == {"available_kv_gib": 3.04, "kv_tokens": 399740.0}
+
+
+# llama-model.cpp and llama-kv-cache.cpp name a buffer by its backend: MTL0 on a Mac, HTP0 on a Hexagon
+def test_buffers_of_other_backends_of_llama_cpp_count():
+    mac = start(
+        "load_tensors:  MTL0_Mapped model buffer size =  2048.00 MiB\n"
+        "load_tensors:   CPU_Mapped model buffer size =   304.28 MiB\n"
+        "llama_kv_cache:       MTL0 KV buffer size =   512.00 MiB"
+    ).measured
+    assert mac == {"weights_gib_per_gpu": 2.0, "available_kv_gib": 0.5}
+    two = start(
+        "load_tensors:  HTP1-REPACK model buffer size =  1575.00 MiB\n"
+        "load_tensors:  HTP0-REPACK model buffer size =  2025.00 MiB"
+    ).measured
+    assert two["weights_gib_per_gpu"] == 3600 / 1024
