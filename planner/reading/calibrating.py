@@ -31,6 +31,7 @@ FIGURES = {
 }
 #: which of our left-out errors is the prior of a factor; the CPU's are those of `planner.accuracy.folds`
 PRIOR_BAND = {"weights": "tpot", "sequences": "tpot", "prefill": "ttft"}
+PREFILL_SHARE = 0.5  # of the error of TTFT that a longer prefill explains: the rest is queueing and the client
 CPU_PRIOR_SD = 0.4
 #: how benchmark clients run one replica and report it
 CLIENT = {"question": "will", "num_replicas": 1, "measured_requests": "all", "exact_output_limit": True}
@@ -201,6 +202,7 @@ def fit_runs(
         np.array([noise[name] for name in names]),
         prior_sd(plan),
         shared=shared(loads, names, loads, names),
+        runs=np.array([row.run for row in rows]),
     )
     return Fit(rows=rows, found=found, predict=predict)
 
@@ -319,6 +321,7 @@ def prior_sd(plan: Scenario) -> Floats:
         name: math.log(bands[band].factor(0.95) / bands[band].factor(0.05)) / (2 * NINETY)
         for name, band in PRIOR_BAND.items()
     }
+    widths["prefill"] *= PREFILL_SHARE
     return np.array([widths.get(name, CPU_PRIOR_SD) for name in SCALES])
 
 

@@ -1,7 +1,8 @@
 """Fit a few positive factors to measured figures under a Gaussian prior on their logarithms.
 
 What the factors leave of a figure may be alike in figures that were measured under like conditions: then the figures
-share an error beside the noise of each.
+share an error beside the noise of each. A figure, or all of a run, may be wrong: how likely that is follows from how
+much better the others agree without it.
 """
 
 from __future__ import annotations
@@ -12,14 +13,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.arrays import Floats
+from planner.arrays import Bools, Floats, Ints
 
 STEP = math.log(1.1)  # of a logarithm, for the slope of a simulation, which is no smooth function
 MOST_STEPS = 4
 SETTLED = 0.01  # of a logarithm
-FAR = 2.0  # standard deviations from which a figure counts less and less (Huber)
 LARGEST_MOVE = math.log(2.0)  # of a factor in one step
-REWEIGHTED = 3  # times that the weight of far figures is found anew for each step
+#: share of the figures, and of the runs, that are wrong, and by how much in logarithms: where a load was published more
+#: than once, half of the runs agree within 1 %, and some are off by a factor of four
+WRONG_SHARE, WRONG_SD = 0.01, 0.7
+NEGLIGIBLE = 1e-4  # of the likeliest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +95,7 @@ def fit(
     prior_sd: Floats,
     *,
     shared: Floats | None = None,
+    runs: Ints | None = None,
 ) -> Posterior:
     """The most probable factors, by Gauss-Newton steps.
 
@@ -107,6 +111,8 @@ def fit(
         Standard deviation of each factor's logarithm before anything is measured.
     shared : array, optional
         Covariance of the error that figures share beside that; None: they share none.
+    runs : integer array, optional
+        The run of each figure; None: each is of its own.
 
     Returns
     -------
@@ -114,13 +120,15 @@ def fit(
         Its covariance grows where the figures scatter more than `noise_sd` says.
     """
     target, common = np.log(measured), np.zeros((len(measured), len(measured))) if shared is None else shared
+    runs = np.arange(len(measured)) if runs is None else runs
     logs = np.zeros(len(prior_sd))
     residuals = np.log(predict(logs)) - target
     for _ in range(MOST_STEPS):
         slopes = np.stack(
             [(np.log(predict(logs + STEP * unit)) - target - residuals) / STEP for unit in np.eye(len(logs))], axis=1
         )
-        precision = _precision(residuals, noise_sd, common)
+        whole = slopes @ np.diag(prior_sd**2) @ slopes.T + common
+        precision = _precision(residuals - slopes @ logs, whole, common, noise_sd**2, runs)
         normal = slopes.T @ precision @ slopes + np.diag(prior_sd**-2)
         move = np.linalg.solve(normal, -slopes.T @ precision @ residuals - logs * prior_sd**-2)
 
@@ -130,7 +138,8 @@ def fit(
         logs, residuals, moved = _stepped(predict, target, cost, logs, residuals, move)
         if moved < SETTLED:
             break
-    precision = _precision(residuals, noise_sd, common)
+    whole = slopes @ np.diag(prior_sd**2) @ slopes.T + common
+    precision = _precision(residuals - slopes @ logs, whole, common, noise_sd**2, runs)
     scatter = max(1.0, float(residuals @ precision @ residuals) / len(residuals))
     known = slopes.T @ (precision / scatter) @ slopes + np.diag(prior_sd**-2)
     return Posterior(
@@ -143,13 +152,46 @@ def fit(
     )
 
 
-def _precision(residuals: Floats, noise_sd: Floats, shared: Floats) -> Floats:
-    """Inverse covariance of the figures' errors, with more noise where a figure lies far from all others."""
-    noise = noise_sd**2
-    for _ in range(REWEIGHTED):
-        own = noise * np.linalg.solve(shared + np.diag(noise), residuals)
-        noise = noise_sd**2 / np.minimum(1.0, FAR / np.maximum(np.abs(own) / noise_sd, 1e-12))
-    return np.asarray(np.linalg.inv(shared + np.diag(noise)), dtype=np.float64)
+def _precision(off: Floats, whole: Floats, shared: Floats, noise: Floats, runs: Ints) -> Floats:
+    """Inverse covariance of the figures' errors, mean over what may be wrong by how likely it makes the figures.
+
+    Nothing, one figure or one run is wrong; where one is likelier than none, another beside it may be, and so on.
+
+    Parameters
+    ----------
+    off : array
+        ln(predicted ÷ measured) with all factors 1, each figure a straight line in the factors.
+    whole : array
+        Covariance of these but for their noise.
+    shared : array
+        The part of it that no factor reaches.
+    noise : array
+        Variance of each figure's noise.
+    runs : integer array
+        Of each figure.
+    """
+    each = [runs == run for run in np.unique(runs) if (runs == run).sum() > 1]
+    suspects = [*(np.eye(len(off), dtype=bool)), *each]
+    found: dict[bytes, tuple[float, Floats]] = {}
+
+    def weighed(wrong: Bools, count: int) -> tuple[float, Bools]:
+        variance = noise + WRONG_SD**2 * wrong
+        seen = whole + np.diag(variance)
+        chance = count * math.log(WRONG_SHARE) + (len(suspects) - count) * math.log1p(-WRONG_SHARE)
+        weight = chance - 0.5 * float(np.linalg.slogdet(seen)[1] + off @ np.linalg.solve(seen, off))
+        found[wrong.tobytes()] = weight, variance
+        return weight, wrong
+
+    likeliest = weighed(np.zeros(len(off), dtype=bool), 0)
+    for count in range(1, len(off)):
+        others = [likeliest[1] | suspect for suspect in suspects if not (suspect <= likeliest[1]).all()]
+        best = max((weighed(wrong, count) for wrong in others), key=lambda item: item[0], default=likeliest)
+        if best[0] <= likeliest[0]:
+            break
+        likeliest = best
+    shares = {key: math.exp(weight - likeliest[0]) for key, (weight, _) in found.items()}
+    told = {key: share / sum(shares.values()) for key, share in shares.items() if share > NEGLIGIBLE}
+    return np.asarray(sum(share * np.linalg.inv(shared + np.diag(found[key][1])) for key, share in told.items()))
 
 
 def _stepped(

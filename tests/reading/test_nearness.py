@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from planner.reading.nearness import REACH, foreseen, load_of, shared
+from planner.reading.nearness import REACH, foreseen, load_of, rest_sd, shared
 from planner.scenario import Scenario
 
 
@@ -19,16 +19,16 @@ def test_a_load_is_requests_at_once_prompt_and_answer_in_doublings():
 
 def test_errors_of_one_figure_are_shared_the_less_the_further_the_loads_are_apart():
     here, there = np.zeros((1, 3)), np.array([[REACH[0], 0, 0]])
-    assert shared(here, ["tpot"], here, ["tpot"])[0, 0] == pytest.approx(0.08**2)
-    assert shared(here, ["tpot"], there, ["tpot"])[0, 0] == pytest.approx(0.08**2 * math.exp(-0.5))
+    assert shared(here, ["tpot"], here, ["tpot"])[0, 0] == pytest.approx(rest_sd()["tpot"] ** 2)
+    assert shared(here, ["tpot"], there, ["tpot"])[0, 0] == pytest.approx(rest_sd()["tpot"] ** 2 * math.exp(-0.5))
     assert shared(here, ["tpot"], here, ["ttft"])[0, 0] == 0
 
 
 def test_one_figure_narrows_as_two_measurements_of_one_number_do():
-    # the same load as the plan's: its TTFT tells 0.5² of a factor and 0.3² of the rest, but for its own noise, 0.1
+    # the same load as the plan's: its TTFT tells 0.5² of a factor and all of the rest, but for its own noise, 0.1
     slopes, loads = np.array([[1.0, 0.0], [1.0, 0.0]]), np.zeros((2, 3))
     covariance = np.diag([0.5**2, 0.4**2])
-    before = 0.5**2 + 0.3**2
+    before = 0.5**2 + rest_sd()["ttft"] ** 2
     [left, _] = foreseen(slopes, loads, ["ttft", "ttft"], covariance, np.array([False, True]))
     assert left == pytest.approx(1 / (1 / before + 0.1**-2))
     # far away, the rest tells nothing
