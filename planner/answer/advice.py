@@ -100,8 +100,8 @@ def calibration(scenario: Scenario) -> Finding | None:
             kind="calibration",
             severity="warning",
             field="calibration_load",
-            text=f"The calibration to your {runs} was made for another load than this traffic, and may be off here. "
-            "Calibrate again to the same runs.",
+            text=f"The calibration to your {runs} was made for another load than this traffic, and may be off here: "
+            "the ranges are those of published runs. Calibrate again to the same runs.",
         )
     factors = ", ".join(f"{part} × {getattr(scenario, name):.3g}" for part, name in SCALES.items())
     return Finding(

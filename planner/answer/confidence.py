@@ -48,7 +48,8 @@ class Band:
     `median_fraction` and `p90_fraction` are absolute relative errors (0.1 = 10 %), `rows` the published results behind
     them from `sources` sources, `basis` their class, `evidence` one of `EVIDENCE` ("" for memory). NaN where nothing
     was measured. `ratios` are true ÷ predicted at the shares `levels` of the rows, both ascending; without them the
-    logarithm of the ratio is taken as normal. `is_own`: the rows are the user's own runs of this deployment.
+    logarithm of the ratio is taken as normal. `is_own`: the rows are the user's own runs of this deployment;
+    `is_narrowed`: they are part of it.
     """
 
     quantity: str
@@ -61,6 +62,7 @@ class Band:
     levels: tuple[float, ...] = ()
     ratios: tuple[float, ...] = ()
     is_own: bool = False
+    is_narrowed: bool = False
 
     @property
     def behind(self) -> str:
@@ -192,6 +194,26 @@ def measured_of(scenario: Scenario) -> Measured:
     return Measured(runs=scenario.calibration_runs, errors=scenario.calibrated_errors)
 
 
+def own_runs(scenario: Scenario, bands: Mapping[str, Band] | None = None) -> str:
+    """What a calibrated plan rests on, in a few words; empty without a calibration of its deployment.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        The plan's.
+    bands : mapping, optional
+        The plan's: where the runs narrow none of them, their loads were too far from the plan's own.
+    """
+    if not scenario.is_calibrated:
+        return ""
+    runs = f"calibrated to your {counted(scenario.calibration_runs, 'measurement')}"
+    if scenario.is_calibrated_for_other_load:
+        return f"{runs}, for another load"
+    if bands is not None and scenario.calibrated_errors and not any(band.is_narrowed for band in bands.values()):
+        return f"{runs}, whose loads are far from this one"
+    return runs
+
+
 def _narrower(published: Band, measured: Measured) -> Band:
     """The band of the user's own runs where it is narrower than that of published ones."""
     sigma = measured.errors.get(published.quantity)
@@ -205,6 +227,7 @@ def _narrower(published: Band, measured: Measured) -> Band:
         rows=measured.runs,
         basis=f"your {counted(measured.runs, 'measurement')}",
         is_own=True,
+        is_narrowed=True,
         evidence=published.evidence,
         sources=1,
         levels=levels,

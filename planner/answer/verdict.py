@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from planner.answer.confidence import BAND_OF, bearable_rps, chance_with, slo_probability
+from planner.answer.confidence import BAND_OF, bearable_rps, chance_with, own_runs, slo_probability
 from planner.answer.load_test import measurement
 from planner.answer.outcome import Plan, Reached, Sure, Verdict, offered_rps, reached, serving_replicas
 from planner.answer.wording import load_in_words, lost_in_words, meeting
@@ -196,9 +196,7 @@ def _sure_to(done: Plan) -> str:
 
 def evidence(done: Plan) -> str:
     """What the kernel times of this GPU rest on, in a few words."""
-    if done.scenario.is_calibrated:
-        return f"calibrated to your {counted(done.scenario.calibration_runs, 'measurement')}"
-    return {
+    return own_runs(done.scenario, done.bands) or {
         KERNELS_MEASURED: f"kernels measured on {done.gpu.name}",
         SAME_ARCHITECTURE: f"kernels measured on the architecture of {done.gpu.name}, not on it with these weights",
     }.get(done.bands["throughput"].evidence, f"no kernels measured on the architecture of {done.gpu.name}")

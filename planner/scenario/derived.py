@@ -224,8 +224,11 @@ class DerivedInputs(Inputs):
 
     @property
     def calibrated_errors(self) -> dict[str, float]:
-        """Standard deviation of ln(measured ÷ predicted) that the calibration leaves, by figure; empty without one."""
-        if not self.is_calibrated:
+        """Standard deviation of ln(measured ÷ predicted) that the calibration leaves, by figure.
+
+        Empty without one, and where it was made for another load: how far off it is here nobody has said.
+        """
+        if not self.is_calibrated or self.is_calibrated_for_other_load:
             return {}
         return {figure: getattr(self, field) for figure, field in ERRORS.items() if getattr(self, field)}
 

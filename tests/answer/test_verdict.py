@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from planner.answer import plan
 from planner.answer.confidence import Band
 from planner.answer.outcome import serving_replicas
 from planner.answer.verdict import SHARES, _worth, chance, evidence, probability, verdict
@@ -144,7 +145,24 @@ def test_a_safety_margin_asks_for_more_and_is_surer():
 def test_the_evidence_of_a_calibrated_plan_is_the_users_own():
     base = Scenario(num_requests=200)
     own = base.replace(calibration_runs=3, calibration_weights=1.3, calibration_of=fingerprint(base))
-    assert evidence(SimpleNamespace(scenario=own)) == "calibrated to your 3 measurements"
+    assert evidence(SimpleNamespace(scenario=own, bands={})) == "calibrated to your 3 measurements"
+
+
+def test_a_calibration_for_another_load_says_so_and_narrows_nothing():
+    base = Scenario(num_requests=200)
+    own = base.replace(
+        calibration_runs=3, calibration_tpot_error=0.02, calibration_of=fingerprint(base), calibration_load=base.load
+    )
+    here, busier = plan(own), plan(own.replace(users=base.users + 300))
+    assert here.verdict.evidence == "calibrated to your 3 measurements" and here.bands["tpot"].is_narrowed
+    assert busier.verdict.evidence == "calibrated to your 3 measurements, for another load"
+    assert busier.bands["tpot"] == plan(base).bands["tpot"]
+
+
+def test_runs_under_loads_far_from_the_plans_are_not_its_evidence():
+    base = Scenario(num_requests=200)
+    far = base.replace(calibration_runs=3, calibration_tpot_error=4.0, calibration_of=fingerprint(base))
+    assert plan(far).verdict.evidence == "calibrated to your 3 measurements, whose loads are far from this one"
 
 
 def test_a_load_curve_does_not_say_how_many_waiting_users_hold():

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from planner.answer.advice_on_results import hosted_instead
+from planner.answer.confidence import own_runs
 from planner.answer.outcome import Plan
 from planner.cost import CostPlan
 from planner.scenario import Scenario
-from planner.units import counted
 
 MEETS, MISSES = "meets targets", "misses targets"
 #: what kernel times rest on, the surest first, as `planner.step_time.EVIDENCE`
@@ -60,8 +60,7 @@ class Candidate:
     @property
     def rests_on(self) -> str:
         """What its speed rests on, in words: the user's own runs of this deployment, or `evidence`."""
-        runs = self.scenario.calibration_runs
-        return f"calibrated to your {counted(runs, 'measurement')}" if self.scenario.is_calibrated else self.evidence
+        return own_runs(self.scenario) or self.evidence
 
 
 def candidate_of(done: Plan, *, evidence: str = "", checkpoint: str = "") -> Candidate:
