@@ -5,6 +5,7 @@ import json
 import pytest
 
 from planner.reading import read
+from planner.reading.offline import llama_bench_csv
 
 #: columns of llama-bench's CSV (tools/llama-bench/llama-bench.cpp), of which a row repeats the test's settings
 CSV_HEAD = "build_commit,gpu_info,model_filename,model_type,n_prompt,n_gen,n_depth,avg_ts,stddev_ts"
@@ -75,3 +76,9 @@ def test_a_latency_with_its_command_is_one_batch():
     )
     assert (reading.scenario.arrivals, reading.scenario.num_requests) == ("once", 8)
     assert reading.runs[0].columns["e2e_s_mean"] == 1.0374
+
+
+def test_a_row_that_lacks_a_column_is_no_test():
+    shifted = csv_row(512, 0, 0, 7000.0).replace('"qwen2 7B",', "")
+    assert llama_bench_csv(f"{CSV_HEAD}\n{shifted}") == ()
+    assert llama_bench_csv("arrived_at,tokens\n1,2") == ()
