@@ -11,6 +11,7 @@ from planner.answer.advice_on_results import (
     average_hides_tail,
     hosted_instead,
     preempts,
+    price_assumed,
     rejects,
     unserved,
 )
@@ -53,12 +54,17 @@ def findings(
         lora_slots(scenario, memory),
     ]
     if metrics is not None:
-        found += [average_hides_tail(metrics), rejects(metrics), abandons(scenario, metrics), preempts(metrics)]
+        found += [
+            average_hides_tail(scenario, metrics),
+            rejects(scenario, metrics),
+            abandons(scenario, metrics),
+            preempts(metrics),
+        ]
         found.append(idle_replicas(scenario))
     if cost is not None and metrics is not None:
         found += [unserved(scenario, metrics, cost)]
     if cost is not None:
-        found.append(hosted_instead(cost))
+        found += [price_assumed(scenario), hosted_instead(cost)]
     found += [reserved_cache(scenario, memory), cross_node(scenario), decode_only_note(scenario)]
     found += [
         small_budget(scenario),

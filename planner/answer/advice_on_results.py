@@ -3,38 +3,43 @@
 from __future__ import annotations
 
 from planner.answer.finding import Finding
-from planner.cost import CostPlan
+from planner.cost import CostPlan, price_gap
 from planner.scenario import Scenario
 from planner.service import ServingMetrics
 from planner.units import DAYS_PER_MONTH, counted, format_duration, format_number, format_percent, format_usd
 
 FEW_REQUESTS_PER_DAY = 10_000
+FELT_S = 0.2  # a shorter wait is not felt
+SHARE_WORTH_A_WARNING = 0.01  # of requests; from there on the verdict names them too
 
 
-def average_hides_tail(metrics: ServingMetrics) -> Finding | None:
-    """Mistake 3: reporting the average and hiding the tail."""
-    mean, p99 = metrics.ttft_s.mean, metrics.ttft_s.p99
-    if not (mean > 0 and p99 > 3 * mean and p99 > 0.2):
+def average_hides_tail(scenario: Scenario, metrics: ServingMetrics) -> Finding | None:
+    """Mistake 3: reporting the average and hiding the tail, where the tail is longer than anybody asked for."""
+    mean, p99, target = metrics.ttft_s.mean, metrics.ttft_s.p99, scenario.ttft_target_s
+    if not (mean > 0 and p99 > 3 * mean and p99 > FELT_S) or (target is not None and not mean <= target < p99):
         return None
+    beside = "" if target is None else f" (target {format_duration(target)})"
     return Finding(
         kind="average_only",
         severity="warning",
         text=f"The average hides the tail: mean TTFT is {format_duration(mean)}, but one request in 100 waits "
-        f"{format_duration(p99)} or longer.",
+        f"{format_duration(p99)} or longer{beside}.",
     )
 
 
-def rejects(metrics: ServingMetrics) -> Finding | None:
-    """Some requests are rejected."""
+def rejects(scenario: Scenario, metrics: ServingMetrics) -> Finding | None:
+    """Some requests are rejected; a share that costs nobody a target worth a word is a note."""
     if metrics.num_rejected == 0:
         return None
     share = metrics.num_rejected / max(1, metrics.num_requests)
+    queue = scenario.engine_settings.max_queued_requests
+    full = "" if queue is None else f", or beyond the {counted(queue, 'request')} that may wait"
     return Finding(
         kind="rejected",
-        severity="warning",
+        severity="warning" if share >= SHARE_WORTH_A_WARNING else "note",
         field="max_model_len",
-        text=f"{format_percent(share)} of requests are rejected: longer than the context or the KV pool, or beyond the "
-        "queue limit. Each counts as a missed target.",
+        text=f"{format_percent(share)} of requests are rejected: longer than the context of "
+        f"{scenario.max_model_len:,} tokens or than the KV cache{full}. Each counts as a missed target.",
     )
 
 
@@ -85,6 +90,15 @@ def unserved(scenario: Scenario, metrics: ServingMetrics, cost: CostPlan) -> Fin
     else:
         return None
     return Finding(kind="unserved", severity="warning", text=text)
+
+
+def price_assumed(scenario: Scenario) -> Finding | None:
+    """The bill rests on a price that nobody stated."""
+    text = price_gap(scenario)
+    if not text:
+        return None
+    field = "gpu_purchase_usd" if scenario.price_kind == "owned" else "usd_per_gpu_hour"
+    return Finding(kind="price_assumed", severity="warning", field=field, text=text)
 
 
 def hosted_instead(cost: CostPlan) -> Finding | None:

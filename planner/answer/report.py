@@ -147,7 +147,7 @@ def plan_text(done: Plan) -> str:
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
         lines += ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
     lines += ["", *([] if done.fits else ["What would make it start"]), *(f"- {reason}" for reason in done.reasons)]
-    lines += [f"! {finding.text}" for finding in done.findings]
+    lines += [f"{'!' if finding.severity == 'warning' else '-'} {finding.text}" for finding in done.findings]
     lines += ["", *([TRACED] if done.is_traced else []), f"Link: ?{to_query(done.scenario)}"]
     return "\n".join(lines)
 

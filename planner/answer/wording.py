@@ -206,7 +206,16 @@ def meeting(done: Plan) -> str:
     what = {0: "finish", 1: "meet it", 2: "meet both"}.get(number, f"meet all {number}")
     if share == 0:
         return f"no request {'finishes' if not number else what.replace('meet', 'meets')}"
-    return f"{format_percent(share)} of requests {what}"
+    return f"{_told_apart(share, done.scenario.target_quantile)} of requests {what}"
+
+
+def _told_apart(share: float, asked: float) -> str:
+    """A share with as many digits as tell it from the share asked for, where it is below that."""
+    said = format_percent(share)
+    if share >= asked or said != format_percent(asked):
+        return said
+    told = (round(100 * share, digits) for digits in (1, 2, 3))
+    return next((f"{percent:g} %" for percent in told if percent < 100 * asked), f"just under {said}")
 
 
 def lost_in_words(metrics: ServingMetrics) -> str:

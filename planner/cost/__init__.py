@@ -8,7 +8,7 @@ from planner.cost.break_even import BreakEven, CostMap, OwnSteps, break_even, co
 from planner.cost.growth import Growth, Month, Order, growth
 from planner.cost.hosted_apis import ApiPrices, normalised
 from planner.cost.owned import OwnedHour, owned_hour
-from planner.cost.pricing import PricedFleet, Served, gpu_price, offer_of, price_plan, price_policies, served
+from planner.cost.pricing import PricedFleet, Served, gpu_price, offer_of, price_gap, price_plan, price_policies, served
 from planner.cost.token_prices import LoadPrice, output_weight
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "offer_of",
     "output_weight",
     "owned_hour",
+    "price_gap",
     "price_plan",
     "price_policies",
     "served",

@@ -23,6 +23,7 @@ DEFAULT_PRICE_USD_PER_HOUR = 2.0
 OTHER_KINDS = ("ondemand", "spot", "reserved", "serverless")  # in the order in which they stand in for another
 OWNED = "owned: depreciation, power and people, as entered"
 OWNED_UNPRICED = "owned: power and people; enter a purchase price to count depreciation"
+ASSUMED = "no price known: 2 USD assumed, enter your own"
 
 NEGLIGIBLE = 0.01  # share of lost requests up to which the finished ones count as typical
 
@@ -47,7 +48,23 @@ def gpu_price(scenario: Scenario) -> tuple[float, str]:
     for other in others:
         if other is not None:
             return other.usd_per_hour, f"no price {wanted} known; {_said(scenario.gpu, other)}"
-    return DEFAULT_PRICE_USD_PER_HOUR, "no price known: 2 USD assumed, enter your own"
+    return DEFAULT_PRICE_USD_PER_HOUR, ASSUMED
+
+
+def price_gap(scenario: Scenario) -> str:
+    """What the price of a scenario's GPUs lacks, in a sentence; "" where it is the user's or of the kind asked for."""
+    usd, source = gpu_price(scenario)
+    if source == OWNED_UNPRICED:
+        return (
+            "The bill of these owned GPUs is power and people alone: without a purchase price per GPU nothing is "
+            "written off."
+        )
+    if source == ASSUMED:
+        return f"No price of {scenario.gpu} is known: the bill assumes {usd:g} USD per GPU-hour. Enter your own."
+    if scenario.usd_per_gpu_hour is not None or source == OWNED or offer_of(scenario) is not None:
+        return ""
+    wanted, taken = PRICE_KINDS[scenario.price_kind], source.partition("; ")[2]
+    return f"No price of {scenario.gpu} {wanted} is known; the bill takes another kind: {taken}."
 
 
 def offer_of(scenario: Scenario) -> PriceOffer | None:

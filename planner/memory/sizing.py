@@ -297,12 +297,6 @@ def _notes(demand: Demand, verdict: Verdict) -> tuple[str, ...]:
                 f"vLLM reserves memory for a video as large as {images} images. A shorter context needs less; the "
                 "setting Images and video can leave videos out."
             )
-    layout = verdict.rank.layout
-    if layout.num_groups > 1:
-        notes.append(
-            f"The KV cache is divided into {layout.num_groups} groups of layers; "
-            f"a block holds {layout.block_bytes / MIB:,.2f} MiB for one group."
-        )
     if verdict.rank.states is not None:
         notes.append(_state_note(verdict.rank.states))
     if demand.model.kv_cache_quantization and demand.kv_cache_dtype == demand.model.kv_cache_quantization:

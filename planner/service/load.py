@@ -14,7 +14,8 @@ from planner.service.replica import Replica, in_parallel
 from planner.workload import Requests, with_rate
 
 LOAD_FRACTIONS = (0.05, 0.2, 0.35, 0.5, 0.6, 0.7, 0.78, 0.85, 0.9, 0.95, 1.0, 1.08)
-IDLE_FRACTION = 0.002
+#: of a replica that misses the targets at every load above: from an almost idle one on
+FAINT_FRACTIONS = (0.002, 0.005, 0.01, 0.02)
 BISECTIONS = 7
 #: closer to its capacity a queue needs longer to settle than any run lasts
 STEADY_SHARE = 0.97
@@ -96,19 +97,19 @@ def load_curve(replica: Replica, requests: Requests, level: ServiceLevel) -> Loa
     top = capacity_rps(replica, requests)
     if top <= 0:
         return LoadCurve(points=(), capacity_rps=0.0, slo_rate_rps=0.0, binding="no request fits")
-    points = in_parallel(lambda share: _point(replica, requests, share * top, level), LOAD_FRACTIONS)
+
+    def swept(shares: tuple[float, ...]) -> list[LoadPoint]:
+        return in_parallel(lambda share: _point(replica, requests, share * top, level), shares)
+
     # At its capacity a replica's queue grows without end, even if a short run still meets the targets.
-    most = STEADY_SHARE * top
+    most, points = STEADY_SHARE * top, swept(LOAD_FRACTIONS)
+    if not any(meets(point.metrics, level) for point in points):
+        points = [*swept(FAINT_FRACTIONS), *points]  # whether load is to blame
     good = [point for point in points if point.rate_rps <= most and meets(point.metrics, level)]
     low = good[-1].rate_rps if good else 0.0
     bad = [point.rate_rps for point in points if point.rate_rps > low]
     high = min(bad[0], most) if bad else low
     binding = next((p.metrics.binding for p in points if p.rate_rps >= high and p.metrics.binding), "")
-    if not good:
-        # Missed at the lowest point of the sweep: an almost idle replica shows whether load is to blame.
-        idle = IDLE_FRACTION * top
-        if _holds(replica, requests, idle, level):
-            low = idle
     if low == 0 or low >= high:
         slo_rate = low
     elif high == most and _holds(replica, requests, most, level):  # else bisection creeps up to it run by run

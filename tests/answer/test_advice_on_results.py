@@ -5,7 +5,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from planner.answer.advice_on_results import api_cheaper, average_hides_tail, few_requests, preempts, rejects
+from planner.answer.advice_on_results import (
+    api_cheaper,
+    average_hides_tail,
+    few_requests,
+    preempts,
+    price_assumed,
+    rejects,
+)
+from planner.scenario import Scenario
 from planner.units import DAYS_PER_MONTH
 
 
@@ -13,12 +21,22 @@ def latencies(mean, p99):
     return SimpleNamespace(ttft_s=SimpleNamespace(mean=mean, p99=p99))
 
 
-# A tail that is three times the mean, and long enough to be felt.
+# A tail that is three times the mean, and long enough to be felt; with a target, one that only the tail misses.
 @pytest.mark.parametrize(
-    ("mean", "p99", "warns"), [(0.1, 0.5, True), (0.1, 0.29, False), (0.01, 0.1, False), (math.nan, 1.0, False)]
+    ("mean", "p99", "target", "warns"),
+    [
+        (0.1, 0.5, None, True),
+        (0.1, 0.29, None, False),
+        (0.01, 0.1, None, False),
+        (math.nan, 1.0, None, False),
+        (0.1, 0.5, 1.0, False),
+        (0.1, 0.5, 0.4, True),
+        (0.1, 0.5, 0.05, False),
+    ],
 )
-def test_when_an_average_hides_the_tail(mean, p99, warns):
-    assert (average_hides_tail(latencies(mean, p99)) is not None) == warns
+def test_when_an_average_hides_the_tail(mean, p99, target, warns):
+    scenario = Scenario(ttft_target_s=target)
+    assert (average_hides_tail(scenario, latencies(mean, p99)) is not None) == warns
 
 
 def bill(own, api, per_month):
@@ -36,19 +54,43 @@ def test_when_an_api_is_the_simpler_choice(own, api, per_month, kind):
     assert (found.kind if found else None) == kind
 
 
+def test_preemptions_are_counted():
+    none = {"num_requests": 100, "num_preemptions": 0}
+    assert preempts(SimpleNamespace(**none)) is None
+    found = preempts(SimpleNamespace(**(none | {"num_preemptions": 5})))
+    assert (found.kind, found.severity) == ("preemption", "warning")
+    assert "5" in found.text
+
+
+@pytest.mark.parametrize(("rejected", "severity"), [(0, None), (9, "note"), (10, "warning")])
+def test_rejected_requests_are_a_warning_from_one_in_a_hundred_on(rejected, severity):
+    found = rejects(Scenario(max_model_len=4096), SimpleNamespace(num_requests=1000, num_rejected=rejected))
+    assert (found.severity if found else None) == severity
+    assert found is None or "context of 4,096 tokens" in found.text
+
+
+def test_a_full_queue_is_named_where_the_engine_limits_it():
+    some = SimpleNamespace(num_requests=100, num_rejected=5)
+    limited = Scenario(engine="ollama")
+    assert "may wait" not in rejects(Scenario(), some).text
+    assert "beyond the 512 requests that may wait" in rejects(limited, some).text
+
+
 @pytest.mark.parametrize(
-    ("counts", "check", "kind"),
+    ("changes", "says"),
     [
-        ({"num_rejected": 5}, rejects, "rejected"),
-        ({"num_preemptions": 5}, preempts, "preemption"),
+        ({}, None),
+        ({"usd_per_gpu_hour": 2.0, "gpu": "RTX 3060"}, None),
+        ({"gpu": "RTX 3060"}, "No price of RTX 3060 is known: the bill assumes 2 USD per GPU-hour"),
+        ({"price_kind": "owned"}, "without a purchase price"),
+        ({"price_kind": "owned", "gpu_purchase_usd": 30000.0}, None),
+        ({"price_kind": "reserved", "gpu": "L4"}, "another kind"),
     ],
 )
-def test_shares_of_the_requests(counts, check, kind):
-    none = {"num_requests": 100, "num_rejected": 0, "num_preemptions": 0}
-    assert check(SimpleNamespace(**none)) is None
-    found = check(SimpleNamespace(**(none | counts)))
-    assert (found.kind, found.severity) == (kind, "warning")
-    assert "5" in found.text
+def test_a_bill_on_a_price_that_nobody_stated_says_so(changes, says):
+    found = price_assumed(Scenario(**changes))
+    assert (found is None) == (says is None)
+    assert found is None or says in found.text
 
 
 def test_a_few_requests_are_told_without_a_price_to_compare_with():

@@ -13,11 +13,30 @@ from planner.answer.wording import (
     gives_first,
     headline,
     load_in_words,
+    meeting,
     reasons,
     refusal_in_short,
 )
 from planner.memory import verdict
 from tests.answer.cases import SMALL, planned
+
+
+@pytest.mark.parametrize(
+    ("share", "says"),
+    [
+        (0.949, "94.9 %"),
+        (0.9496, "94.96 %"),
+        (0.95 - 1e-9, "just under 95 %"),
+        (0.92, "92 %"),
+        (0.95, "95 %"),
+        (0.97, "97 %"),
+    ],
+)
+def test_a_share_just_below_the_one_asked_for_does_not_read_like_it(share, says):
+    done = planned()
+    short = dataclasses.replace(done, metrics=dataclasses.replace(done.metrics, slo_attainment=share))
+    assert meeting(short) == f"{says} of requests meet both"
+
 
 NOTHING_FITS = SMALL.replace(lengths="constant", prompt_mean_tokens=9000.0)
 

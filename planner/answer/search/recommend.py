@@ -317,8 +317,10 @@ def ranked_rows(rows: Iterable[Candidate]) -> tuple[Candidate, ...]:
     return (*kept, *([] if kept else missed[:CLOSEST]))
 
 
-def _order(row: Candidate) -> tuple[Key, int, float]:
-    return row.key, EVIDENCE.index(row.evidence) if row.evidence in EVIDENCE else len(EVIDENCE), row.ttft_s or 0.0
+def _order(row: Candidate) -> tuple[Key, int, float, float]:
+    """The cheapest first; of those that cost the same the best measured, then the surest, then the fastest."""
+    evidence = EVIDENCE.index(row.evidence) if row.evidence in EVIDENCE else len(EVIDENCE)
+    return row.key, evidence, -row.probability if math.isfinite(row.probability) else 0.0, row.ttft_s or 0.0
 
 
 def _as_fast(other: Candidate, row: Candidate) -> bool:

@@ -165,13 +165,25 @@ def test_restrictions_that_leave_nothing_name_the_one_to_loosen(changes, field):
     assert told.value.field == field
 
 
-def test_of_rows_alike_the_cheapest_stays_and_the_first_of_each_evidence():
-    def row(usd, ttft, gpu="H100 SXM", evidence=EVIDENCE[0]):
-        scenario = SMALL.replace(gpu=gpu)
-        return Candidate(
-            scenario=scenario, status=MEETS, num_gpus=1, usd_per_month=usd, ttft_s=ttft, tpot_s=0.02, evidence=evidence
-        )
+def row(usd, ttft, gpu="H100 SXM", evidence=EVIDENCE[0], **more):
+    return Candidate(
+        scenario=SMALL.replace(gpu=gpu),
+        status=MEETS,
+        num_gpus=1,
+        usd_per_month=usd,
+        ttft_s=ttft,
+        tpot_s=0.02,
+        evidence=evidence,
+        **more,
+    )
 
+
+def test_of_rows_that_cost_the_same_the_surest_is_the_best():
+    fast, sure = row(100.0, 0.3, probability=0.66), row(100.0, 0.5, probability=0.79)
+    assert ranked_rows([fast, sure]) == (sure, fast)
+
+
+def test_of_rows_alike_the_cheapest_stays_and_the_first_of_each_evidence():
     cheap, alike, faster = row(100.0, 0.5), row(110.0, 0.49), row(120.0, 0.3)
     slow_amd, unmeasured = row(500.0, 0.9, "MI300X", EVIDENCE[1]), row(600.0, 0.9, "L4", EVIDENCE[2])
     assert ranked_rows([unmeasured, slow_amd, alike, faster, cheap]) == (cheap, faster, slow_amd, unmeasured)
