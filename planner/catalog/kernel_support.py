@@ -17,7 +17,6 @@ _PRECISIONS = {
     "int8": "int8_w8a8",
     "int4_g128": "gptq_int4",
     "int4_g32": "gptq_int4",
-    "gptq_int8": "gptq_int4",  # Marlin's and Exllama's kernels take 4 and 8 bits
     "nvfp4_linear": "nvfp4",
     "bnb_nf4": "bitsandbytes",
     "bnb_int8": "bitsandbytes",

@@ -25,10 +25,19 @@ def test_what_the_engines_say():
         ("vllm", "RTX 5090", "nvfp4_linear", "native"),
         ("sglang", "T4", "fp8", "refused"),
         ("llamacpp", "H100 SXM", "fp8", "refused"),
+        # Marlin takes 4 and 8 bits from Turing on; ROCm's Triton kernel and TensorRT-LLM's table have 4 alone.
+        ("vllm", "A100 SXM 80GB", "gptq_int8", "weight_only"),
+        ("vllm", "MI300X", "gptq_int4", "weight_only"),
+        ("vllm", "MI300X", "gptq_int8", "unverified"),
+        ("sglang", "T4", "gptq_int8", "refused"),
         ("llamacpp", "Apple M4 Max", "gguf_q4_k_m", "native"),
     ]
     for engine, gpu, dtype, said in cases:
         assert kernel_support(engine, "", get_gpu(gpu), dtype).support == said, (engine, gpu, dtype)
+
+
+def test_a_scheme_without_a_line_of_its_own_borrows_none():
+    assert kernel_support("trtllm", "", get_gpu("H100 SXM"), "gptq_int8") is None
 
 
 def test_a_refusal_that_came_with_a_release_does_not_hold_before():
