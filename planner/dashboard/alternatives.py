@@ -183,11 +183,9 @@ def _row(row: Candidate, now: Candidate | None, base: Scenario, place: int) -> N
     with st.container(border=True, key=f"alternative_{place}"):
         columns = st.columns([3, 3, 3, 3, 1.8], vertical_alignment="center", gap="small")
         for column, (first, second) in zip(columns, cells, strict=False):
-            with column:
-                bold = column is columns[0] or column is columns[1]
-                st.markdown(f"**{widgets.plain(first)}**" if bold else widgets.plain(first))
-                if second:
-                    st.caption(widgets.plain(second))
+            bold = column is columns[0] or column is columns[1]
+            shown = f"**{widgets.plain(first)}**" if bold else widgets.plain(first)
+            column.markdown(shown + (f"  \n:small[{widgets.plain(second)}]" if second else ""))
         with columns[-1]:
             apply(row.scenario, f"alternative_apply_{place}")
 
@@ -233,7 +231,8 @@ def _changes(running: Running) -> None:
     st.markdown("**What would change the answer**")
     for place, change in enumerate(differ):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            st.markdown(f"{widgets.prose(change.label)}: {widgets.prose(change.text)}")
+            label = f"{change.label[:1].upper()}{change.label[1:]}"
+            st.markdown(f"{widgets.prose(label)}: {widgets.prose(change.text)}")
             apply(change.scenario, f"change_apply_{place}", quiet=True)
     if idle:
         st.caption(widgets.prose(f"No change with {', '.join(idle)}."))
