@@ -83,6 +83,7 @@ def work_of(done: Plan) -> Work:
         busy=tuple((point.rate_rps, point.metrics.busy_utilization) for point in curve.points),
         prefix_hit_fraction=metrics.prefix_hit_fraction,
         num_spare=done.num_replicas - serving,
+        kinds=(1,) if done.pools is None else (done.pools.num_prefill, done.pools.num_decode),
     )
     return Work(num_gpus=done.num_gpus, served=finished, fleet=fleet)
 

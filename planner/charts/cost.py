@@ -128,8 +128,11 @@ def api_comparison(cost: CostPlan) -> Chart | None:
 
 def _staircase(own: OwnSteps, right: float) -> tuple[list[float], list[float]]:
     """The corners of the own bill up to a volume; of very many steps, evenly chosen ones."""
-    steps = math.ceil(right / own.requests_per_replica_month)
-    ends = np.unique(np.linspace(1, steps, min(steps, MOST_STEPS)).round()) * own.requests_per_replica_month
+    in_round = np.array(own.ends())
+    rounds, rest = divmod(right, own.round_requests)
+    last = int(rounds) * len(in_round) + int(np.searchsorted(in_round, rest)) - (0 if rest else 1)
+    steps = np.unique(np.linspace(0, last, min(last + 1, MOST_STEPS)).round()).astype(np.int64)
+    ends = steps // len(in_round) * own.round_requests + in_round[steps % len(in_round)]
     bill = own.usd_per_month(ends)
     starts = np.concatenate([[0.0], ends[:-1]])
     x, y = np.stack([starts, np.minimum(ends, right)], axis=1), np.stack([bill, bill], axis=1)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -13,10 +13,11 @@ from planner.errors import require_int, require_number
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnSteps:
-    """What own GPUs cost at any volume: whole replicas, as many as the volume needs, and the spares.
+    """What own GPUs cost at any volume: whole replicas, as many of each kind as the volume needs, and the spares.
 
-    `requests_per_replica_month` is what one replica serves in a month whose peak it just holds at the targets;
-    `least_replicas` the smallest fleet: one of each kind where prefill and decode are apart.
+    `requests_per_replica_month` is what one replica serves in a month whose peak it just holds at the targets. Where
+    prefill and decode are apart, `kinds` are the replicas of each that serve `round_requests` together: a kind grows by
+    one with each further share of them, and has at least one.
     """
 
     usd_per_replica_month: float
@@ -25,7 +26,7 @@ class OwnSteps:
     gpus_per_replica: int = 1
     spare_replicas: int = 0
     fixed_usd_per_month: float = 0.0  # people, whatever the number of replicas
-    least_replicas: int = 1
+    kinds: tuple[int, ...] = (1,)
 
     def __post_init__(self) -> None:
         require_number("usd_per_replica_month", self.usd_per_replica_month, at_least=0)
@@ -33,16 +34,28 @@ class OwnSteps:
         require_number("fixed_usd_per_month", self.fixed_usd_per_month, at_least=0)
         require_number("requests_per_replica_month", self.requests_per_replica_month, above=0)
         require_int("spare_replicas", self.spare_replicas, at_least=0)
-        require_int("least_replicas", self.least_replicas)
+        for count in self.kinds:
+            require_int("kinds", count)
+
+    @property
+    def round_requests(self) -> float:
+        """Requests a month of one round: as many as `kinds` serve together. The steps of each round are alike."""
+        return self.requests_per_replica_month * sum(self.kinds)
 
     def replicas(self, requests_per_month: Floats) -> Floats:
         """Replicas bought at each volume, spares included."""
-        serving = np.ceil(np.asarray(requests_per_month) / self.requests_per_replica_month * (1 - 1e-12))
-        return np.maximum(self.least_replicas, serving) + self.spare_replicas
+        rounds = np.asarray(requests_per_month) / self.round_requests * (1 - 1e-12)
+        serving: Floats = sum((np.maximum(1, np.ceil(rounds * count)) for count in self.kinds), np.zeros_like(rounds))
+        return serving + self.spare_replicas
 
     def usd_per_month(self, requests_per_month: Floats) -> Floats:
         """The bill at each volume. [USD/month]"""
         return self.replicas(requests_per_month) * self.usd_per_replica_month + self.fixed_usd_per_month
+
+    def ends(self) -> tuple[float, ...]:
+        """Volumes of the first round up to which the replicas stay as many, in ascending order. [requests/month]"""
+        shares = sorted({Fraction(k, count) for count in self.kinds for k in range(1, count + 1)})
+        return tuple(float(share) * self.round_requests for share in shares)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,39 +74,38 @@ class BreakEven:
 def break_even(own: OwnSteps, api_usd_per_request: float) -> BreakEven:
     """Where the bill of a fleet that grows by whole replicas meets that of a hosted API.
 
-    With n serving replicas at c USD a month each, the price of s more for spares and people, v requests a month per
-    replica and a USD per request, own GPUs cost (n + s) · c for volumes V in ((n - 1) · v, n · v] and the API a · V.
-    Own GPUs are cheaper somewhere on step n when n · (1 - r) > s · r with r = c / (a · v), and on all of it when
-    n · (1 - r) ≥ 1 + s · r.
+    The API costs a · V for V requests a month. Own GPUs cost c · (N + s) on a step from x to y, where N replicas serve
+    and s more pay for spares and people; m rounds later that is c · (N + m · U + s) from x + m · T to y + m · T, with
+    the U replicas that serve T requests. So with g = a · T - c · U, what own GPUs save in a round, they are cheaper
+    somewhere on the step when m · g > c · (N + s) - a · y, and on all of it when m · g ≥ c · (N + s) - a · x.
 
     Parameters
     ----------
     own : OwnSteps
-        Price, volume and spares of the replicas.
+        Price, volume, kinds and spares of the replicas.
     api_usd_per_request : float
         What the API charges for a request. [USD]
     """
     require_number("api_usd_per_request", api_usd_per_request, at_least=0)
     if api_usd_per_request == 0:
         return BreakEven(first_requests_per_month=None, always_requests_per_month=None)
-    cost, fixed = own.usd_per_replica_month, own.fixed_usd_per_month
-    if cost == 0:
-        free_from = fixed / api_usd_per_request
-        return BreakEven(
-            first_requests_per_month=free_from,
-            always_requests_per_month=free_from,
-            replicas=int(own.replicas(np.array([free_from]))[0]),
-        )
-    extra = own.spare_replicas + fixed / cost
-    ratio = cost / (api_usd_per_request * own.requests_per_replica_month)
-    if ratio >= 1:
+    api, per_round = api_usd_per_request, sum(own.kinds)
+    gain = api * own.round_requests - own.usd_per_replica_month * per_round
+    if gain <= 0:
         return BreakEven(first_requests_per_month=None, always_requests_per_month=None)
-    first = max(own.least_replicas, math.ceil(extra * ratio / (1 - ratio) - 1e-9))
-    last = max(first, math.ceil((1 + extra * ratio) / (1 - ratio) - 1e-9) - 1)
+    ends = np.array(own.ends())
+    starts = np.concatenate([[0.0], ends[:-1]])
+    bill = own.usd_per_month(ends)
+    cheaper = np.maximum(0, np.ceil((bill - api * ends) / gain - 1e-9))  # rounds until own GPUs begin to pay
+    dearer = np.ceil((bill - api * starts) / gain - 1e-9) - 1  # the last round in which they do not yet at its start
+    each = own.usd_per_replica_month * per_round
+    first, always = ((bill + rounds * each) / api for rounds in (cheaper, dearer))
+    begins = np.maximum(first, starts + cheaper * own.round_requests)
+    place = int(np.argmin(begins))
     return BreakEven(
-        first_requests_per_month=(first + extra) * cost / api_usd_per_request,
-        always_requests_per_month=(last + extra) * cost / api_usd_per_request,
-        replicas=first + own.spare_replicas,
+        first_requests_per_month=float(begins[place]),
+        always_requests_per_month=float(max(begins[place], np.max(always[dearer >= 0], initial=0.0))),
+        replicas=int(own.replicas(ends)[place] + cheaper[place] * per_round),
     )
 
 
@@ -124,7 +136,6 @@ def cost_map(own: OwnSteps, api_usd_per_request: float, volumes: Floats, utilisa
     full = own.requests_per_replica_month / own.mean_over_peak
     rows = []
     for share in utilisation:
-        serving = np.maximum(own.least_replicas, np.ceil(volumes / (full * share) * (1 - 1e-12)))
-        bill = (serving + own.spare_replicas) * own.usd_per_replica_month + own.fixed_usd_per_month
+        bill = own.usd_per_month(volumes * own.requests_per_replica_month / (full * share))
         rows.append(bill / (volumes * api_usd_per_request))
     return CostMap(requests_per_month=volumes, utilisation=utilisation, own_over_api=np.array(rows))

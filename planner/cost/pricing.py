@@ -112,6 +112,7 @@ class PricedFleet:
     busy: tuple[tuple[float, float], ...]
     prefix_hit_fraction: float = 0.0
     num_spare: int = 0
+    kinds: tuple[int, ...] = (1,)  # replicas of each kind, where prefill and decode are apart
 
     def busy_at(self, rate_rps: float) -> float:
         """Share of the time in which the GPUs work when the fleet serves this rate, read off the load curve."""
@@ -255,7 +256,7 @@ def _use(scenario: Scenario, fleet: PricedFleet, busy: float, usd_per_gpu_hour: 
             mean_over_peak=1 / spread,
             gpus_per_replica=per_replica,
             spare_replicas=fleet.num_spare,
-            least_replicas=2 if scenario.is_disaggregated else 1,
+            kinds=fleet.kinds,
             fixed_usd_per_month=scenario.people_usd_per_month if owned else 0.0,
         )
     return FleetUse(

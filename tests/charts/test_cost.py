@@ -7,7 +7,7 @@ import pytest
 
 from planner import charts
 from planner.answer.outcome import ChainLink
-from planner.charts.cost import api_comparison, cost_against_utilisation, gpu_chain
+from planner.charts.cost import MOST_STEPS, _staircase, api_comparison, cost_against_utilisation, gpu_chain
 from planner.cost.bill import FleetUse, cost_plan
 from planner.cost.break_even import OwnSteps
 from planner.cost.hosted_apis import ApiPrices
@@ -107,3 +107,17 @@ def test_the_chain_says_what_decides(gpus, have, said):
     drawn = chart.figure["data"][0]["x"]
     assert all(math.isfinite(value) for value in drawn)
     assert len(drawn) == 2
+
+
+def test_own_gpus_are_drawn_in_the_steps_of_both_kinds():
+    # One prefill and two decode replicas serve 300 requests together: 2 replicas to 150, 3 to 300, 5 to 450, 6 to 600.
+    own = OwnSteps(usd_per_replica_month=10.0, requests_per_replica_month=100.0, kinds=(1, 2))
+    x, y = _staircase(own, 500.0)
+    assert x == [0.0, 150.0, 150.0, 300.0, 300.0, 450.0, 450.0, 500.0]
+    assert y == [20.0, 20.0, 30.0, 30.0, 50.0, 50.0, 60.0, 60.0]
+
+
+def test_a_stair_of_a_million_steps_is_thinned():
+    x, y = _staircase(OwnSteps(usd_per_replica_month=1.0, requests_per_replica_month=1.0), 1e6)
+    assert len(x) <= 2 * MOST_STEPS
+    assert (x[-1], y[-1]) == (1e6, 1e6)
