@@ -161,3 +161,56 @@ def test_long_prompts_take_the_gpus_whose_memory_holds_them_while_they_are_answe
     assert floor <= done.num_gpus <= most * floor
     computed = rate * 2 * 6.98e9 * 8703 / (done.gpu.bf16_tflops * 1e12)
     assert done.num_gpus > 1.5 * computed  # operations alone would buy too few
+
+
+# Model, GPU, GPUs of a replica, req/s, TPOT target, GB of weights that a step reads, bytes of KV cache a token, GB/s
+# and TFLOP/s of the data sheet, 1e9 parameters that a token multiplies, most times the fewest.
+ANSWERS = (
+    ("meta-llama/Llama-3.1-8B-Instruct", "H100 SXM", 1, 100, 0.020, 15.0, 131_072, 3350, 989, 6.98, 2),
+    ("meta-llama/Llama-3.1-8B-Instruct", "L40S", 1, 20, 0.050, 15.0, 131_072, 864, 362, 6.98, 2.5),
+    ("Qwen/Qwen3-32B", "H100 SXM", 2, 40, 0.030, 64.0, 262_144, 3350, 989, 31.2, 2.5),
+    ("meta-llama/Llama-3.3-70B-Instruct", "H200 SXM", 4, 40, 0.030, 139.0, 327_680, 4800, 989, 68.5, 3),
+)
+
+
+@pytest.mark.parametrize(
+    ("model", "gpu", "width", "rate", "tpot_s", "read", "kv", "bandwidth", "tflops", "billions", "most"), ANSWERS
+)
+def test_long_answers_take_the_gpus_that_read_weights_and_caches_within_the_target(
+    model, gpu, width, rate, tpot_s, read, kv, bandwidth, tflops, billions, most
+):
+    # 2,000 tokens in, 1,000 out. At r req/s a replica has r · 1,000 · TPOT sequences of 2,500 tokens on average. It
+    # computes prompts for a share r · p of the time, and in the rest a step reads the weights and these caches:
+    # W + r · 1,000 · TPOT · K ≤ TPOT · (1 - r · p), which bounds r.
+    weights_s = read * 1e9 / (width * bandwidth * 1e9)
+    cache_s = 2500 * kv / (width * bandwidth * 1e9)
+    prompt_s = 2000 * 2 * billions * 1e9 / (width * tflops * 1e12)
+    each = (tpot_s - weights_s) / (tpot_s * (1000 * cache_s + prompt_s))
+    answers = STEADY | {"prompt_mean_tokens": 2000.0, "output_mean_tokens": 1000.0, "tpot_target_s": tpot_s}
+    asked = Scenario(
+        model=model,
+        gpu=gpu,
+        tensor_parallel_size=width,
+        demand="rate",
+        rate_rps=float(rate),
+        num_requests=200,
+        **answers,
+    )
+    done = plan(asked, most_requests=4000, with_policies=False)
+    assert done.slo_met
+    assert rate / each * width <= done.num_gpus <= most * rate / each * width
+
+
+# Model, GPU, weights, req/s, 1e9 parameters that a token multiplies, data sheet's TFLOP/s, most times the fewest.
+PROMPTS = (
+    ("meta-llama/Llama-3.1-8B-Instruct", "H100 SXM", 200, 6.98, 989, 2),
+    ("meta-llama/Llama-3.1-8B-Instruct", "A100 SXM 80GB", 50, 6.98, 312, 2),
+)
+
+
+@pytest.mark.parametrize(("model", "gpu", "rate", "billions", "tflops", "most"), PROMPTS)
+def test_prompts_almost_without_answers_take_the_gpus_that_multiply_them(model, gpu, rate, billions, tflops, most):
+    floor = rate * 2 * billions * 1e9 * 4001 / (tflops * 1e12)
+    prompts = STEADY | {"prompt_mean_tokens": 4000.0, "output_mean_tokens": 2.0}
+    asked = Scenario(model=model, gpu=gpu, demand="rate", rate_rps=float(rate), num_requests=200, **prompts)
+    assert floor <= plan(asked, most_requests=4000, with_policies=False).num_gpus <= most * floor
