@@ -425,6 +425,9 @@ def without_effect(scenario: Scenario) -> Finding | None:
         idle.append("text only (the model has no vision tower)")
     if scenario.media == "images" and not (videos and scenario.engine_settings.family == "vllm"):
         idle.append("images without video (only Qwen2-VL and Qwen2.5-VL on vLLM set aside more memory for video)")
+    splits = dict(scenario.model_shape.encoder_splits)
+    if scenario.encoder_data_parallel and splits.get(scenario.engine_settings.family) != "images":
+        idle.append("whole vision tower on every GPU (the engine has it for some vision models only)")
     if scenario.ngram_tables != "auto" and not scenario.model_shape.ngram_parameters:
         idle.append("n-gram tables (the model has none)")
     if scenario.router != "round_robin" and not scenario.is_open_loop:

@@ -192,6 +192,7 @@ def relevant(name: str, s: dict[str, Any]) -> bool:
         "mamba_full_memory_ratio": s["engine"].startswith("sglang") or s["mamba_full_memory_ratio"] is not None,
         "max_total_tokens": s["engine"].startswith(("sglang", "tensorrt")) or s["max_total_tokens"] is not None,
         "images_per_prompt": s["engine"].startswith("vllm") or s["images_per_prompt"] is not None,
+        "encoder_data_parallel": s["engine"].startswith(("vllm", "sglang")) or s["encoder_data_parallel"],
         "engine_core": s["engine"].startswith("vllm") or s["engine_core"] != "auto",
         "decode_context_parallel_size": s["engine"].startswith("vllm") or s["decode_context_parallel_size"] > 1,
         "behind_dynamo": s["engine"].startswith(("vllm", "sglang", "tensorrt")) or s["behind_dynamo"],

@@ -29,6 +29,7 @@ TOLD = (
     ),
     *("max_total_tokens", "max_state_slots", "mamba_full_memory_ratio", "moe_runner_backend"),
     *("stream_interval_tokens", "receive_interval_steps", "offline", "plain_awq", "behind_dynamo"),
+    "encoder_data_parallel",
 )
 
 
@@ -165,7 +166,9 @@ def _switches(plan: Plan, options: Options) -> None:
         options.add("--moe-runner-backend", scenario.moe_runner_backend)
     if scenario.media == "none":
         options.add("--language-model-only")
-    elif scenario.media == "images":
+    elif scenario.encoder_data_parallel:
+        options.add("--mm-enable-dp-encoder")
+    if scenario.media == "images":
         options.unmet.append("Images and video = images: SGLang has no flag that leaves only video out.")
     options.unmet += missing_frontend(plan, "dynamo.sglang")
     if scenario.offline:

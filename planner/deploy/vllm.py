@@ -36,8 +36,7 @@ TOLD = (
     *("async_scheduling", "block_size", "state_dtype", "media", "images_per_prompt", "kv_offload_gib"),
     *("num_speculative_tokens", "num_lora_adapters", "max_loras", "max_lora_rank", "engine_core", "enforce_eager"),
     *("max_cudagraph_capture_size", "latent_cache", "state_prefixes", "stream_interval_tokens", "offline"),
-    "plain_awq",
-    "behind_dynamo",
+    *("plain_awq", "behind_dynamo", "encoder_data_parallel"),
 )
 
 
@@ -189,6 +188,8 @@ def _memory(plan: Plan, options: Options) -> None:
         limits = {"video": 0}
     if scenario.images_per_prompt is not None and scenario.media != "none":
         limits["image"] = scenario.images_per_prompt
+    if scenario.encoder_data_parallel and scenario.media != "none":
+        options.add("--mm-encoder-tp-mode", "data")
     if limits:
         old = release_of(options.version) < JSON_LIMITS_SINCE
         text = ",".join(f"{kind}={most}" for kind, most in limits.items()) if old else json.dumps(limits)

@@ -97,6 +97,7 @@ class EngineSettings:
     max_total_tokens: int | None = None  # KV cache at most (SGLang --max-total-tokens, TensorRT-LLM max_tokens)
     max_cudagraph_capture_size: int | None = None  # largest batch with a CUDA graph; None: as the engine chooses
     images_per_prompt: int | None = None  # vLLM --limit-mm-per-prompt; None: as many as fit
+    encoder_data_parallel: bool = False  # ranks share out images and hold the vision tower whole
     latent_cache: bool = True  # False: the user has latent attention cache keys and values of every head
     cache_state_prefixes: bool | None = None  # hybrids: another state a sequence, for prefix reuse; None: by release
     ngram_on_gpu: bool | None = None  # hashed n-gram tables: None = where the engine puts them by default

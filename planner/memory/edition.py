@@ -115,6 +115,15 @@ def reserves_graphs(edition: Edition, model: ModelShape, gpu: Gpu, *, quantized:
     return edition.since(SECOND_RUNNER_PROFILES) or not runs_second_runner(edition, model, quantized=quantized)
 
 
+def encoder_split(edition: Edition, model: ModelShape, engine: EngineSettings) -> str:
+    """What tensor parallel ranks divide of a vision tower: its weights, its images, or nothing.
+
+    Images only where the user asks for it and the engine's class for the model can; vLLM ignores the flag elsewhere.
+    """
+    split = dict(model.encoder_splits).get(edition.family, "weights")
+    return "weights" if split == "images" and not engine.encoder_data_parallel else split
+
+
 def edition_of(engine: EngineSettings) -> Edition:
     """Read the edition from the engine's settings; no version means the newest."""
     release = release_of(engine.version)

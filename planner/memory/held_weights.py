@@ -14,6 +14,7 @@ from planner.memory.edition import (
     NGRAMS_OF_LAYERS_ON_HOST,
     V1_DEFAULT,
     edition_of,
+    encoder_split,
 )
 from planner.memory.runtime import BEFORE_HOPPER
 from planner.memory.shards import Stage, absorbed_bytes, pipeline_stages
@@ -159,6 +160,9 @@ def held_by_engine(demand: Demand, stage: Stage) -> Stage:
         sizes = tuple(row for row in sizes if row[0] not in absent)
     elif demand.engine.family == "sglang":
         sizes = divided_by_sglang(demand, sizes)
+    if encoder_split(edition_of(demand.engine), demand.model, demand.engine) != "weights":
+        ranks = demand.parallelism.tensor_parallel_size
+        sizes = tuple((name, size * ranks if name == TensorGroup.VISION.value else size) for name, size in sizes)
     slots = lora_bytes(stage.layers, demand.engine, demand.parallelism)
     draft = draft_bytes_per_gpu(demand) if stage.is_last else 0.0
     added = tuple(row for row in (("lora", slots), ("draft", draft)) if row[1])

@@ -13,6 +13,7 @@ from planner.memory.demand import Demand, drafts_with_own_layers, limits_of
 from planner.memory.edition import (
     FREE_MEMORY_CHECK,
     STATE_PREFIXES,
+    encoder_split,
     reserves_graphs,
     runs_second_runner,
 )
@@ -156,6 +157,7 @@ def activation_of(demand: Demand, resolved: Resolved, stage: Stage) -> Activatio
         expert_scheme=scheme.name,
         drafts=demand.engine.num_speculative_tokens > 0,
         second_runner=second,
+        encoder=encoder_split(resolved.edition, demand.model, demand.engine),
     )
 
 

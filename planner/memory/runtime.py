@@ -111,7 +111,7 @@ def encoder_bytes(tower: VisionTower, tensor_parallel_size: int) -> float:
     In 16 bits: a block's input, norm and output, learned positions, and the MLP's columns before and after the
     activation, which tensor parallelism divides. The pixels of all patches stay in fp32.
     """
-    columns = (3 if tower.gated else 2) * tower.intermediate_size / (tensor_parallel_size if tower.divided else 1)
+    columns = (3 if tower.gated else 2) * tower.intermediate_size / tensor_parallel_size
     widths = (4 if tower.learned_positions else 3) * tower.width
     return tower.most_patches * (2.0 * (columns + widths) + 4.0 * tower.patch_elements)
 
@@ -129,6 +129,7 @@ def activation_terms(
     expert_scheme: str,
     drafts: bool = False,
     second_runner: bool = False,
+    encoder: str = "weights",
 ) -> ActivationTerms:
     """Activation peak of the engine's profile run on one GPU.
 
@@ -160,6 +161,8 @@ def activation_terms(
         Whether tokens are drafted: vLLM's first runner then verifies one of every sequence.
     second_runner : bool
         Whether vLLM's second runner profiles.
+    encoder : str
+        What the ranks divide of a vision tower: weights, images or nothing.
 
     Returns
     -------
@@ -179,18 +182,19 @@ def activation_terms(
     if is_last:
         sampler = resolved.max_num_seqs * model.vocab_size * per_logit + tokens * hidden * width
     experts = kept = expert_workspace_bytes(layers, tokens, parallelism, expert_scheme)
-    encoder = 0.0
+    encoding = 0.0
     if model.vision_parameters and is_first:
         kept += tokens * hidden * width
-        encoder, outputs = _encoder_terms(model, resolved, parallelism, max_model_len, width)
+        ranks = parallelism.tensor_parallel_size
+        peak, outputs = _encoder_terms(model, resolved, ranks, encoder, max_model_len, width)
         kept += outputs
-        encoder += kept if v0 and encoder else outputs  # V0 encodes within the language model's forward pass
+        encoding = peak + (kept if v0 and peak else outputs)  # V0 encodes within the language model's forward pass
     if parallelism.pipeline_parallel_size > 1 and not is_last:
         forward += 2 * tokens * hidden * width
     return ActivationTerms(
         forward=forward,
         sampler=sampler,
-        encoder=encoder,
+        encoder=encoding,
         kept=kept,
         experts=experts,
         bytes_per_logit=per_logit if is_last else 0.0,
@@ -198,18 +202,20 @@ def activation_terms(
 
 
 def _encoder_terms(
-    model: ModelShape, resolved: Resolved, parallelism: Parallelism, max_model_len: int, width: int
+    model: ModelShape, resolved: Resolved, ranks: int, split: str, max_model_len: int, width: int
 ) -> tuple[float, float]:
     """Peak of the encoder over the profile run's images, and its outputs; 0 where no engine says how it profiles them.
 
-    `width` are the bytes of an element. [bytes]
+    `split` is what the ranks divide of it, `width` the bytes of an element. Images go to the ranks whole
+    (vLLM model_executor/models/vision.py, `run_dp_sharded_mrope_vision_model`). [bytes]
     """
     tower = model.vision_tower
     if tower is None or resolved.edition.family != "vllm":
         return 0.0, 0.0
     images = profiled_images(model, resolved, max_model_len)
     outputs = images * tower.item_tokens * model.hidden_size * width
-    return images * encoder_bytes(tower, parallelism.tensor_parallel_size), outputs
+    share = -(-images // ranks) if split == "images" and not tower.videos_as_images else images
+    return share * encoder_bytes(tower, ranks if split == "weights" else 1), outputs
 
 
 def bytes_per_logit(edition: Edition, *, drafts: bool, second_runner: bool) -> float:

@@ -179,7 +179,6 @@ class VisionTower:
     most_patches: int
     item_tokens: int
     learned_positions: bool = False  # one embedding per patch, held during the forward pass
-    divided: bool = True  # by tensor parallelism; otherwise every GPU runs all of it
     videos_as_images: bool = False  # each pair of a video's frames may be as large as an image; else one limit for all
 
     def __post_init__(self) -> None:
@@ -210,6 +209,7 @@ class ModelShape:
     lm_head_bias: bool = False
     vision_parameters: int = 0  # encoder and projector, 16-bit unless the scheme says otherwise
     vision_tower: VisionTower | None = None  # where its shape is known and images keep their resolution
+    encoder_splits: tuple[tuple[str, str], ...] = ()  # engine family, what ranks may divide instead: images, nothing
     image_tokens: int = 0  # of the largest image, where its tokens attend to each other and must enter in one step
     mtp_parameters: int = 0  # multi-token-prediction layers, loaded only when drafting
     mtp_shared_parameters: int = 0  # of these, copies of embedding and head that engines do not load again
@@ -333,7 +333,8 @@ def with_media(model: ModelShape, media: str) -> ModelShape:
     require_choice("media", media, MEDIA)
     if media == "none" and model.vision_parameters:
         known = tuple(name for name in model.estimated_fields if not name.startswith("vision"))
-        return replace(model, vision_parameters=0, vision_tower=None, image_tokens=0, estimated_fields=known)
+        text = replace(model, vision_parameters=0, vision_tower=None, image_tokens=0, encoder_splits=())
+        return replace(text, estimated_fields=known)
     if media == "images" and model.vision_tower is not None and model.vision_tower.videos_as_images:
         return replace(model, vision_tower=replace(model.vision_tower, videos_as_images=False))
     return model

@@ -152,6 +152,8 @@ class DerivedInputs(Inputs):
             own["offline"] = True
         if self.behind_dynamo:
             own["behind_dynamo"] = True
+        if self.encoder_data_parallel:
+            own["encoder_data_parallel"] = True
         if self.plain_awq:
             own["plain_awq"] = True
         if self.moe_runner_backend != "auto":

@@ -34,7 +34,7 @@ MEMORY_PARTS: Parts = {
         *("max_model_len", "max_num_seqs", "max_num_batched_tokens", "block_size", "max_cudagraph_capture_size"),
         *("max_total_tokens", "media", "images_per_prompt", "num_lora_adapters", "max_loras", "max_lora_rank"),
         *("enable_prefix_caching", "state_prefixes", "kv_unified", "max_state_slots", "mamba_full_memory_ratio"),
-        "ngram_tables",
+        *("ngram_tables", "encoder_data_parallel"),
     ),
 }
 

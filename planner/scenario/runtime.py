@@ -70,6 +70,14 @@ class EngineRuntime(AdvancedEngine):
         maximum=1_000_000,
         help="vLLM --limit-mm-per-prompt: bounds the images for which it reserves encoder memory. Empty: no limit.",
     )
+    encoder_data_parallel: bool = setting(
+        False,
+        "edp",
+        "Whole vision tower on every GPU",
+        group="advanced",
+        help="vLLM --mm-encoder-tp-mode data, SGLang --mm-enable-dp-encoder: the GPUs of a replica share out images "
+        "instead of dividing the vision tower; each then holds all of it.",
+    )
     plain_awq: bool = setting(
         False,
         "awq",

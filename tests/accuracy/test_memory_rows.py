@@ -151,6 +151,20 @@ def test_state_dtype_of_a_flag() -> None:
 
 
 @pytest.mark.parametrize(
+    ("flags", "whole"),
+    [
+        ("--mm-encoder-tp-mode data", True),
+        ("--mm-encoder-tp-mode=data", True),
+        ('--mm-encoder-tp-mode "data"', True),
+        ("--mm-enable-dp-encoder", True),
+        ("--mm-encoder-tp-mode weights", False),
+    ],
+)
+def test_vision_tower_of_a_flag(flags: str, whole: bool) -> None:
+    assert case(model="Qwen/Qwen2.5-VL-7B-Instruct", other_flags=flags).encoder_data_parallel is whole
+
+
+@pytest.mark.parametrize(
     ("flags", "vision", "videos"),
     [
         ("--language-model-only", False, False),

@@ -53,6 +53,11 @@ def kinds(**changes):
             {"mamba_full_memory_ratio": 0.5},
             {"mamba_full_memory_ratio": 0.5, "model": "Qwen/Qwen3.5-9B", "engine": "sglang", "gpu": "H200 SXM"},
         ),
+        (
+            "without_effect",
+            {"encoder_data_parallel": True, "model": "mistralai/Mistral-Small-3.2-24B-Instruct-2506"},
+            {"encoder_data_parallel": True, "model": "Qwen/Qwen2.5-VL-7B-Instruct"},
+        ),
         ("without_effect", {"media": "none"}, {"media": "none", "model": "Qwen/Qwen2.5-VL-7B-Instruct"}),
         ("without_effect", {"media": "images"}, {"media": "images", "model": "Qwen/Qwen2.5-VL-7B-Instruct"}),
     ],

@@ -80,6 +80,7 @@ def random_settings(draw: random.Random) -> dict[str, object]:
         "max_loras": maybe([4], None),
         "max_lora_rank": maybe([24, 64], 16),
         "enforce_eager": maybe([True], False),
+        "encoder_data_parallel": maybe([True], False),
         "plain_awq": maybe([True], False),
         "behind_dynamo": maybe([True], False),
         "max_cudagraph_capture_size": maybe([64], None),

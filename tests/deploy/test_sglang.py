@@ -44,6 +44,17 @@ def test_awqs_own_kernels_are_asked_for_by_flag(engine, launch):
     assert "AWQ without Marlin: the planned weights are not in AWQ." in other.unmet
 
 
+@pytest.mark.parametrize(
+    ("engine", "launch", "flag"),
+    [("vllm", vllm_launch, "--mm-encoder-tp-mode"), ("sglang", sglang_launch, "--mm-enable-dp-encoder")],
+)
+def test_a_whole_vision_tower_is_asked_for_by_flag(engine, launch, flag):
+    model = {"engine": engine, "model": "Qwen/Qwen2.5-VL-7B-Instruct", "tensor_parallel_size": 2}
+    assert flag in launch(sized(**model, encoder_data_parallel=True)).words()
+    assert flag not in launch(sized(**model)).words()
+    assert flag not in launch(sized(**model, encoder_data_parallel=True, media="none")).words()
+
+
 def test_offloaded_cache_is_given_in_gb_for_each_rank():
     # 40 GiB over 4 ranks are 10.7 GB each.
     words = sglang_launch(sized(engine="sglang", tensor_parallel_size=4, kv_offload_gib=40.0)).words()

@@ -32,6 +32,26 @@ def test_the_table_stands_in_host_memory_by_default(family: str) -> None:
     assert note.startswith("The n-gram tables take 47.7 GiB of host memory")
 
 
+# Kimi-K2.5 on 8 H100 with --mm-encoder-tp-mode data, vLLM 0.15: 72.02 GiB of weights. Its tower and projector have
+# 471,143,920 parameters in 16 bits. vLLM builds Gemma 4's tower without parallel layers, and Pixtral's with them alone.
+def test_each_rank_holds_the_tower_whole_where_images_are_shared_out() -> None:
+    def weights(name: str, ranks: int, asked: bool) -> float:
+        settings = EngineSettings(version="0.20.0", encoder_data_parallel=asked)
+        made = plan_memory(get_model(name), get_gpu("H100 SXM"), settings, Parallelism(tensor_parallel_size=ranks),
+                           max_model_len=4096)  # fmt: skip
+        return dict(made.weights_by_group)["vision"]
+
+    assert weights("moonshotai/Kimi-K2.5", 8, False) == 471_143_920 * 2 / 8
+    assert weights("moonshotai/Kimi-K2.5", 8, True) == 471_143_920 * 2
+    pixtral, gemma = "mistralai/Mistral-Small-3.2-24B-Instruct-2506", "google/gemma-4-31B-it"
+    assert weights(pixtral, 2, True) == weights(pixtral, 2, False) == weights(pixtral, 1, False) / 2
+    assert weights(gemma, 2, False) == weights(gemma, 1, False)
+    whole = plan_memory(get_model("moonshotai/Kimi-K2.5"), get_gpu("H100 SXM"),
+                        EngineSettings(version="0.15.0", encoder_data_parallel=True),
+                        Parallelism(tensor_parallel_size=8), max_model_len=8192)  # fmt: skip
+    assert whole.weights_bytes / GIB == pytest.approx(72.02, rel=1e-3)
+
+
 TABLE = 51_200_245_760
 
 

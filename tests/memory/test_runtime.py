@@ -7,7 +7,7 @@ from planner.catalog.models import get_model
 from planner.inputs.engine import EngineSettings
 from planner.inputs.hardware import Parallelism
 from planner.memory.demand import Demand, limits_of
-from planner.memory.runtime import encoder_bytes, profiled_images, visible_memory_bytes
+from planner.memory.runtime import activation_terms, encoder_bytes, profiled_images, visible_memory_bytes
 from planner.memory.sizing import plan_memory
 from planner.units import GIB
 from tests.memory.cases import QWEN27, QWEN35
@@ -20,6 +20,29 @@ def test_encoder_peak_by_hand() -> None:
     by_hand = 65_536 * (2 * (3 * 3420 + 3 * 1280) + 4 * 3 * 2 * 14 * 14)
     assert encoder_bytes(tower, 1) == by_hand
     assert encoder_bytes(tower, 2) == by_hand - 65_536 * 2 * 3 * 3420 / 2
+
+
+# Two ranks that share out two images each run one, with a tower that is not divided.
+def test_ranks_share_out_the_images_of_the_profile_run() -> None:
+    model, engine = (
+        get_model("Qwen/Qwen3-VL-8B-Instruct"),
+        EngineSettings(version="0.20.2", max_num_batched_tokens=32_768),
+    )
+    demand = Demand(model=model, gpu=get_gpu("H100 SXM"), engine=engine, max_model_len=65_536,
+                    parallelism=Parallelism(tensor_parallel_size=2))  # fmt: skip
+    resolved, tower = limits_of(demand), model.vision_tower
+    assert tower is not None
+    assert profiled_images(model, resolved, 65_536) == 2
+    layers = tuple(model.layer_counts())
+    peaks = {
+        split: activation_terms(
+            model, layers, resolved, demand.parallelism, max_model_len=65_536, is_first=True, is_last=True,
+            fp32=False, expert_scheme="bf16", encoder=split,
+        ).encoder
+        for split in ("weights", "images", "nothing")
+    }  # fmt: skip
+    assert peaks["images"] - peaks["weights"] == encoder_bytes(tower, 1) - 2 * encoder_bytes(tower, 2)
+    assert peaks["nothing"] - peaks["images"] == encoder_bytes(tower, 1)
 
 
 # Activations of vLLM's profile run with Qwen3.5-class towers: 2.17 to 2.22 GiB on one GPU, 1.59 on each of two.
@@ -98,7 +121,8 @@ def test_what_the_encoder_leaves(
 def test_videos_of_gemma4() -> None:
     model = get_model("google/gemma-4-26B-A4B-it")
     assert model.vision_tower is not None
-    assert encoder_bytes(model.vision_tower, 2) == 32 * 70 * 9 * (2 * (3 * 4304 + 3 * 1152) + 4 * 3 * 16 * 16)
+    assert dict(model.encoder_splits)["vllm"] == "nothing"
+    assert encoder_bytes(model.vision_tower, 1) == 32 * 70 * 9 * (2 * (3 * 4304 + 3 * 1152) + 4 * 3 * 16 * 16)
     engine = EngineSettings(version="0.20.2", max_num_batched_tokens=16_384, max_num_seqs=2)
     demand = Demand(model=model, gpu=get_gpu("RTX 5090"), engine=engine, max_model_len=256_000,
                     parallelism=Parallelism(), weight_dtype="nvfp4")  # fmt: skip

@@ -27,6 +27,7 @@ def test_left_alone_they_change_no_preset(engine):
         ({"engine_core": "v0", "engine_version": "0.8.5"}, {"use_v1": False, "is_v0": True}),
         ({"engine_core": "v1", "engine_version": "0.7.3"}, {"use_v1": True, "is_v0": False}),
         ({"enforce_eager": True}, {"cuda_graphs": False}),
+        ({"encoder_data_parallel": True}, {"encoder_data_parallel": True}),
         ({"plain_awq": True}, {"plain_awq": True}),
         ({"behind_dynamo": True}, {"behind_dynamo": True}),
         ({"moe_runner_backend": "triton"}, {"moe_runner_backend": "triton"}),

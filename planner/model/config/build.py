@@ -92,6 +92,7 @@ def model_from_config(config: dict[str, Any] | str, name: str = "") -> ModelShap
         lm_head_bias=family.lm_head_bias,
         vision_parameters=vision,
         vision_tower=vision_tower(fields),
+        encoder_splits=_encoder_splits().get(str(fields.root.get("model_type")).lower(), ()) if vision else (),
         image_tokens=image_tokens(fields) if vision else 0,
         mtp_parameters=drafts,
         mtp_shared_parameters=0 if not drafts or family.draft_uses_copies else _draft_copies(fields, family),
@@ -127,6 +128,15 @@ def _second_runner() -> dict[str, tuple[int, int]]:
     """VLLM release from which its second model runner takes a model, by model_type."""
     rows = read_table("catalog/second_runner.csv")
     return {row["model_type"]: (int(row["major"]), int(row["minor"])) for row in rows}
+
+
+@lru_cache(maxsize=1)
+def _encoder_splits() -> dict[str, tuple[tuple[str, str], ...]]:
+    """What the ranks of an engine may divide instead of the weights of a vision tower, by model_type."""
+    splits: dict[str, tuple[tuple[str, str], ...]] = {}
+    for row in read_table("catalog/encoder_splits.csv"):
+        splits[row["model_type"]] = (*splits.get(row["model_type"], ()), (row["engine"], row["split"]))
+    return splits
 
 
 def model_from_shape(

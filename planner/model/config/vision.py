@@ -132,7 +132,6 @@ def _gemma4_tower(vision: Fields) -> VisionTower:
         patch_elements=3 * side**2,
         most_patches=32 * 70 * 9,
         item_tokens=GEMMA4_IMAGE_TOKENS,
-        divided=False,
     )
 
 
