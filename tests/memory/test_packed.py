@@ -167,6 +167,17 @@ def test_pages_of_latent_attention_with_pooled_keys(tp: int, dtype: str, drafted
     assert [group.num_groups for group in made.groups] == [1, 4, 1]
 
 
+# Hy4-preview: 770B in all, 49B active, a draft layer of 10B (vllm-project/recipes pull 871). 21 of its 78 layers
+# have an indexer, whose keys are cached beside the latents of all.
+def test_parameters_of_hy4() -> None:
+    model = get_model("tencent/Hy4-preview")
+    assert model.num_parameters / 1e9 == pytest.approx(770, rel=0.001)
+    assert model.mtp_parameters / 1e9 == pytest.approx(10, rel=0.01)
+    assert model.num_active_parameters / 1e9 == pytest.approx(49, rel=0.02)
+    assert sum(count for layer, count in model.layer_counts() if layer.mixer.indexer_head_dim) == 21
+    assert get_model("tencent/Hy4-preview-FP8").quantization == "mxfp8"
+
+
 # 321B in all and 18B active (docs.baseten.co), 642 GB in 16 bits (unsloth.ai/docs), less the draft layer.
 def test_parameters_of_glm_5_3_flash() -> None:
     model = get_model("zai-org/GLM-5.3-Flash")

@@ -85,9 +85,12 @@ def indexer_linears(hidden: int, q_lora: int, heads: int, head_dim: int) -> tupl
     )
 
 
-def hyper_connections(hidden: int, streams: int) -> int:
-    """Parameters of a layer's two hyper-connections, kept in fp32: each counts as two of 16 bits."""
-    return 2 * 2 * (2 + streams) * streams * streams * hidden
+def hyper_connections(hidden: int, streams: int, *, mixes: bool = True) -> int:
+    """Parameters of a layer's two hyper-connections, kept in fp32: each counts as two of 16 bits.
+
+    Each weighs the streams before and after its half of the layer, and, where it `mixes`, each stream by every other.
+    """
+    return 2 * 2 * (2 + (streams if mixes else 0)) * streams * streams * hidden
 
 
 def mlp_linears(

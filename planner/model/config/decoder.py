@@ -26,6 +26,7 @@ MIXER_OF_LAYER_TYPE = {
     "chunked_attention": MixerKind.CHUNKED,
     "linear_attention": MixerKind.STATE,
     "deepseek_sparse_attention": MixerKind.FULL,  # the MLA mixer says the rest
+    "sparse_attention": MixerKind.FULL,  # Hy4 (vLLM transformers_utils/configs/hy_v4.py)
     "indexed_attention": MixerKind.FULL,  # Qwen4, as transformers and vLLM name it
     "qwen_sparse_attention": MixerKind.FULL,
 }
@@ -140,6 +141,7 @@ def decoder_layer(
         mixer, linears, small = state_mixer(fields, family)
     elif family.attention == "mla":
         mixer, linears, small = mla_mixer(fields, chooses)
+        small += mixer.num_heads if family.sinks else 0
     else:
         mixer, linears, small = gqa_mixer(fields, family, kind, window, reuses_kv)
     norms = family.norms
@@ -160,13 +162,15 @@ def _beside(fields: Fields, family: Family) -> tuple[tuple[Linear, ...], int]:
 
     Gemma 3n and 4: a gate for the layer's embedding, a low-rank residual, alternating updates. Kimi-K3: a norm and a
     score before each half, which weigh the residuals of earlier blocks. GLM-5.3-Flash: hyper-connections (vLLM
-    models/glm5next/common/model.py).
+    models/glm5next/common/model.py). Hy4: those that do not mix their streams (models/hy_v4/nvidia/hc.py).
     """
     hidden, group = fields.integer("hidden_size"), TensorGroup.MLP
     linears: tuple[Linear, ...] = ()
     small = 4 * hidden if fields.has("attn_res_block_size") else 0
     if fields.raw("mhc") is True:
         small += hyper_connections(hidden, fields.integer("hc_mult", 4))
+    if fields.raw("enable_ihc") is True:
+        small += hyper_connections(hidden, fields.integer("hc_mult", 4), mixes=False)
     own = fields.integer("hidden_size_per_layer_input", 0, at_least=0) if family.own_embeddings else 0
     if own:
         linears += (
@@ -238,7 +242,7 @@ def mla_mixer(fields: Fields, chooses: bool = True) -> tuple[Mixer, tuple[Linear
     nope, value = fields.integer("qk_nope_head_dim"), fields.integer("v_head_dim")
     q_lora = fields.integer("q_lora_rank", 0, at_least=0)
     linears = mla_linears(hidden, heads, q_lora=q_lora, kv_lora=kv_lora, nope=nope, rope=rope, value=value)
-    if fields.flag("mla_use_output_gate", False):
+    if fields.flag("mla_use_output_gate", False) or fields.flag("gated_mla", False):
         linears += (_gate_linear(TensorGroup.ATTENTION, hidden, heads * value),)
     small = q_lora + kv_lora
     index_dim = fields.integer("index_head_dim", 0, at_least=0) if chooses else 0
