@@ -47,7 +47,7 @@ def findings(
         other_log(scenario),
         one_request_at_a_time(scenario),
         only_short_prompts(scenario, mean_prompt_tokens, mean_output_tokens),
-        cache_ignored(memory),
+        cache_ignored(scenario, memory),
         runs_short(memory),
         start_in_doubt(memory),
         weights_kernels(kernels),
@@ -170,13 +170,15 @@ def only_short_prompts(scenario: Scenario, prompt: float, output: float) -> Find
     )
 
 
-def cache_ignored(memory: MemoryPlan) -> Finding | None:
+def cache_ignored(scenario: Scenario, memory: MemoryPlan) -> Finding | None:
     """Mistake 4: sizing by the weights and ignoring the KV cache."""
     if memory.weights_bytes >= memory.total_bytes or (memory.state_bytes and not memory.starts):
         return None
-    if memory.starts and memory.max_concurrency >= 4:
-        return None
     pool = memory.kv_pool_bytes / GIB
+    # llama.cpp's cache is as large as context and slots ask for, not as the memory leaves.
+    more = memory.free_bytes / GIB / pool if scenario.engine_settings.family == "llamacpp" and pool > 0 else 0.0
+    if memory.starts and memory.max_concurrency * (1 + more) >= 4:
+        return None
     left = f"only {pool:.1f} GiB for the KV cache" if pool > 0 else "nothing for the KV cache"
     holds = (
         f": {counted(memory.max_concurrency, 'sequence')} of {memory.max_model_len:,} tokens at once"

@@ -125,6 +125,7 @@ def growth_of(done: Plan) -> Growth | None:
         growth_per_month=scenario.growth_per_month,
         lead_time_weeks=scenario.lead_time_weeks,
         price_trend_per_year=scenario.price_trend_per_year,
+        kinds=(1,) if done.pools is None else (done.pools.num_prefill, done.pools.num_decode),
     )
 
 

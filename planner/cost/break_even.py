@@ -11,6 +11,12 @@ from planner.arrays import Floats
 from planner.errors import require_int, require_number
 
 
+def serving_replicas(rounds: Floats, kinds: tuple[int, ...]) -> Floats:
+    """Replicas that serve so many times what `kinds` serve together: whole ones, and at least one of each kind."""
+    exact = np.asarray(rounds) * (1 - 1e-12)
+    return sum((np.maximum(1.0, np.ceil(exact * count)) for count in kinds), np.zeros_like(exact))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnSteps:
     """What own GPUs cost at any volume: whole replicas, as many of each kind as the volume needs, and the spares.
@@ -44,9 +50,7 @@ class OwnSteps:
 
     def replicas(self, requests_per_month: Floats) -> Floats:
         """Replicas bought at each volume, spares included."""
-        rounds = np.asarray(requests_per_month) / self.round_requests * (1 - 1e-12)
-        serving: Floats = sum((np.maximum(1, np.ceil(rounds * count)) for count in self.kinds), np.zeros_like(rounds))
-        return serving + self.spare_replicas
+        return serving_replicas(np.asarray(requests_per_month) / self.round_requests, self.kinds) + self.spare_replicas
 
     def usd_per_month(self, requests_per_month: Floats) -> Floats:
         """The bill at each volume. [USD/month]"""

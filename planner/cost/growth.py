@@ -6,6 +6,9 @@ import datetime
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
+from planner.cost.break_even import serving_replicas
 from planner.errors import require_int, require_number
 
 MONTHS = 24
@@ -61,6 +64,7 @@ def growth(
     growth_per_month: float,
     lead_time_weeks: float,
     price_trend_per_year: float,
+    kinds: tuple[int, ...] = (1,),
 ) -> Growth:
     """How long a fleet lasts when the traffic grows, and what to order when.
 
@@ -84,6 +88,8 @@ def growth(
         From the order until the replicas serve. [weeks]
     price_trend_per_year : float
         Change of the price in a year; -0.2 is 20 % less.
+    kinds : tuple of int
+        Replicas of each kind, where prefill and decode are apart: each kind grows by its own share of them.
     """
     require_number("rate_rps", rate_rps, above=0)
     require_number("rate_each_rps", rate_each_rps, above=0)
@@ -94,7 +100,7 @@ def growth(
     months, orders = [], []
     for month in range(MONTHS + 1):
         rate = rate_rps * (1 + growth_per_month) ** month
-        needed = max(1, math.ceil(rate / rate_each_rps - 1e-9))
+        needed = int(serving_replicas(np.array(rate / (rate_each_rps * sum(kinds))), kinds))
         if needed > have:
             begun = month - lead_time_weeks / WEEKS_PER_MONTH
             order = Order(

@@ -67,6 +67,12 @@ def test_a_mistake_is_a_warning_exactly_when_it_is_made(kind, makes, avoids):
     assert kind not in kinds(**avoids)
 
 
+def test_a_cache_that_is_small_because_no_more_was_asked_for_is_no_mistake():
+    # llama.cpp: 16.1 GB of weights and one slot of 8,192 tokens, 1 GiB, on 80 GiB; on 18 GiB two more fit at most.
+    assert "cache_ignored" not in kinds(engine="llama.cpp")
+    assert "cache_ignored" in kinds(engine="llama.cpp", gpu="custom", gpu_memory_gib=18.0)
+
+
 def test_the_average_hides_the_tail():
     bursty = kinds(arrivals="bursty", burst_cv=4.0, num_replicas=1, users=900)
     steady = kinds(users=10, lengths="constant")

@@ -36,6 +36,13 @@ def test_growth_by_hand():
     assert len(found.months) == 25
 
 
+def test_prefill_and_decode_grow_each_by_its_own_share():
+    # One prefill and two decode replicas hold 15 req/s. At 10, 15, 22.5, 33.75 req/s: 1 + 2, 1 + 2, 2 + 3, 3 + 5.
+    found = grow(serving=3, kinds=(1, 2))
+    assert [month.replicas_needed for month in found.months[:4]] == [3, 3, 5, 8]
+    assert [(order.needed_month, order.replicas) for order in found.orders[:2]] == [(2, 2), (3, 3)]
+
+
 def test_a_fleet_with_room_lasts():
     found = grow(serving=50, growth_per_month=0.05)
     assert found.runs_out_month is None
