@@ -135,7 +135,8 @@ def activation_terms(
 
     The larger of the forward pass over max_num_batched_tokens tokens and the sampler over max_num_seqs rows of the
     vocabulary, which every tensor-parallel rank gathers. Multimodal models keep a batch of encoder outputs as well,
-    fused expert kernels their workspace.
+    fused expert kernels their workspace. Qwen3-VL's encoder has its deep features when it comes to its last blocks, and
+    the language model a buffer for them (vLLM qwen3_vl.py, `deepstack_input_embeds`).
 
     Parameters
     ----------
@@ -187,8 +188,12 @@ def activation_terms(
         kept += tokens * hidden * width
         ranks = parallelism.tensor_parallel_size
         peak, outputs = _encoder_terms(model, resolved, ranks, encoder, max_model_len, width)
-        kept += outputs
-        encoding = peak + (kept if v0 and peak else outputs)  # V0 encodes within the language model's forward pass
+        deep = model.vision_tower.deep_features if model.vision_tower else 0
+        buffer = deep * tokens * hidden * width
+        kept += outputs * (1 + deep) + buffer
+        encoding = peak + (
+            kept if v0 and peak else outputs * max(1, deep) + buffer
+        )  # V0 encodes within the language model's forward pass
     if parallelism.pipeline_parallel_size > 1 and not is_last:
         forward += 2 * tokens * hidden * width
     return ActivationTerms(

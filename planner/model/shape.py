@@ -179,6 +179,7 @@ class VisionTower:
     most_patches: int
     item_tokens: int
     learned_positions: bool = False  # one embedding per patch, held during the forward pass
+    deep_features: int = 0  # outputs of inner blocks that the language model takes too, each as wide as its own
     videos_as_images: bool = False  # each pair of a video's frames may be as large as an image; else one limit for all
 
     def __post_init__(self) -> None:

@@ -45,6 +45,24 @@ def test_ranks_share_out_the_images_of_the_profile_run() -> None:
     assert peaks["nothing"] - peaks["images"] == encoder_bytes(tower, 1)
 
 
+# Qwen3-VL-30B (hidden size 2,048): three features of inner blocks beside the largest image's 16,384 tokens, and a
+# buffer for those of a step. A log of vLLM 0.20.2 on RTX PRO 6000 leaves 33.59 GiB for the cache.
+def test_deep_features_of_qwen3_vl() -> None:
+    model, gpu = get_model("Qwen/Qwen3-VL-30B-A3B-Instruct"), get_gpu("RTX PRO 6000 Blackwell Workstation")
+    engine = EngineSettings(version="0.20.2", max_num_seqs=4, gpu_memory_utilization=0.7)
+    demand = Demand(model=model, gpu=gpu, engine=engine, max_model_len=32_768, parallelism=Parallelism())
+    resolved, tower = limits_of(demand), model.vision_tower
+    assert tower is not None
+    terms = activation_terms(
+        model, tuple(model.layer_counts()), resolved, demand.parallelism, max_model_len=32_768, is_first=True,
+        is_last=True, fp32=False, expert_scheme="bf16",
+    )  # fmt: skip
+    assert terms.encoder == encoder_bytes(tower, 1) + 2 * 2048 * 3 * (16_384 + resolved.max_num_batched_tokens)
+    assert terms.kept - terms.experts == 2 * 2048 * (4 * 16_384 + (3 + 1) * resolved.max_num_batched_tokens)
+    made = plan_memory(model, gpu, engine, Parallelism(), max_model_len=32_768, weight_dtype="fp8")
+    assert made.kv_pool_bytes / GIB == pytest.approx(33.59, rel=0.005)
+
+
 # Activations of vLLM's profile run with Qwen3.5-class towers: 2.17 to 2.22 GiB on one GPU, 1.59 on each of two.
 @pytest.mark.parametrize(("tp", "low", "high"), [(1, 2.17, 2.22), (2, 1.59, 1.59)])
 def test_encoder_sets_the_activation_peak(tp: int, low: float, high: float) -> None:

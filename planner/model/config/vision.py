@@ -111,6 +111,7 @@ def vision_tower(fields: Fields) -> VisionTower | None:
         width, gated, patch = vision.integer("hidden_size", 1152, at_most=10**5), False, 16
         inner = vision.integer("intermediate_size", 4304)
     side = vision.integer("patch_size", patch, at_most=1000)
+    deep = outer.startswith(("qwen3_vl", "qwen3_omni"))
     return VisionTower(
         width=width,
         intermediate_size=inner,
@@ -119,6 +120,7 @@ def vision_tower(fields: Fields) -> VisionTower | None:
         most_patches=QWEN_PATCHES,
         item_tokens=QWEN_PATCHES // 4,
         learned_positions=not outer.startswith("qwen2"),
+        deep_features=len(vision.integers("deepstack_visual_indexes") or (8, 16, 24)) if deep else 0,
         videos_as_images=outer.startswith("qwen2"),
     )
 

@@ -13,7 +13,7 @@ from planner.model.shape import VisionTower
     [
         ("qwen3_vl", {"hidden_size": 1152, "depth": 27, "intermediate_size": 4304, "patch_size": 16},
          VisionTower(width=1152, intermediate_size=4304, gated=False, patch_elements=1536, most_patches=65_536,
-                     item_tokens=16_384, learned_positions=True)),
+                     item_tokens=16_384, learned_positions=True, deep_features=3)),
         ("mistral3", {"hidden_size": 1024}, None),
     ],
 )  # fmt: skip
