@@ -14,6 +14,7 @@ from planner.memory.edition import Edition
 from planner.memory.kv_groups import KvLayout
 from planner.memory.kv_layout import build_layout
 from planner.memory.packed import PackedEntries, packed_layout
+from planner.memory.shards import pipeline_stages
 from planner.memory.sizing import plan_memory
 from planner.memory.verdict import Verdict, logged_kv_tokens, start_verdict
 from planner.model.shape import MixerKind
@@ -183,3 +184,13 @@ def test_parameters_of_glm_5_3_flash() -> None:
     model = get_model("zai-org/GLM-5.3-Flash")
     assert (model.num_parameters + model.mtp_parameters) / 1e9 == pytest.approx(321, rel=0.003)
     assert find_model_id("GLM-5.3-Flash") == "zai-org/GLM-5.3-Flash"
+
+
+# Bytes in the safetensors headers of the two repositories: 328,326,771,576 and 642,676,397,788.
+@pytest.mark.parametrize(
+    ("name", "published"), [("GLM-5.3-Flash", 328_326_771_576), ("GLM-5.3-Flash-BF16", 642_676_397_788)]
+)
+def test_published_bytes_of_glm_5_3_flash(name: str, published: int) -> None:
+    model = get_model(f"zai-org/{name}")
+    (stage,) = pipeline_stages(model, "auto", Parallelism(), with_draft_layers=True)
+    assert stage.weights_bytes == pytest.approx(published, rel=0.005)
