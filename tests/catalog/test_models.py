@@ -203,3 +203,12 @@ def test_checkpoints_by_publisher_are_found_by_their_whole_id() -> None:
     for row in read_table("catalog/checkpoints.csv"):
         assert row["source"]
         assert get_model(row["id"]).name == row["id"]
+
+
+# vLLM's recipe of Intern-S2-Preview: 36B in all, 3B active, 262,144 tokens; BF16, and FP8 in blocks of 128 x 128.
+def test_intern_s2_preview_has_the_shape_of_qwen3_5() -> None:
+    model = get_model("internlm/Intern-S2-Preview")
+    whole = model.num_parameters + model.vision_parameters + model.mtp_parameters
+    assert whole / 1e9 == pytest.approx(36, rel=0.01)
+    assert model.max_position_embeddings == 262_144
+    assert (model.quantization, get_model("internlm/Intern-S2-Preview-FP8").quantization) == ("", "fp8_block")
