@@ -48,19 +48,29 @@ def random_gpus(seed, count=2):
     return tuple(str(name) for name in np.random.default_rng(seed + 10_000).choice(GPUS, count, replace=False))
 
 
-def every_plan(scenario, gpus, weight_dtypes, *, budget=most_requests_of_a_plan, sample=None):
-    """Each deployment of a space, or a random sample, with its own plan: what the search must not miss."""
+def that_start(scenario, gpus, weight_dtypes, *, budget=most_requests_of_a_plan):
+    """The deployments of a space whose engine starts."""
     chosen, _ = choices(scenario, gpus)
     items = [
         item for item in deployments(scenario, chosen, weight_dtypes) if scenario_of(scenario, item.changes) is not None
     ]
     bounds = by_memory(scenario, [item.changes for item in items], budget)
-    starts = [item for item, bound in zip(items, bounds, strict=True) if not bound.out]
+    return [item for item, bound in zip(items, bounds, strict=True) if not bound.out]
+
+
+def plans_of(scenario, items, *, budget=most_requests_of_a_plan):
+    """Deployments with their own plans, as rows of a search."""
+    rows = [planned(scenario_of(scenario, item.changes), budget).row for item in items]
+    return [replace(row, evidence=item.evidence) for row, item in zip(rows, items, strict=True)]
+
+
+def every_plan(scenario, gpus, weight_dtypes, *, budget=most_requests_of_a_plan, sample=None):
+    """Each deployment of a space, or a random sample, with its own plan: what the search must not miss."""
+    starts = that_start(scenario, gpus, weight_dtypes, budget=budget)
     if sample is not None and sample < len(starts):
         picked = np.random.default_rng(scenario.seed).choice(len(starts), sample, replace=False)
         starts = [starts[place] for place in sorted(picked)]
-    rows = [planned(scenario_of(scenario, item.changes), budget).row for item in starts]
-    return [replace(row, evidence=item.evidence) for row, item in zip(rows, starts, strict=True)]
+    return plans_of(scenario, starts, budget=budget)
 
 
 def cheapest(rows):
