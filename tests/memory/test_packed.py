@@ -186,6 +186,28 @@ def test_parameters_of_glm_5_3_flash() -> None:
     assert find_model_id("GLM-5.3-Flash") == "zai-org/GLM-5.3-Flash"
 
 
+# dots3-note: 280B of language model and 16B active of 288B in all, 576.9 GB in 16 bits (its card; vLLM's recipe, which
+# serves the FP8 checkpoint on eight GPUs of 80 GB). A windowed layer caches a latent of 1,024 and a key of 64: so wide
+# are the rows to which vLLM pads those of the others (models/dots3_note/nvidia/model.py, `physical_head_size`).
+def test_dots3_note_caches_latents_within_windows() -> None:
+    model = get_model("dots-studio/dots3-note-prev")
+    assert model.num_parameters / 1e9 == pytest.approx(280, rel=0.005)
+    assert model.num_active_parameters / 1e9 == pytest.approx(16, rel=0.03)
+    (stage,) = pipeline_stages(model, "auto", Parallelism(), with_draft_layers=True)
+    copies = 2 * model.mtp_shared_parameters
+    assert (stage.weights_bytes + copies) / 1e9 == pytest.approx(576.9, rel=0.003)
+    made = build_layout(
+        model.layer_counts(), tensor_parallel_size=8, context_parallel=1, kv_cache_dtype="auto", fp32=False,
+        edition=Edition("vllm", (0, 33)), block_size=64, num_speculative_tokens=0,
+    )  # fmt: skip
+    assert made.block_bytes == 13 * 64 * 2 * (1024 + 64)
+    assert [(group.num_groups, group.block_tokens) for group in made.groups] == [(1, 64), (3, 64)]
+    engine = EngineSettings(version="0.28.0", gpu_memory_utilization=0.9, max_num_batched_tokens=8192, block_size=64)
+    served = plan_memory(get_model("dots-studio/dots3-note-prev-fp8"), get_gpu("H100 SXM"), engine,
+                         Parallelism(tensor_parallel_size=8, expert_parallel=True), max_model_len=262_144)  # fmt: skip
+    assert served.starts
+
+
 # Bytes in the safetensors headers of the two repositories: 328,326,771,576 and 642,676,397,788.
 @pytest.mark.parametrize(
     ("name", "published"), [("GLM-5.3-Flash", 328_326_771_576), ("GLM-5.3-Flash-BF16", 642_676_397_788)]

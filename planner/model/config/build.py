@@ -31,7 +31,7 @@ from planner.model.shape import Layer, ModelShape
 from planner.tables import read_table
 
 PER_LAYER_FIELDS = ("moe_intermediate_size", "moe_topk", "num_shared_expert", "num_experts", "intermediate_size")
-DENSE_DRAFTS = ("ernie4_5_moe", "exaone_moe")  # their draft layer is dense, like their first layer
+DENSE_DRAFTS = ("dots3_note", "ernie4_5_moe", "exaone_moe")  # their draft layer is dense, like their first layer
 MULTIMODAL_POSITIONS = 4  # vLLM mrope.py keeps four times the positions for images and videos
 ONE_DRAFT = ("qwen3_next", "longcat_flash", "qwen4_exp_text")  # one draft layer, which the config does not mention
 WITHOUT_DRAFTS = ("minimax_m3",)  # the config mentions draft layers, the checkpoint has none

@@ -139,6 +139,8 @@ def decoder_layer(
     hidden = fields.integer("hidden_size")
     if kind is MixerKind.STATE:
         mixer, linears, small = state_mixer(fields, family)
+    elif family.attention == "mla" and kind is MixerKind.SLIDING:
+        mixer, linears, small = sliding_mla_mixer(fields, window)
     elif family.attention == "mla":
         mixer, linears, small = mla_mixer(fields, chooses)
         small += mixer.num_heads if family.sinks else 0
@@ -245,6 +247,9 @@ def mla_mixer(fields: Fields, chooses: bool = True) -> tuple[Mixer, tuple[Linear
     if fields.flag("mla_use_output_gate", False) or fields.flag("gated_mla", False):
         linears += (_gate_linear(TensorGroup.ATTENTION, hidden, heads * value),)
     small = q_lora + kv_lora
+    if fields.text_value("attention_gate_type") == "headwise":  # dots3-note, with a norm of the rotary key
+        linears += (replicated_linear("g_proj", TensorGroup.ATTENTION, hidden, heads),)
+        small += rope
     index_dim = fields.integer("index_head_dim", 0, at_least=0) if chooses else 0
     index_heads = fields.integer("index_n_heads", 0, at_least=0) if chooses else 0
     if index_dim and index_heads:
@@ -272,6 +277,28 @@ def mla_mixer(fields: Fields, chooses: bool = True) -> tuple[Mixer, tuple[Linear
         indexer_top_k=fields.integer("index_topk", 0, at_least=0),
     )
     return mixer, linears, small
+
+
+def sliding_mla_mixer(fields: Fields, window: int) -> tuple[Mixer, tuple[Linear, ...], int]:
+    """Latent attention within a window, with widths of its own (dots3-note): a token caches the latent and its key.
+
+    Source: vLLM models/dots3_note/nvidia/model.py.
+    """
+    hidden, heads = fields.integer("hidden_size"), fields.integer("swa_num_attention_heads", at_most=100_000)
+    kv_lora, rope = fields.integer("swa_kv_lora_rank"), fields.integer("swa_qk_rope_head_dim")
+    q_lora, nope = fields.integer("swa_q_lora_rank"), fields.integer("swa_qk_nope_head_dim")
+    value = fields.integer("swa_v_head_dim")
+    mixer = Mixer(
+        kind=MixerKind.SLIDING,
+        num_heads=heads,
+        num_kv_heads=1,
+        head_dim=kv_lora,
+        value_head_dim=rope,
+        window_tokens=window,
+    )
+    linears = mla_linears(hidden, heads, q_lora=q_lora, kv_lora=kv_lora, nope=nope, rope=rope, value=value)
+    gate = replicated_linear("g_proj", TensorGroup.ATTENTION, hidden, heads)
+    return mixer, (*linears, gate), q_lora + kv_lora + rope
 
 
 def state_mixer(fields: Fields, family: Family) -> tuple[Mixer, tuple[Linear, ...], int]:

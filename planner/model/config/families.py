@@ -165,6 +165,7 @@ FAMILIES: dict[str, Family] = {
     "glm4_moe_lite": Family(attention="mla", routing_bias=True),
     "mistral4": Family(attention="mla"),
     "hy_v4": Family(attention="mla", routing_bias=True, sinks=True),
+    "dots3_note": Family(attention="mla", routing_bias=True, draft_copies=1),
     "kimi_linear": Family(attention="mla", routing_bias=True, state="kda"),
     "glm5_next_text": Family(attention="mla", routing_bias=True, state="kda"),
     "qwen4_exp_text": Family(qk_norm="head", output_gate=True, shared_gate=True, norms=0, state="gated_delta_net"),

@@ -32,6 +32,10 @@ QWEN_VL = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl")
 OWN_RESOLUTION = (*QWEN_VL, "qwen3_omni", *QWEN3_5)
 GEMMA4_IMAGE_TOKENS = 2496
 MUSE_PROJECTOR = 4096  # projector_hidden_size of the released checkpoint
+#: dots3-note: routed experts of each block of its tower (transformers 5.24 Dots3NoteVisionConfig), and parameters of
+#: its audio encoder: 32 blocks of 1,280 with a gated MLP of 5,120, and an adapter of two matrices
+DOTS3_EXPERTS = [-1] * 25 + [*range(4, 65, 4), 64]
+DOTS3_AUDIO = 32 * (4 * 1280**2 + 3 * 1280 * 5120) + 1280 * 5120 + 5120**2
 GEMMA4_SMALL_WIDTH = 768  # of the tower in the sizes that accept sound
 
 
@@ -278,6 +282,24 @@ def _ernie_tower(vision: Fields, hidden: int) -> int:
     return depth * layer + start + spatial + temporal + merged * hidden + 2 * hidden
 
 
+def _dots3_tower(vision: Fields, hidden: int) -> int:
+    """dots3-note: dense blocks, then blocks of ever more experts; the audio encoder of the release is added.
+
+    Source: transformers 5.24 models/dots3_note; vLLM models/dots3_note/nvidia/vision.py, audio_encoder.py.
+    """
+    width, dense = vision.integer("embed_dim", 1536, at_most=10**5), vision.integer("intermediate_size", 4224)
+    expert = vision.integer("moe_intermediate_size", 2112)
+    counts = vision.raw("pyramid_num_routed")
+    routed = [x for x in counts if isinstance(x, int)] if isinstance(counts, list) else DOTS3_EXPERTS
+    blocks = sum(
+        4 * width**2 + (3 * width * expert * count + width * count if count > 0 else 3 * width * dense)
+        for count in routed
+    )
+    merged = 4 * width
+    adapter = merged * merged + merged * hidden + merged + hidden
+    return blocks + 3 * vision.integer("patch_size", 14) ** 2 * width + adapter + DOTS3_AUDIO
+
+
 def _generic_tower(vision: Fields, hidden: int) -> int:
     depth, width = _depth_width(vision)
     inner = vision.integer("intermediate_size", 4 * width)
@@ -296,4 +318,5 @@ TOWERS: dict[str, Callable[[Fields, int], int]] = {
     "mistral3": _pixtral_tower,
     "muse_glimmer": _muse_tower,
     "ernie4_5_moe_vl": _ernie_tower,
+    "dots3_note": _dots3_tower,
 }
