@@ -17,7 +17,7 @@ from planner.accuracy.cells import count_of, number_of, text_of
 from planner.accuracy.harness import acceptance_of, harness_settings, trtllm_bench_batch
 from planner.accuracy.names import find_engine_preset, find_gpu, find_model, scheme_named
 from planner.accuracy.row_reader import read_fields
-from planner.accuracy.serving_traffic import arrivals_of, lengths_of
+from planner.accuracy.serving_traffic import arrivals_of, drawn_as_published, lengths_of
 from planner.catalog import get_engine, get_model, version_at
 from planner.errors import InvalidInput
 from planner.inputs import NEWEST, release_of
@@ -103,6 +103,7 @@ def read_run(row: Mapping[str, Any]) -> MeasuredRun:
     fields |= _drafting(said)
     if said.get("repeated_prompt"):
         fields["shared_prefix_tokens"] = round(fields["prompt_mean_tokens"])
+    fields |= drawn_as_published(row, {"max_model_len": get_model(model).longest_context} | fields)
     fields.setdefault("max_model_len", _context(fields, model))
     scenario = Scenario(**fields)
     if said.get("tuned_batch"):

@@ -9,7 +9,9 @@ from typing import Any
 
 from planner.accuracy.cells import needed_number, number_of, text_of
 from planner.errors import InvalidInput
+from planner.scenario import Scenario
 from planner.tables import read_table
+from planner.workload import draw
 
 DATASETS = "accuracy/data/dataset_lengths.csv"
 #: what the column arrival may say: a closed loop, an open one, everything queued at once
@@ -17,6 +19,10 @@ ARRIVALS = ("concurrency", "poisson", "offline")
 LEAST_RATE_RPS = 1e-6
 REQUESTS_PER_USER = 10  # of a closed loop, where the row does not say how many requests it sent
 CUT_AT_MEANS = 5  # longest length ÷ mean, where clients cut conversations at a limit that is not published
+COLUMN_OF = {"prompt": "isl", "output": "osl"}
+CUT_BY = {"prompt": "max_prompt_tokens", "output": "output_limit_tokens"}
+CORRECTIONS = 3  # of a mean by its draw; the first is exact where no length is cut
+MEAN_SLACK = 1e-3  # by which the rounding of a cut moves the mean of its law
 
 
 def traffic_of(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -173,6 +179,49 @@ def _uniform(side: str, published: float, drawn: str) -> dict[str, float]:
     low, high = map(float, drawn.split(" to "))
     mean = max(1.0, published * (low + high) / 2)
     return {f"{side}_mean_tokens": mean, f"{side}_spread": (high - low) / (low + high)}
+
+
+def drawn_as_published(row: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, float]:
+    """Mean lengths and a rate with which the drawn requests are as long and as many a second as those that ran.
+
+    Ten drawn lengths may differ from their law by a quarter, and end-to-end times with them; 500 drawn arrivals from
+    their rate by a tenth. A published length that is not the mean of its law, such as the upper end of a range, says
+    nothing of the sample.
+
+    Parameters
+    ----------
+    row : mapping
+        Columns of a serving benchmark row.
+    fields : mapping
+        Fields of the Scenario, arrivals [1/s] and lengths [tokens] among them.
+
+    Returns
+    -------
+    dict
+        Field of the Scenario to value.
+    """
+    out: dict[str, float] = {}
+    for side, column in COLUMN_OF.items():
+        published, name = number_of(row, column), f"{side}_mean_tokens"
+        if fields["lengths"] == "constant" or published is None or not _is_mean(fields, side, published):
+            continue
+        out[name] = fields[name]
+        for _ in range(CORRECTIONS):
+            requests = draw(Scenario(**{**fields, **out}))
+            drawn = requests.prompt_tokens if side == "prompt" else requests.output_tokens
+            out[name] = max(1.0, out[name] * published / float(drawn.mean()))
+    if fields["arrivals"] == "poisson":
+        arrivals = draw(Scenario(**fields)).arrival_s
+        out["rate_rps"] = fields["rate_rps"] ** 2 * float(arrivals[-1]) / len(arrivals)
+    return out
+
+
+def _is_mean(fields: Mapping[str, Any], side: str, published: float) -> bool:
+    """Whether lengths vary about the published one as their mean, which their cut lowers."""
+    mean, cut = float(fields[f"{side}_mean_tokens"]), fields.get(CUT_BY[side]) or math.inf
+    if fields["lengths"] == "exponential":
+        mean *= -math.expm1(-cut / mean)
+    return bool(published < cut - 1 and math.isclose(mean, published, rel_tol=MEAN_SLACK))
 
 
 def _exponential(isl: float, osl: float, longest_prompt: float, longest_output: float) -> dict[str, Any]:
