@@ -400,7 +400,7 @@ class EfficiencyProfile:
         else:
             seconds = self._measured_all_reduce(ranks)
         if ranks > self.gpu.gpus_per_node:
-            seconds = seconds + 20e-6 + 2 * ALL_REDUCE_BYTES / NETWORK_BYTES_S
+            seconds = seconds + NETWORK_S + 2 * ALL_REDUCE_BYTES / NETWORK_BYTES_S
         return ALL_REDUCE_BYTES, seconds
 
     def _measured_all_reduce(self, ranks: int) -> Floats:
@@ -448,6 +448,8 @@ REFERENCE_LINK_GB_S = {
     "RTX PRO 6000 Blackwell Server": 128.0,
 }
 NETWORK_BYTES_S = 50e9
+#: 4 KB among 16 H100s on two nodes over InfiniBand (github.com/NVIDIA/nccl/issues/1453)
+NETWORK_S = 75e-6
 PCIE5_GB_S = 128  # both directions of PCIe 5 x16
 
 
