@@ -74,7 +74,9 @@ def capacity_rps(replica: Replica, requests: Requests) -> float:
     """
     engine = replica.engine.with_patient_clients()
     requests = without_turns(requests, engine.max_loras)
-    alone = dataclasses.replace(replica.step_time, server_per_request_s=0.0, server_per_token_s=0.0)
+    alone = dataclasses.replace(
+        replica.step_time, server_per_request_s=0.0, server_per_prompt_token_s=0.0, server_per_token_s=0.0
+    )
     result = simulate(at_once(requests), engine, replica.limits, alone)
     if len(requests) < FILLINGS * result.peak_running:
         more = at_once(repeated(requests, FILLINGS * result.peak_running))
@@ -87,6 +89,7 @@ def capacity_rps(replica: Replica, requests: Requests) -> float:
     low = min(FILLINGS_LEFT_OUT * result.peak_running, high - 1)
     span = finished[high] - finished[low]
     rate = float((high - low) / span) if span > 0 else len(finished) / max(result.duration_s, 1e-9)
-    work_s = server_s(replica.step_time, engine, float(result.output_tokens[done].mean()))
+    lengths = (float(tokens[done].mean()) for tokens in (result.prompt_tokens, result.output_tokens))
+    work_s = server_s(replica.step_time, engine, *lengths)
     most = min(rate, 1 / work_s) if work_s else rate
     return most / float(done.mean())

@@ -11,21 +11,22 @@ from planner.inputs import EngineSettings
 from planner.step_time import StepTimeTable
 
 
-def server_s(step_time: StepTimeTable, engine: EngineSettings, output_tokens: float) -> float:
+def server_s(step_time: StepTimeTable, engine: EngineSettings, prompt_tokens: float, output_tokens: float) -> float:
     """Work of the API server for one request: no replica finishes more than 1 / this a second.
 
     Parameters
     ----------
     step_time : StepTimeTable
-        Carries the server's work per request and per message.
+        Carries the server's work per request, per token of its prompt and per message.
     engine : EngineSettings
         Says how many tokens a message carries.
-    output_tokens : float
-        Length of the answer.
+    prompt_tokens, output_tokens : float
+        Lengths of the prompt and of the answer.
 
     Returns
     -------
     float
         Seconds.
     """
-    return step_time.server_per_request_s + step_time.server_per_token_s * output_tokens / engine.stream_interval_tokens
+    reading_s = step_time.server_per_request_s + step_time.server_per_prompt_token_s * prompt_tokens
+    return reading_s + step_time.server_per_token_s * output_tokens / engine.stream_interval_tokens

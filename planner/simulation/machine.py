@@ -233,8 +233,9 @@ def collect(requests: Requests, machines: list[Machine], step_time: StepTimeTabl
     verdict, capacity, message = stability(requests, jobs, machines)
     overhead = float(step_time.request_overhead_s)
     sent = int(requests.output_tokens[jobs["status"] == FINISHED].sum())
-    work = {name: float(machines[0].rules[name][0]) for name in ("server_request_s", "server_token_s")}
-    server_s = total["read"] * work["server_request_s"] + sent * work["server_token_s"]
+    rules = machines[0].rules[0]
+    reading_s = rules["server_request_s"] + rules["server_prompt_s"] * requests.prompt_tokens.mean()
+    server_s = float(total["read"] * reading_s + sent * rules["server_token_s"])
     return SimulationResult(
         arrival_s=jobs["arrival"],
         first_token_s=jobs["first_token"] + overhead,

@@ -82,7 +82,7 @@ RUN = _dtype(ints="low high dead group job before after lower upper")
 CALENDAR = _dtype(floats="stack_gap", ints="due crossing growth stack_index")
 RULES = _dtype(
     floats="batch_timeout_s serve_ratio gain start_ratio min_ratio patience_s timeout_s think_s "
-    "server_request_s server_token_s",
+    "server_request_s server_prompt_s server_token_s",
     ints="slots budget max_len blocks block_size fixed_blocks paged reserve_output static prefill_first chunked "
     "one_is_decode retract caching grouped at_once impatient lora max_loras classes threshold max_queued "
     "max_concurrent max_waiting_steps tokens_per_decode users stop_waiting receive_interval stream_interval "
@@ -187,6 +187,7 @@ def add_front_end(rules: Records, engine: EngineSettings, table: StepTimeTable) 
     for name in ("patience_s", "timeout_s"):  # the client sees every token that much later
         rules[name] = max(0.0, float(rules[name][0]) - overhead)
     rules["server_request_s"] = table.server_per_request_s
+    rules["server_prompt_s"] = table.server_per_prompt_token_s
     rules["server_token_s"] = table.server_per_token_s / engine.stream_interval_tokens
 
 

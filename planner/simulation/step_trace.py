@@ -129,8 +129,12 @@ def _next_event_s(machine: Machine) -> float:
     state, jobs, rules = machine.state[0], machine.jobs, machine.rules[0]
     if state["next"] < state["read"]:
         arrival = float(jobs[machine.feed[state["next"]]]["waits_since"])
+    elif state["read"] < state["fed"]:
+        prompt = jobs[machine.feed[state["read"]]]["prompt"]
+        reading = float(rules["server_request_s"] + rules["server_prompt_s"] * prompt)
+        arrival = max(float(state["server_free"]), float(state["sending"])) + reading
     else:
-        arrival = max(float(state["server_free"]), float(state["sending"])) + float(rules["server_request_s"])
+        arrival = math.inf
     if rules["static"] and state["waiting"]:
         return min(arrival, float(jobs[state["queue_head"]]["arrival"] + rules["batch_timeout_s"]))
     return arrival

@@ -56,7 +56,7 @@ def prompt_launch_s(d: RankShare, tokens: Floats, captured: tuple[int, ...]) -> 
         Captured graph sizes; empty without graphs.
     """
     name, version, generation = d.engine.family, d.engine.version, d.gpu.architecture.removesuffix(" Ultra")
-    usual = overhead(name, version, "prompt_launch_us_per_layer")
+    usual = overhead(name, version, "prompt_launch_us_per_layer", generation)
     graphed = overhead(name, version, "prompt_graph_us_per_layer") if captured else math.nan
     total = np.zeros_like(tokens)
     for layer, count in d.layers:
@@ -154,6 +154,7 @@ def build_table(d: RankShare, max_tokens: int) -> StepTimeTable:
             host |= {
                 "request_overhead_s": overhead(name, version, "request_overhead_ms") * 1e-3,
                 "server_per_request_s": overhead(name, version, "api_ms_per_request") * 1e-3,
+                "server_per_prompt_token_s": overhead(name, version, "tokenise_us_per_token") * 1e-6,
                 "server_per_token_s": server_us_per_token(d) * 1e-6,
             }
             host["host_per_sequence_s"] += overhead(name, version, "stream_us_per_sequence") * 1e-6

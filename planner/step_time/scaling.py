@@ -15,7 +15,7 @@ SEQUENCES = (
 )
 PREFILL = ("prefill_pair_s", "prefill_token_s", "window_prefill_pair_s")
 HOST = ("host_s", "host_per_sequence_s", "server_per_token_s")
-REQUEST = ("request_overhead_s", "server_per_request_s")
+REQUEST = ("request_overhead_s", "server_per_request_s", "server_per_prompt_token_s")
 
 
 def scaled_growth(times_s: Floats, fixed: float, growth: float) -> Floats:

@@ -73,10 +73,10 @@ class StepTimeTable:
     pipeline_stages : int
         Micro-batches in flight; the step time is that of the slowest stage, and a token passes all stages.
     request_overhead_s : float
-        Fixed latency per request in front of the engine (HTTP, tokenisation): adds to TTFT, not to step times.
-    server_per_request_s, server_per_token_s : float
-        Serial work of the API server per request and per streamed token: a station of its own beside
-        the engine (planner.simulation.kernel.server).
+        Fixed latency per request in front of the engine (HTTP, between processes): adds to TTFT, not to step times.
+    server_per_request_s, server_per_prompt_token_s, server_per_token_s : float
+        Serial work of the API server per request, per token of the prompt that it tokenises and per streamed token: a
+        station of its own beside the engine (planner.simulation.kernel.server).
     """
 
     decode_s: Floats
@@ -101,6 +101,7 @@ class StepTimeTable:
     pipeline_stages: int = 1
     request_overhead_s: float = 0.0
     server_per_request_s: float = 0.0
+    server_per_prompt_token_s: float = 0.0
     server_per_token_s: float = 0.0
     relative_error: float = 0.0  # median absolute error of step times of this class, for bands
     notes: tuple[str, ...] = field(default_factory=tuple)

@@ -55,10 +55,13 @@ def test_all_wait_from_the_start():
 def test_the_slower_of_engine_and_api_server_sets_the_rate():
     outputs = np.full(300, 10)
     engine = SLOTS / 10
-    for per_request, per_token in ((5.0, 0.0), (0.0, 0.5), (2.0, 0.3), (0.01, 0.0)):
-        table = dataclasses.replace(toy().step_time, server_per_request_s=per_request, server_per_token_s=per_token)
-        found = capacity_rps(dataclasses.replace(toy(), step_time=table), requests_of(outputs))
-        assert found == pytest.approx(min(engine, 1 / (per_request + per_token * 10)), rel=0.02)
+    for each in ((5.0, 0.0, 0.0), (0.0, 0.0, 0.5), (2.0, 0.1, 0.3), (0.0, 1.5, 0.0), (0.01, 0.0, 0.0)):
+        names = ("server_per_request_s", "server_per_prompt_token_s", "server_per_token_s")
+        table = dataclasses.replace(toy().step_time, **dict(zip(names, each, strict=True)))
+        found = capacity_rps(dataclasses.replace(toy(), step_time=table), requests_of(outputs, prompt=4))
+        per_request, per_prompt_token, per_token = each
+        work = per_request + per_prompt_token * 4 + per_token * 10
+        assert found == pytest.approx(min(engine, 1 / work), rel=0.02)
 
 
 def test_requests_that_are_turned_away_count_as_offered():

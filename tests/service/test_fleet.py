@@ -75,17 +75,18 @@ def test_a_closed_loop_obeys_littles_law_and_its_ceilings(engine, lengths, users
     rate, e2e = done.metrics.requests_per_s, done.metrics.e2e_s
     assert rate * (e2e.mean + think_s) == pytest.approx(users, rel=0.03)
     replica = replica_of(size(scenario))
-    mean = float(draw(scenario).output_tokens.mean())
-    per_request, per_token = replica.step_time.server_per_request_s, replica.step_time.server_per_token_s
-    assert rate <= 1.03 * replicas / (per_request + per_token * mean)
+    requests, table = draw(scenario), replica.step_time
+    prompt, output = float(requests.prompt_tokens.mean()), float(requests.output_tokens.mean())
+    work = table.server_per_request_s + table.server_per_prompt_token_s * prompt + table.server_per_token_s * output
+    assert rate <= 1.03 * replicas / work
     assert rate <= 1.03 * replicas * done.curve.capacity_rps
 
 
 def test_a_server_as_slow_as_the_users_are_many_is_named():
     done = plan(CLOSED.replace(lengths="constant", concurrent_users=512, num_requests=6000, num_replicas=1))
-    # 4 ms a request and 60 µs for each of 200 tokens: 62.5 a second.
-    assert done.curve.capacity_rps == pytest.approx(62.5)
-    assert done.metrics.requests_per_s == pytest.approx(62.5, rel=0.01)
+    # 4 ms a request, 3 µs for each of 100 tokens of its prompt and 60 µs for each of 200 of its answer: 16.3 ms.
+    assert done.curve.capacity_rps == pytest.approx(1 / 0.0163)
+    assert done.metrics.requests_per_s == pytest.approx(1 / 0.0163, rel=0.01)
     assert done.metrics.binding == "api server"
 
 

@@ -112,6 +112,7 @@ def _served(draw: random.Random, table: StepTimeTable) -> StepTimeTable:
         table,
         server_per_request_s=draw.choice([0.0, 0.0, 0.001, 0.1, 0.5]),
         server_per_token_s=draw.choice([0.0, 0.0, 0.0001, 0.003, 0.03]),
+        server_per_prompt_token_s=draw.choice([0.0, 0.0, 0.001, 0.02]),
     )
 
 

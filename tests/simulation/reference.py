@@ -69,7 +69,7 @@ class Reference:
         self.coming = deque(self.sequences)  # not read by the API server
         self.inbox: deque[tuple[float, Sequence]] = deque()  # when read, and whose
         self.server_free = 0.0
-        self.per_request = table.server_per_request_s
+        self.per_request, self.per_prompt_token = table.server_per_request_s, table.server_per_prompt_token_s
         self.per_token = table.server_per_token_s / engine.stream_interval_tokens
         self.waiting: deque[Sequence] = deque()
         self.running: list[Sequence] = []
@@ -101,13 +101,17 @@ class Reference:
     def next_arrival(self) -> float:
         if self.inbox:
             return self.inbox[0][0]
-        return max(self.server_free, self.next_sending()) + self.per_request
+        reading = self.reading(self.coming[0]) if self.coming else 0.0
+        return max(self.server_free, self.next_sending()) + reading
 
     def ask_again(self) -> None:
         if self.users:
             self.ready.append(max(self.clock, self.server_free) + self.think)
 
     # -- the API server
+
+    def reading(self, sequence: Sequence) -> float:
+        return self.per_request + self.per_prompt_token * sequence.prompt
 
     def read(self, *, and_now: bool) -> None:
         """Read requests sent before the clock's time, or up to it."""
@@ -117,7 +121,7 @@ class Reference:
             if self.users:
                 self.ready.popleft()
                 sequence.arrival = time
-            self.server_free = max(self.server_free, time) + self.per_request
+            self.server_free = max(self.server_free, time) + self.reading(sequence)
             self.inbox.append((self.server_free, sequence))
 
     def send(self, tokens: int) -> None:

@@ -75,6 +75,13 @@ def test_a_user_asks_again_once_it_has_seen_the_answer():
     assert result.finish_s.tolist() == [1.375, 3.25, 5.125]
 
 
+def test_a_long_prompt_is_tokenised_before_the_scheduler_sees_it():
+    # 0.25 s and 0.5 s for each of 2 tokens, a step of 1 s, 0.125 s to send: the first token at 2.375.
+    result = run(make([0], [2], [1]), served(0.25, 0.125, server_per_prompt_token_s=0.5))
+    assert result.admitted_s[0] == 1.25
+    assert result.first_token_s[0] == 2.375
+
+
 def test_a_burst_reaches_the_scheduler_one_by_one():
     result = run(make([0] * 20, [1] * 20, [1] * 20), served(0.25, step_s=0.01))
     assert result.admitted_s == pytest.approx(0.25 * np.arange(1, 21))
@@ -180,12 +187,11 @@ def test_no_work_changes_nothing_whatever_the_messages_hold():
 
 
 def test_work_per_request_by_hand():
-    # 6 ms per request and 60 µs per message; 200 tokens: 18 ms, with 4 tokens in a message 9 ms.
-    engine = EngineSettings()
-    assert server_s(served(0.006, 60e-6), engine, 200) == pytest.approx(0.018)
-    assert server_s(served(0.006, 60e-6), dataclasses.replace(engine, stream_interval_tokens=4), 200) == pytest.approx(
-        0.009
-    )
+    # 6 ms per request, 3 µs per token of 1,000 of its prompt and 60 µs per message; 200 tokens: 21 ms, with 4 tokens in
+    # a message 12 ms.
+    table, engine = served(0.006, 60e-6, server_per_prompt_token_s=3e-6), EngineSettings()
+    assert server_s(table, engine, 1000, 200) == pytest.approx(0.021)
+    assert server_s(table, dataclasses.replace(engine, stream_interval_tokens=4), 1000, 200) == pytest.approx(0.012)
 
 
 @pytest.mark.parametrize(("per_request_s", "per_token_s", "expected"), [(0.05, 0.0, 20.0), (0.01, 0.0005, 50.0)])

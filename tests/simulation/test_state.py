@@ -111,9 +111,10 @@ def test_what_stands_in_front_of_the_scheduler():
     engine = dataclasses.replace(get_engine("vllm"), patience_s=2.0, timeout_s=0.25, stream_interval_tokens=4)
     requests = make([0], [1], [1], closed_loop_users=1, think_time_s=3.0)
     found = state.make_rules(engine, limits(), requests)
-    table = dataclasses.replace(UNIT, request_overhead_s=0.5, server_per_request_s=0.01, server_per_token_s=0.02)
-    state.add_front_end(found, engine, table)
-    expected = {"think_s": 3.5, "patience_s": 1.5, "timeout_s": 0.0, "server_request_s": 0.01, "server_token_s": 0.005}
+    server = {"server_per_request_s": 0.01, "server_per_prompt_token_s": 0.03, "server_per_token_s": 0.02}
+    state.add_front_end(found, engine, dataclasses.replace(UNIT, request_overhead_s=0.5, **server))
+    expected = {"think_s": 3.5, "patience_s": 1.5, "timeout_s": 0.0}
+    expected |= {"server_request_s": 0.01, "server_prompt_s": 0.03, "server_token_s": 0.005}
     assert {name: found[name][0] for name in expected} == expected
 
 

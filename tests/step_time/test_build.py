@@ -121,6 +121,7 @@ def test_overheads_of_a_table_are_in_seconds():
     assert table.host_per_sequence_s == pytest.approx(overhead(*version, "host_us_per_sequence") / 1e6)
     assert table.request_overhead_s == pytest.approx(overhead(*version, "request_overhead_ms") / 1e3)
     assert table.server_per_request_s == pytest.approx(overhead(*version, "api_ms_per_request") / 1e3)
+    assert table.server_per_prompt_token_s == pytest.approx(overhead(*version, "tokenise_us_per_token") / 1e6)
     assert table.server_per_token_s == pytest.approx(overhead(*version, "api_us_per_token") / 1e6)
     assert table.pipeline_stages == 1
 
@@ -146,6 +147,6 @@ def test_a_table_goes_as_far_as_a_step_may(most):
 
 
 def test_who_launches_a_prompt_holds_the_scheduler():
-    # 32 layers at 450 µs and 4 ms to prepare the step (serving_overheads.csv); with several GPUs vLLM's workers launch.
-    assert build_table(share(), 8192).launch_s == pytest.approx(32 * 450e-6 + 4e-3)
+    # 32 layers at 450 µs and 2 ms to prepare the step (serving_overheads.csv); with several GPUs vLLM's workers launch.
+    assert build_table(share(), 8192).launch_s == pytest.approx(32 * 450e-6 + 2e-3)
     assert build_table(share(split=Parallelism(tensor_parallel_size=2)), 8192).launch_s == 0.0

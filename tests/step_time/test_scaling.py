@@ -20,6 +20,7 @@ TABLE = StepTimeTable(
     host_overlaps=False,
     request_overhead_s=7.0,
     server_per_request_s=2.0,
+    server_per_prompt_token_s=0.5,
     server_per_token_s=0.125,
 )
 
@@ -50,6 +51,7 @@ def test_twice_the_time_of_a_part(part, decode, prefill):
     assert scaled.step_s(prompt) == pytest.approx(prefill)
     assert scaled.request_overhead_s == (14.0 if part == "request" else 7.0)
     assert scaled.server_per_request_s == (4.0 if part == "request" else 2.0)
+    assert scaled.server_per_prompt_token_s == (1.0 if part == "request" else 0.5)
     assert scaled.server_per_token_s == (0.25 if part == "host" else 0.125)
 
 

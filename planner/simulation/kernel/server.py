@@ -26,11 +26,19 @@ def next_sending_s(jobs, rules, st, feed):
 
 
 @compiled
+def reading_s(jobs, rules, job):
+    """Work of the server before a request reaches the scheduler: its own, and tokenising the prompt."""
+    return rules.server_request_s + rules.server_prompt_s * jobs[job].prompt
+
+
+@compiled
 def next_arrival_s(jobs, rules, st, feed):
     """When the next request will have been read if no token is sent first; infinity when there is none."""
     if st.next < st.read:
         return jobs[feed[st.next]].waits_since
-    return max(st.server_free, st.sending) + rules.server_request_s
+    if st.read >= st.fed:
+        return np.inf
+    return max(st.server_free, st.sending) + reading_s(jobs, rules, feed[st.read])
 
 
 @compiled
@@ -42,7 +50,7 @@ def read_next(jobs, rules, st, feed):
         jobs[job].arrival = st.sending
         st.ready_from = (st.ready_from + 1) % rules.users
         st.ready -= 1
-    st.server_free = max(st.server_free, st.sending) + rules.server_request_s
+    st.server_free = max(st.server_free, st.sending) + reading_s(jobs, rules, job)
     jobs[job].waits_since = st.server_free
     st.sending = next_sending_s(jobs, rules, st, feed)
 

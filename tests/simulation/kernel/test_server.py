@@ -31,6 +31,17 @@ def test_requests_are_read_in_the_order_in_which_they_come(bench):
     assert b.do(server.next_arrival_s) == math.inf
 
 
+def test_longer_prompts_take_longer_to_tokenise(bench):
+    # 0.25 s each and 0.0625 s a token of the prompt: 0.5, then 0.3125, then 2.25.
+    table = dataclasses.replace(TABLE, server_per_prompt_token_s=0.0625)
+    b = bench(make([1.0, 1.1, 5.0], [4, 1, 32], [1] * 3), limits(seqs=8), table=table)
+    b.st.sending = b.do(server.next_sending_s)
+    assert b.do(server.next_arrival_s) == 1.5
+    for reading_ends in (1.5, 1.8125, 7.25):
+        b.do(server.read_next)
+        assert b.st.server_free == reading_ends
+
+
 def test_users_of_a_closed_loop_send_when_they_are_ready(bench):
     # Three users, two seconds to think, six requests: three at once, the others after answers.
     b = on_the_bench(bench, make([0] * 6, [1] * 6, [1] * 6, closed_loop_users=3, think_time_s=2.0))
