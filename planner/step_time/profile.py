@@ -178,6 +178,13 @@ def class_of(gpu: Gpu) -> Mapping[str, str]:
     return {"gpu": gpu.name, "class": wanted, "num_sms": "", "link": "pcie_p2p" if pcie else "", "source": ""}
 
 
+def chip_family(gpu: Gpu) -> str:
+    """Family of chips that run the same kernels: the architecture, of which Blackwell's workstation chips are apart."""
+    generation = gpu.architecture.removesuffix(" Ultra")
+    apart = generation == "Blackwell" and class_of(gpu)["class"] != "blackwell"
+    return "Blackwell workstation" if apart else generation
+
+
 def measured_gpu(gpu: Gpu) -> tuple[str, float]:
     """Name the GPU whose measurements are used for this one, and the error that this adds.
 
@@ -312,7 +319,7 @@ class EfficiencyProfile:
             found = found | {name: min(value, MOST_BANDWIDTH) for name, value in most.items()}
         if _runs_left_out.get() and not _same_architecture(self.gpu, self.measured):
             return found
-        family = self.gpu.architecture.removesuffix(" Ultra") + ("" if self.gpu.link_gb_s >= NVLINK_GB_S else " PCIe")
+        family = chip_family(self.gpu)
         for row in read_table("catalog/serving_kernels.csv"):
             if (row["architecture"], row["engine"], row["kind"], row["dtype"]) != (family, self.engine, kind, dtype):
                 continue

@@ -13,6 +13,7 @@ from planner.step_time.profile import (
     MOST_BANDWIDTH,
     NOTHING_MEASURED,
     SAME_ARCHITECTURE,
+    chip_family,
     device_of,
     efficiency_profile,
     evidence_class,
@@ -159,3 +160,23 @@ def test_fitted_numbers_are_counted():
     assert counts["links"] == 12
     assert 1_000 < counts["kernels"] < 1_400
     assert sum(counts.values()) < 1_600
+
+
+# Blackwell's workstation and consumer chips (compute capability 12.0, 12.1) lack the instructions of B200 (10.0), on
+# which its kernels rest; Ampere, Ada and Hopper are one instruction set whatever the link.
+@pytest.mark.parametrize(
+    ("gpu", "family"),
+    [
+        ("B200", "Blackwell"),
+        ("B300", "Blackwell"),
+        ("RTX PRO 6000 Blackwell Server", "Blackwell workstation"),
+        ("RTX 5090", "Blackwell workstation"),
+        ("GB10 (DGX Spark)", "Blackwell workstation"),
+        ("H100 PCIe", "Hopper"),
+        ("A100 PCIe 80GB", "Ampere"),
+        ("RTX 3090", "Ampere"),
+        ("L40S", "Ada"),
+    ],
+)
+def test_chips_that_run_the_same_kernels(gpu, family):
+    assert chip_family(get_gpu(gpu)) == family
