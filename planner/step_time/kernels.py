@@ -57,6 +57,15 @@ class Parts:
         """Sum of the parts. [s]"""
         return self.fixed + self.weights + self.compute + self.activations
 
+    def times(self, share: Floats) -> Parts:
+        """As much of each part."""
+        return Parts(
+            fixed=self.fixed * share,
+            weights=self.weights * share,
+            compute=self.compute * share,
+            activations=self.activations * share,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GemmParameters:

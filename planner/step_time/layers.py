@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.arrays import Floats
-from planner.model import Layer, Mixer, MixerKind, Shard, TensorGroup, weight_bits
+from planner.model import Layer, Linear, Mixer, MixerKind, Shard, TensorGroup, weight_bits
 from planner.step_time import kernels
 from planner.step_time.awq import awq_parts
 from planner.step_time.kernel_rules import kernel_constant
@@ -95,11 +95,14 @@ def _local(d: RankShare, layer: Layer, shard: Shard, out: float, inner: float) -
     return out, inner
 
 
-def linear_parts(d: RankShare, layer: Layer, tokens: Floats) -> list[Parts]:
-    """Matrices of a layer other than its experts; projections of the same input run as one product."""
+def linear_parts(d: RankShare, layer: Layer, tokens: Floats, *, shared_expert: bool = False) -> list[Parts]:
+    """Matrices of a layer other than its experts, or those of its shared expert alone.
+
+    Projections of the same input run as one product.
+    """
     calls: dict[float, dict[tuple[str, float], float]] = {}
     for linear in layer.linears:
-        if linear.group is TensorGroup.EXPERT:
+        if linear.group is TensorGroup.EXPERT or _of_shared_expert(linear) is not shared_expert:
             continue
         bits = weight_bits(d.model, d.weight_dtype, linear.group, linear.quantizable)
         out, inner = _local(d, layer, linear.shard, float(linear.out_features), float(linear.in_features))
@@ -111,6 +114,48 @@ def linear_parts(d: RankShare, layer: Layer, tokens: Floats) -> list[Parts]:
         _gemm_parts(d, tokens, np.array(list(same.values())), np.array([inner for _, inner in same]), bits)
         for bits, same in calls.items()
     ]
+
+
+def _of_shared_expert(linear: Linear) -> bool:
+    """Whether a matrix is the shared expert's own: those that narrow the input of the routed ones are not."""
+    return linear.group is TensorGroup.SHARED_EXPERT and linear.shard is not Shard.REPLICATED
+
+
+def shared_expert_parts(
+    d: RankShare, layer: Layer, tokens: Floats, routed: Parts, prompt: NDArray[np.bool_] | bool
+) -> list[Parts]:
+    """What a layer's shared expert adds to the time of its routed ones.
+
+    On a stream of its own it runs while they do. The two then take as long as the slower one alone, but no less than
+    the work of both: what hides is the time in which a kernel waits (launch, routing, synchronisation).
+
+    Parameters
+    ----------
+    d : RankShare
+        The replica.
+    layer : Layer
+        One with experts.
+    tokens : array
+        Tokens of an attention rank.
+    routed : Parts
+        Time of the routed experts.
+    prompt : array or bool
+        Whether the step holds prompt tokens, which run on one stream.
+
+    Returns
+    -------
+    list of Parts
+        Seconds by type of weights; empty without a shared expert.
+    """
+    own = linear_parts(d, layer, tokens, shared_expert=True)
+    most = 0.0 if d.kernels_only else overhead(d.engine.family, d.engine.version, "shared_expert_stream_tokens")
+    if not own or not most or d.gpu.vendor != "NVIDIA":
+        return own
+    alone = np.sum([part.total.sum(axis=0) for part in own], axis=0)
+    waits = routed.fixed + np.sum([part.fixed.sum(axis=0) for part in own], axis=0)
+    together = np.maximum(np.maximum(alone, routed.total), routed.total + alone - waits)
+    share = np.where(np.asarray(prompt) | (tokens > most), 1.0, (together - routed.total) / alone)
+    return [part.times(share) for part in own]
 
 
 def expert_kernel(d: RankShare) -> str:
@@ -265,13 +310,15 @@ def token_terms_s(
         return np.where(prompt, usual if math.isnan(factor) else factor, 1.0)
 
     for layer, count in d.layers if layers is None else layers:
-        for parts in linear_parts(d, layer, mine):
-            add(replace(parts, compute=parts.compute * in_prompts("prompt_dense_factor")), count, "gemm_compute")
+        matrices = linear_parts(d, layer, mine)
         if layer.experts is not None:
             parts = expert_parts(d, layer, mine)
             slower = in_prompts("prompt_expert_factor") * in_prompts(f"prompt_expert_{expert_kernel(d)}_times", 1.0)
             parts = replace(parts, compute=parts.compute * slower, activations=parts.activations * slower)
             add(parts, count, "expert_compute")
+            matrices += shared_expert_parts(d, layer, mine, parts, prompt)
+        for parts in matrices:
+            add(replace(parts, compute=parts.compute * in_prompts("prompt_dense_factor")), count, "gemm_compute")
         terms["elementwise_and_launch"] += count * (elementwise_s(d, layer, mine) + norm_exchange_s(d, layer))
         if d.engine.max_loras:
             terms["elementwise_and_launch"] += count * adapters_s(d, layer, mine, prompt)
