@@ -160,7 +160,12 @@ def shared_expert_parts(
 
 def expert_kernel(d: RankShare) -> str:
     """Type of the kernels that multiply the experts."""
-    return peak_flops(d.gpu, d.expert_weights)[1]
+    return peak_flops(d.gpu, _expert_format(d))[1]
+
+
+def _expert_format(d: RankShare) -> str:
+    four_bits = d.expert_weights == "mxfp4" and d.gpu.architecture in MULTIPLIES_MXFP4
+    return "nvfp4" if four_bits else d.expert_weights
 
 
 def expert_parts(d: RankShare, layer: Layer, tokens: Floats) -> Parts:
@@ -175,7 +180,7 @@ def expert_parts(d: RankShare, layer: Layer, tokens: Floats) -> Parts:
     hidden = next((x.in_features for x in layer.linears if x.group is TensorGroup.EXPERT), d.model.hidden_size)
     return kernels.expert_parts(
         parameters,
-        device_of(d.gpu, d.expert_weights),
+        device_of(d.gpu, _expert_format(d)),
         tokens * d.attention_ranks,
         hidden=hidden,
         intermediate=inner if spread else inner / ranks,

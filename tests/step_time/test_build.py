@@ -111,7 +111,7 @@ def test_a_static_batch_costs_its_host_no_time_per_sequence():
 
 def test_a_gpu_without_measurements_is_less_sure():
     assert relative_error(share(gpu="GH200")) == pytest.approx(relative_error(share()) + 0.06)
-    assert relative_error(share(gpu="MI355X")) > relative_error(share(gpu="GH200"))
+    assert relative_error(share(gpu="Gaudi 2")) > relative_error(share(gpu="GH200"))
 
 
 # Each overhead of catalog/serving_overheads.csv in the unit that its name says.

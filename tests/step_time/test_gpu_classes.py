@@ -8,13 +8,15 @@ from planner.catalog.models import get_model
 from planner.inputs.engine import EngineSettings
 from planner.inputs.hardware import Parallelism
 from planner.step_time import kernels
+from planner.step_time.layers import expert_parts
 from planner.step_time.model import step_time_table
 from planner.step_time.profile import class_of, device_of, efficiency_profile, evidence_of, peak_flops
 from planner.step_time.rank_share import RankShare
 from planner.step_time.step_table import StepWork
 from planner.tables import read_table
+from tests.step_time.cases import share
 
-BITS = {"bf16": 16.0, "fp8": 8.0, "fp8_block": 8.0, "int4": 4.25}
+BITS = {"bf16": 16.0, "fp8": 8.0, "fp8_block": 8.0, "int4": 4.25, "nvfp4": 4.25}
 
 
 def product_s(gpu, dtype, tokens, out, inner, engine="vllm"):
@@ -41,6 +43,13 @@ def all_reduce_s(gpu, ranks, message):
         ("H100 SXM", "int4", (1, 8192, 8192), 2 * 8192**2 / 4.98e6, 0.2),
         # AITER FP8 from 1 to 64 tokens, github.com/ROCm/aiter/pull/1092
         ("MI300X", "fp8", (64, 1280, 8192), 10.7, 0.2),
+        # tuned kernels of github.com/ROCm/aiter aiter/configs/model_configs @e4048607a5
+        ("MI355X", "bf16", (16, 5120, 25600), 48.3, 0.2),
+        ("MI355X", "bf16", (4096, 5120, 25600), 968.3, 0.2),
+        ("MI355X", "fp8", (4096, 5120, 25600), 453.6, 0.2),
+        ("MI355X", "fp8_block", (4096, 7168, 7168), 235.9, 0.25),
+        ("MI355X", "nvfp4", (4096, 9216, 7168), 135.4, 0.2),
+        ("MI300X", "fp8_block", (4096, 5120, 8704), 473.5, 0.2),
     ],
 )
 def test_small_products_where_no_table_measured_them(gpu, dtype, size, measured_us, within):
@@ -95,6 +104,25 @@ def test_unpacking_binds_four_bit_weights_by_multiprocessors():
     assert weights / taken["H100 SXM"] == pytest.approx(1.44e12, rel=0.05)
     assert taken["H20"] / taken["H100 SXM"] == pytest.approx(132 / 78, rel=0.02)
     assert taken["H100 NVL"] == pytest.approx(taken["H100 SXM"], rel=0.02)
+
+
+# Qwen3.5-397B's experts on two MI355X, MXFP4 by MXFP4, and Qwen3-Next's in FP8 on one: github.com/ROCm/aiter
+# qwen3_5_397b_fp4_tuned_fmoe.csv @e4048607a5, pull/2748.
+@pytest.mark.parametrize(
+    ("model", "weights", "split", "tokens", "measured_us"),
+    [
+        ("Qwen/Qwen3.5-397B-A17B", "mxfp4", 2, 1, 21.3),
+        ("Qwen/Qwen3.5-397B-A17B", "mxfp4", 2, 1024, 306.9),
+        ("Qwen/Qwen3.5-397B-A17B", "mxfp4", 2, 4096, 557.9),
+        ("Qwen/Qwen3-Next-80B-A3B-Instruct", "fp8_block", 1, 1, 33.3),
+        ("Qwen/Qwen3-Next-80B-A3B-Instruct", "fp8_block", 1, 4096, 512.2),
+    ],
+)
+def test_experts_on_cdna4_take_what_their_tuned_kernels_take(model, weights, split, tokens, measured_us):
+    replica = share(model, "MI355X", tp=split, weights=weights, family="sglang")
+    layer = next(layer for layer, _ in replica.layers if layer.experts)
+    found = 1e6 * float(expert_parts(replica, layer, np.array([float(tokens)])).total[0])
+    assert found == pytest.approx(measured_us, rel=0.25)
 
 
 # Marlin on A10: 3.87 times as fast as 16 bits in small batches (github.com/IST-DASLab/marlin, its 18,432 × 73,728).
