@@ -15,6 +15,9 @@ INDEXER_MFU = 0.5  # share of the 16-bit peak that the indexer reaches on prompt
 SPARSE_HEADS = 64  # sparse MLA pads its query heads to this number (FlashMLA sparse kernels: 64 or 128)
 SPARSE_PREFILL_MFU = 0.64  # FlashMLA's README: 640 TFLOP/s on H800, 1,450 on B200
 SPARSE_DECODE_MFU = 0.41  # FlashMLA's README: 410 TFLOP/s on H800
+#: around latent attention, beside the products: the norm of both latents as one kernel, and the rotation with the write
+#: to the cache (TensorRT-LLM docs/source/blogs/tech_blog/blog1, modules 2 and 5; vLLM's concat_and_cache_mla)
+LATENT_KERNELS = 2
 ATTENTION_FIELDS = (
     "attention_base_s",
     "attention_per_sequence_s",
@@ -85,9 +88,11 @@ def _add_latent(d: RankShare, mixer: Mixer, count: float, out: dict[str, float],
     wide = mixer.qk_nope_head_dim + mixer.qk_rope_head_dim + (mixer.value_head_dim or mixer.qk_nope_head_dim)
     pair = heads * 2 * wide / (prefill.compute * device.peak)
     # The second of the two batched products that absorb a latent's up-projections; the first is in the measurement.
-    absorbed_us = d.profile.parameters("gemm", "bf16")[0].fixed_us
-    out["attention_floor_s"] += count * (decode.floor_us + absorbed_us) * 1e-6
-    out["attention_base_s"] += count * (decode.base_us + absorbed_us) * 1e-6
+    around_us = d.profile.parameters("gemm", "bf16")[0].fixed_us
+    if not d.kernels_only:
+        around_us += LATENT_KERNELS * kernels.ELEMENTWISE_FIXED_S * 1e6
+    out["attention_floor_s"] += count * (decode.floor_us + around_us) * 1e-6
+    out["attention_base_s"] += count * (decode.base_us + around_us) * 1e-6
     out["attention_per_sequence_s"] += share * 2 * heads * dot / (decode.activation * device.bandwidth)
     out["fixed"] += count * prefill.fixed_us * 1e-6
     out["prefill_token_s"] += share * 4 * heads * wide / (prefill.activation * device.bandwidth)

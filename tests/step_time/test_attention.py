@@ -118,3 +118,13 @@ def test_sparse_latents_read_the_index_of_all_and_the_latents_of_few():
     read = 576 * 2 / (reached.bandwidth * device.bandwidth)
     multiply = 64 * 2 * 1088 / (0.41 * device.peak)
     assert found["window_per_kv_token_s"] == pytest.approx(61 * max(read, multiply), rel=0.02)
+
+
+# Tables of latent attention hold the attention kernel and one of the products around it. A served layer of DeepSeek-R1
+# runs two small kernels more (TensorRT-LLM tech_blog/blog1: the norms of both latents, rotation and cache): 61 × 6 µs.
+def test_latents_are_normalised_and_rotated():
+    served, kernels_alone = (
+        attention_fields(share("deepseek-ai/DeepSeek-R1", "B200", tp=8, family="trtllm", kernels_only=alone))
+        for alone in (False, True)
+    )
+    assert served["attention_base_s"] - kernels_alone["attention_base_s"] == pytest.approx(61 * 6e-6, rel=0.1)

@@ -125,7 +125,7 @@ def test_experts_on_cdna4_take_what_their_tuned_kernels_take(model, weights, spl
     assert found == pytest.approx(measured_us, rel=0.25)
 
 
-# Marlin on A10: 3.87 times as fast as 16 bits up to 16 or 32 tokens (github.com/IST-DASLab/marlin, its 18,432 × 73,728).
+# Marlin on A10: 3.87 times as fast as 16 bits up to 16 or 32 tokens (github.com/IST-DASLab/marlin: 18,432 × 73,728).
 @pytest.mark.parametrize("tokens", [1, 16])
 def test_marlin_is_the_same_kernel_behind_any_link(tokens):
     size = (tokens, 73728, 18432)
