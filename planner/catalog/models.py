@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -25,6 +26,8 @@ from planner.tables import read_table
 
 _FILE = Path(__file__).with_name("models.json")
 HUB_SOURCE = "figures and total of the hub, as PyPI llmfit 1.1.17 embeds them (hf_models.json, MIT licence)"
+FAMILY = re.compile("[a-z]{3,}")  # what a name begins with, in small letters
+LEAST_LIKENESS = 0.75  # of a name of another family that is worth suggesting
 SHORTEST_NAME = 5  # characters of a name that may stand for a model of any publisher
 HUB_NUMBERS = (
     "num_hidden_layers",
@@ -384,7 +387,11 @@ def _hub_config(row: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _suggestion(name: str) -> str:
-    lower = {key.lower(): key for key in _entries()} | {key.lower().split("/")[-1]: key for key in _entries()}
-    near = difflib.get_close_matches(name.strip().lower()[:200], list(lower), n=4, cutoff=0.5)
-    names = list(dict.fromkeys(lower[key] for key in near)) or list(_entries())[:3]
-    return f"a catalog model, such as {', '.join(names)}; or paste its config.json"
+    lower = {key.lower().split("/")[-1]: key for key in _entries()}
+    wanted = name.strip().lower().split("/")[-1][:200]
+    family = FAMILY.match(wanted)
+    related = [key for key in lower if family and re.match(f"{family[0]}(?![a-z])", key)]
+    near = difflib.get_close_matches(wanted, related, n=3, cutoff=0.0)
+    near = near or difflib.get_close_matches(wanted, list(lower), n=3, cutoff=LEAST_LIKENESS)
+    such_as = f", such as {', '.join(lower[key] for key in near)}," if near else ""
+    return f"a model of the catalog{such_as} or its config.json"

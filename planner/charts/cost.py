@@ -10,7 +10,7 @@ import numpy as np
 from planner.answer import ChainLink
 from planner.arrays import Floats
 from planner.charts.policies import in_sentence
-from planner.charts.style import COLOUR, Chart, bars, figure, label, layout, line_at, log_ticks
+from planner.charts.style import COLOUR, Chart, bars, figure, label, layout, line_at, log_ticks, percent_ticks
 from planner.cost import CostMap, CostPlan, OwnSteps, cost_map
 from planner.units import counted, format_number, format_percent, format_usd
 
@@ -178,7 +178,7 @@ def break_even_map(cost: CostPlan) -> Chart | None:
                 height=340,
                 showlegend=False,
                 xaxis={**log_ticks(low, high, _short, most_decades=2.0), "range": [math.log10(low), math.log10(high)]},
-                yaxis={"tickformat": ".0%", "range": [0, 1.02]},
+                yaxis={**percent_ticks(), "range": [0, 1.02]},
             ),
         ),
         alt=f"{title}. This plan: {format_number(now)} requests a month at {format_percent(utilisation)} of what the "
@@ -253,7 +253,7 @@ def cost_against_utilisation(
     shapes = [line_at("x", used_fraction, COLOUR["here"], "solid")]
     notes = [
         label(
-            f"you: {used_fraction:.0%}, {format_usd(here)}",
+            f"you: {format_percent(used_fraction)}, {format_usd(here)}",
             used_fraction,
             0.97,
             COLOUR["here"],
@@ -292,11 +292,12 @@ def cost_against_utilisation(
                 x="mean share of the fleet's throughput in use",
                 y="USD per million tokens",
                 height=320,
-                xaxis={"tickformat": ".0%", "range": [0, 1.02]},
+                xaxis={**percent_ticks(), "range": [0, 1.02]},
                 yaxis=log_ticks(float(price[-1]), float(price[0]), format_number),
                 shapes=shapes,
                 annotations=notes,
             ),
         ),
-        alt=f"The price of a million tokens falls with utilisation; now {format_usd(here)} at {used_fraction:.0%}",
+        alt=f"The price of a million tokens falls with utilisation; now {format_usd(here)} at "
+        f"{format_percent(used_fraction)}",
     )

@@ -20,6 +20,7 @@ from planner.charts.style import (
     label,
     layout,
     line_at,
+    percent_ticks,
     shade_from,
     time_ticks,
 )
@@ -28,6 +29,7 @@ from planner.step_time import PrefillChunk, StepTimeTable
 from planner.units import MS, counted, format_duration, format_number, format_percent
 
 QUANTITIES = {"ttft_s": "Time to first token", "tpot_s": "Time per output token", "e2e_s": "End-to-end time"}
+NAME_WIDE, NAME_TALL = 0.28, 0.1  # of a target's name beside its line, as shares of the plot
 TERM_TITLES = {
     "linear": "Linear layers",
     "head": "Head, sampling",
@@ -113,12 +115,16 @@ def latency_against_load(
     if target_s:
         low, high = min(low, target_s), max(high, target_s)
     decades = math.log10(high / low)
-    y_range = [math.log10(low) - 0.1, math.log10(high) + max(0.15, 0.1 * decades)]  # the lines' names stay inside
+    # the lines' names stay inside, and the target's has room below where it lies at the foot
+    head = max(0.15, 0.1 * decades)
+    foot = max(0.1, NAME_TALL * 1.2 * (decades + head)) if target_s == low else 0.1
+    y_range = [math.log10(low) - foot, math.log10(high) + head]
     shapes = [shade_from(capacity, right)]
     notes = [label("saturated", capacity, 0.0, yref="paper", xanchor="left", textangle=-90), *_names(traces, y_range)]
     if target_s:
         shapes.append(line_at("y", target_s, COLOUR["target"]))
-        notes.append(_target_name(target_s, rate_rps / right if rate_rps is not None and inside else 1.0))
+        share = rate_rps / right if rate_rps is not None and inside else 1.0
+        notes.append(_target_name(target_s, share, traces, right, y_range))
     if values:
         marks = _rate_marks(curve.slo_rate_rps * num_replicas, rate_rps, right, has_targets=has_targets)
         shapes += marks[0]
@@ -150,10 +156,29 @@ def latency_against_load(
     )
 
 
-def _target_name(target_s: float, share: float) -> dict[str, Any]:
-    """The target's name, clear of the plan's line at a share of the width, and of the rise at the right."""
-    aside = share + 0.02 if share < 0.5 else 0.02
-    return label(f"target {format_duration(target_s)}", aside, math.log10(target_s), COLOUR["target"], xref="paper")
+def _target_name(
+    target_s: float, share: float, traces: list[dict[str, Any]], right: float, y_range: list[float]
+) -> dict[str, Any]:
+    """The target's name, clear of the plan's line at a share of the width and of the rise at the right.
+
+    Above or below its line, wherever the percentiles' lines leave more room.
+    """
+    aside, height = share + 0.02 if share < 0.5 else 0.02, math.log10(target_s)
+    across = np.linspace(aside, aside + NAME_WIDE, 9) * right
+    curves = [np.log10(np.maximum(np.interp(across, trace["x"], trace["y"]), 1e-9)) - height for trace in traces]
+    gaps = np.concatenate(curves) if curves else np.array([math.inf])
+    tall = NAME_TALL * (y_range[1] - y_range[0])
+    above = bool(np.any((gaps > -0.2 * tall) & (gaps < tall)))
+    below = bool(np.any((gaps < 0.2 * tall) & (gaps > -tall))) or height - tall < y_range[0]
+    under = above and not below
+    return label(
+        f"target {format_duration(target_s)}",
+        aside,
+        height,
+        COLOUR["target"],
+        xref="paper",
+        yanchor="top" if under else "bottom",
+    )
 
 
 def _rate_marks(
@@ -272,7 +297,7 @@ def distribution(seconds: Floats, quantity: str, target_s: float | None) -> Char
             layout(
                 height=280,
                 xaxis=time_ticks(float(x[0]), max(float(x[-1]), target_s or 0.0)) if len(x) else {},
-                yaxis={"tickformat": ".0%", "range": [0, 1.02]},
+                yaxis={**percent_ticks(), "range": [0, 1.02]},
                 shapes=shapes,
                 annotations=notes,
             ),

@@ -196,7 +196,7 @@ def _part_bars(rows: list[tuple[str, str, float]], begins_gib: list[float], tota
         "base": begins_gib,
         "width": 0.82,
         "marker": fill(*kinds, pattern={**HATCH, "shape": ["/" if kind == "kv_reserved" else "" for kind in kinds]}),
-        "text": [f"{title}: {gib:.2f} GiB ({gib / total_gib:.1%})" for _, title, gib in rows],
+        "text": [f"{title}: {gib:.2f} GiB ({100 * gib / total_gib:.1f} %)" for _, title, gib in rows],
         "textposition": "none",
         "hovertemplate": "%{text}<extra></extra>",
     }

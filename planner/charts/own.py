@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.charts.style import COLOUR, Chart, figure, label, layout, line_at
+from planner.charts.style import COLOUR, Chart, figure, label, layout, line_at, percent_ticks
 from planner.reading import Compared, Overlay, value_text
 from planner.units import format_number, format_percent
 from planner.workload import TraceSummary
@@ -68,7 +68,7 @@ def overlay_errors(found: Overlay) -> Chart | None:
     }
     shape = layout(
         height=70 + 34 * len(rows),
-        xaxis={"range": [-reach, reach], "tickformat": "+.0%", "nticks": 4},
+        xaxis={**percent_ticks(-reach, reach, signed=True), "range": [-reach, reach]},
         yaxis={"showgrid": False},
         shapes=[line_at("x", 0.0, COLOUR["neutral"], "solid")],
         # at the right edge, where they meet no bar and no name, however narrow the screen

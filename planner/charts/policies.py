@@ -22,6 +22,7 @@ from planner.charts.style import (
     fill,
     layout,
     linear_time_ticks,
+    percent_ticks,
 )
 from planner.service import PolicyOutcome
 from planner.units import format_duration, format_number, format_percent
@@ -127,7 +128,7 @@ def kv_use(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
                 barmode="stack",
                 showlegend=False,
                 yaxis=ROWS,
-                xaxis={"tickformat": ".0%", "range": [0, 1]},
+                xaxis={**percent_ticks(), "range": [0, 1]},
             ),
         ),
         alt="; ".join(

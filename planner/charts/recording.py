@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from planner.arrays import Floats
-from planner.charts.style import COLOUR, Chart, figure, label, layout, legend_below, line_at, log_ticks
+from planner.charts.style import COLOUR, Chart, figure, label, layout, legend_below, line_at, log_ticks, percent_ticks
 from planner.scenario import LENGTH_LEVELS
 from planner.units import format_number
 from planner.workload import TraceSummary
@@ -29,7 +29,7 @@ def recorded_lengths(told: TraceSummary) -> Chart:
     shape = layout(
         height=260,
         xaxis=log_ticks(low, high, lambda value: f"{value:,.0f}"),
-        yaxis={"tickformat": ".0%", "range": [0, 1.02]},
+        yaxis={**percent_ticks(), "range": [0, 1.02]},
         legend=legend_below(),
     )
     return Chart(
@@ -54,7 +54,7 @@ def recorded_gaps(told: TraceSummary) -> Chart | None:
     shape = layout(
         height=260,
         xaxis=log_ticks(LEAST_GAP, high, lambda value: f"{value:g}"),
-        yaxis={"tickformat": ".0%", "range": [0, 1.02]},
+        yaxis={**percent_ticks(), "range": [0, 1.02]},
         legend=legend_below(130),
     )
     title = burstiness(told.gap_cv)

@@ -45,6 +45,7 @@ GRID = "rgba(128,136,150,0.22)"
 SHADE = "rgba(229,72,77,0.10)"
 FEW = 5  # whole things, each with its own tick
 INTERVALS = 4  # of a linear time axis, at most
+MOST_SHARES = 5  # intervals of an axis of shares, at most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -136,6 +137,16 @@ def linear_time_ticks(high_s: float) -> dict[str, Any]:
     unit = {1e-6: "µs", 1e-3: "ms", 1.0: "s", 60.0: "min", 3600.0: "h"}[scale]
     texts = ["0", *(f"{value / scale:,.6g} {unit}" for value in values[1:])]
     return {"tickmode": "array", "tickvals": values, "ticktext": texts, "rangemode": "tozero"}
+
+
+def percent_ticks(low: float = 0.0, high: float = 1.0, *, signed: bool = False) -> dict[str, Any]:
+    """Ticks of a linear axis of shares from `low` to `high`, written as the texts write them: 20 %, not 20%."""
+    apart = max(high - low, 1e-9) / MOST_SHARES
+    power = 10.0 ** math.floor(math.log10(apart))
+    step = next(k * power for k in (1, 2, 5, 10) if k * power >= apart * (1 - 1e-9))
+    values = [k * step for k in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
+    texts = [f"{100 * value:{'+' if signed and value else ''},.4g}\u00a0%".replace("-", "−") for value in values]
+    return {"tickmode": "array", "tickvals": values, "ticktext": texts}
 
 
 def whole_ticks(most: float) -> dict[str, Any]:

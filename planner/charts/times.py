@@ -8,7 +8,7 @@ import numpy as np
 
 from planner.answer import growth_sentence
 from planner.arrays import Floats
-from planner.charts.style import COLOUR, Chart, figure, label, layout, legend_below, line_at, whole_ticks
+from planner.charts.style import COLOUR, Chart, figure, label, layout, legend_below, line_at, percent_ticks, whole_ticks
 from planner.cost import Growth
 from planner.service import AUTOSCALED, FIXED, SCHEDULED, Day
 from planner.units import counted, format_number, format_percent
@@ -101,6 +101,7 @@ def day_misses(day: Day, quantile: float) -> Chart:
     if missing:
         title = f"Too few requests meet the targets: {', '.join(missing)}"
     lowest = min(float(np.nanmin(item.met)) for item in day.policies)
+    foot = max(0.0, min(lowest, quantile) - 0.05)
     return Chart(
         title=title,
         subtitle=f"Share of requests that meet the targets, by hour of the day; asked for: {format_percent(quantile)}",
@@ -110,7 +111,7 @@ def day_misses(day: Day, quantile: float) -> Chart:
                 height=340,
                 hovermode="x unified",
                 xaxis=_hours(),
-                yaxis={"tickformat": ".0%", "range": [max(0.0, min(lowest, quantile) - 0.05), 1.01]},
+                yaxis={**percent_ticks(foot), "range": [foot, 1.01]},
                 shapes=[line_at("y", quantile, COLOUR["target"])],
                 legend=legend_below(90),
             ),

@@ -28,6 +28,7 @@ from planner.memory import Remedy
 from planner.scenario import Scenario, message
 from planner.units import counted, format_duration, format_percent, format_usd
 
+LONG_S = 15.0  # a search that shows nothing for so long says why
 FIRST_ROWS = 6  # the rest stands behind a click
 RESTRICTIONS = ("my_gpus", "gpu_vendor", "most_gpus", "one_node", "measured_only")
 
@@ -97,7 +98,12 @@ def _progress(running: Running, scenario: Scenario) -> None:
         return
     with st.container(horizontal=True, vertical_alignment="center"):
         if found is None:
-            st.caption("Searching …")
+            if running.age_s < LONG_S:
+                st.caption("Searching …")
+            else:
+                st.caption(
+                    f"Searching … {running.age_s:.0f} s so far: it takes the time that other work leaves the server"
+                )
         else:
             said = (
                 f"{counted(found.candidates_considered, 'deployment')} considered, {found.candidates_simulated} planned"

@@ -92,7 +92,7 @@ def seed_rows() -> Table:
             row.scheduling,
             f"{row.decode_steps:,}",
             f"{row.tokens_per_step:.2f}",
-            f"{row.slots_busy_fraction:.0%}",
+            format_percent(row.slots_busy_fraction),
             f"{row.median_wait_steps:,.0f}",
             f"{row.p95_wait_steps:,.0f}",
         )
@@ -139,7 +139,7 @@ def paper_results() -> pd.DataFrame:
                 "against": row.baseline,
                 "published": published,
                 "simulated": f"{row.simulated:.2f}×",
-                "KV memory in use": f"{row.kv_useful_fraction:.0%}",
+                "KV memory in use": format_percent(row.kv_useful_fraction),
                 "reading": row.explained,
                 "source": row.source,
             }

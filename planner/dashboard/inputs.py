@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import streamlit as st
@@ -375,6 +377,23 @@ def _number(name: str, label: str, meta: Any, value: float | None, common: dict[
         placeholder=empty,
         **common,
     )
+
+
+@lru_cache(maxsize=1)
+def refusals_in_style() -> str:
+    """CSS that says below a number what the browser keeps back: numbers larger than it can hold exactly."""
+    rules = []
+    for name, item in fields_by_name().items():
+        meta = item.metadata
+        if meta["kind"] not in ("count", "number"):
+            continue
+        most = LARGEST if meta["maximum"] is None else meta["maximum"]
+        valid = f"at most {format_number(most, 16)}"
+        if meta["minimum"] is not None:
+            valid = f"{format_number(meta['minimum'], 16)} to {format_number(most, 16)}"
+        text = f"{field_label(name)}: too large a number. Expected {valid}. The plan keeps the last valid value."
+        rules.append(f".st-key-{urlstate.key(name)} [data-invalid=true]::after{{content:{json.dumps(text)}}}")
+    return "".join(rules)
 
 
 def _start_from() -> None:

@@ -42,6 +42,12 @@ class Running:
     unseen: bool = False  # it ended since no page looked at it
     seen_s: float = field(default_factory=time.monotonic)
     interval_s: float = POLL_S  # between the looks of its pages
+    begun_s: float = field(default_factory=time.monotonic)
+
+    @property
+    def age_s(self) -> float:
+        """How long ago it began. [s]"""
+        return time.monotonic() - self.begun_s
 
     @property
     def is_wanted(self) -> bool:

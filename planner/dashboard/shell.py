@@ -11,7 +11,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from planner.dashboard import own, own_machine, sharing, urlstate
-from planner.dashboard.inputs import sidebar
+from planner.dashboard.inputs import refusals_in_style, sidebar
 from planner.dashboard.results import begun, plan_for
 from planner.dashboard.widgets import plain, prose
 from planner.errors import PlannerError
@@ -63,7 +63,7 @@ def _first_sight() -> DeltaGenerator:
 def run() -> None:
     """Draw the dashboard: one run of the script."""
     st.set_page_config(page_title="Headroom", page_icon="📐", layout="wide", initial_sidebar_state="auto")
-    st.html(PAGES.parent / "browser" / "page.css")
+    st.html(f"<style>{(PAGES.parent / 'browser' / 'page.css').read_text()}{refusals_in_style()}</style>")
     if st.user.get("is_logged_in") is False:  # None where the host has set up no sign-in
         _sign_in()
         return

@@ -279,6 +279,9 @@ def _build(base: Scenario, values: dict[str, Any], notes: _Notes) -> Decoded:
                 remaining["shared_prefix_tokens"] = 0
                 notes.problems.append(f"{message(error)} Planned without one.")
                 continue
+            if error.field == "model_config" in values and "model_config" not in remaining and "model" in remaining:
+                remaining.pop("model")  # the config that it stands for was refused already
+                continue
             notes.refuse(error)
             for name in _culprit(error, remaining):
                 remaining.pop(name)

@@ -109,6 +109,16 @@ def test_unknown_name_suggests_near_ones() -> None:
     assert "Llama-3.1-8B-Instruct" in str(caught.value)
 
 
+def test_suggestions_are_of_the_family_or_there_are_none() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        get_model("Qwen/Qwen9-70B")
+    named = str(caught.value).partition("such as ")[2].split(", ")[:3]
+    assert all(name.startswith("Qwen/Qwen") for name in named)
+    with pytest.raises(InvalidInput) as caught:
+        get_model("zzz/yyy")
+    assert "such as" not in str(caught.value)
+
+
 @pytest.mark.parametrize("written", ["", "x" * 10_000, "../../etc/passwd"])
 def test_odd_names_are_refused(written: str) -> None:
     with pytest.raises(InvalidInput):

@@ -103,3 +103,14 @@ def test_nothing_finished_is_still_a_chart():
     chart = distribution(np.array([math.nan]), "ttft_s", 1.0)
     assert chart.figure["data"][0]["x"].size == 0
     assert lines_at(chart, "x") == [1.0]
+
+
+@pytest.mark.parametrize(("target_s", "anchor"), [(0.04, "top"), (2.0, "bottom")])
+def test_the_targets_name_lies_on_no_line(target_s, anchor):
+    # At low load p50 is 0.05 s, just above the lower target, and p99 is 0.2 s, far below the higher one.
+    swept = curve(points=(point(1.0, 0.1), point(8.0, 0.12), point(11.0, 5.0)))
+    drawn = charts.latency_against_load(swept, "ttft_s", rate_rps=2.0, target_s=target_s).figure["layout"]
+    name = next(note for note in drawn["annotations"] if "target " in note["text"])
+    assert name["yanchor"] == anchor
+    room = math.log10(target_s) - drawn["yaxis"]["range"][0]
+    assert room > 0.09 * (drawn["yaxis"]["range"][1] - drawn["yaxis"]["range"][0])

@@ -22,6 +22,7 @@ from planner.charts.style import (
     line_at,
     linear_time_ticks,
     log_ticks,
+    percent_ticks,
     shade_from,
     time_ticks,
 )
@@ -196,3 +197,18 @@ TOGETHER = {
 def test_colours_of_one_chart_differ(chart):
     for one, other in itertools.combinations(TOGETHER[chart], 2):
         assert math.dist(cie_lab(one), cie_lab(other)) > 5 * 2.3, (one, other)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "signed", "texts"),
+    [
+        (0.0, 1.0, False, "0 % 20 % 40 % 60 % 80 % 100 %"),
+        (0.92, 1.0, False, "92 % 94 % 96 % 98 % 100 %"),
+        (-0.5, 0.5, True, "−40 % −20 % 0 % +20 % +40 %"),
+        (-7.0, 7.0, True, "−500 % 0 % +500 %"),
+    ],
+)
+def test_shares_on_an_axis_are_round_and_read_as_in_the_texts(low, high, signed, texts):
+    ticks = percent_ticks(low, high, signed=signed)
+    assert " ".join(ticks["ticktext"]).replace("\u00a0", " ") == texts
+    assert all(low - 1e-9 <= value <= high + 1e-9 for value in ticks["tickvals"])

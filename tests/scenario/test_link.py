@@ -284,3 +284,10 @@ def test_parameters_of_the_page_are_no_settings():
     decoded = from_params({"v": "1", "was": "2026-09-20~1~2~3~4~5", "note": "for the board", "u": "7"})
     assert not decoded.problems and not decoded.unknown
     assert decoded.scenario.users == 7
+
+
+@pytest.mark.parametrize("config", ['{"model_type": "llama", "hidden_size": 40', '{"model_type": "llama"}'])
+def test_a_config_that_cannot_be_used_is_told_once(config):
+    decoded = from_params({"m": "config", "mc": config, "u": "77"})
+    assert len(decoded.problems) == 1
+    assert decoded.scenario == Scenario(users=77)

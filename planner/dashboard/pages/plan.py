@@ -41,7 +41,7 @@ if surer is not None:
     )
 
 tiles = headlines.tiles(plan)
-with st.grid(5, min_column_width=150, gap="small"):
+with st.grid(5, min_column_width=150, gap="small", key="tiles"):
     for tile in tiles:
         with st.container(border=True, height="stretch", gap="xsmall"):
             st.metric(tile.label, tile.value, tile.beside, help=tile.help, delta_color="off", delta_arrow="off")
