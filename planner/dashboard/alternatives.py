@@ -50,8 +50,9 @@ def show(plan: Plan, scenario: Scenario, errors: dict[str, str]) -> None:
 
 def restrictions_in_words(scenario: Scenario) -> str:
     """What the search may choose from, in one line."""
-    said = [scenario.my_gpus.strip() or "every GPU with a price"]
-    said.append(f"prices {WORDS['price_kind'][scenario.price_kind]}")
+    said = [", ".join(filter(None, map(str.strip, scenario.my_gpus.split(",")))) or "every GPU with a price"]
+    of_kind = WORDS["price_kind"][scenario.price_kind]
+    said.append(f"prices of {of_kind} GPUs" if scenario.price_kind == "owned" else f"prices {of_kind}")
     if scenario.gpu_vendor != "any":
         said.append(f"{scenario.gpu_vendor} only")
     if scenario.most_gpus is not None:

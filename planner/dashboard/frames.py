@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 import streamlit as st
 
@@ -14,20 +16,50 @@ from planner.simulation import kv_bytes_per_token
 from planner.tables import cell_of_text
 from planner.units import GIB, KIB, MIB, format_percent
 
-ERROR_COLUMNS = {
-    "quantity": st.column_config.TextColumn(width=195),
-    "class": st.column_config.TextColumn(width=215),
+#: columns of an error table after its names, in the order of their weight, with headers that fit on a desk
+ERROR_HEADERS = {
+    "rows": ("rows", "Published measurements"),
+    "median left out": ("median", "Median error, the row's source left out of the fit"),
+    "p90 left out": ("9 in 10", "Nine of ten errors are at most this, the row's source left out of the fit"),
+    "signed left out": ("signed", "Median of predicted ÷ measured − 1: above 0 we predict too much"),
+    "shared rows": ("shared", "Rows that AIConfigurator predicts as well"),
+    "ours, shared": ("ours", "Our median error on those rows, their source left out of the fit"),
+    "AIConfigurator": ("AIConf.", "AIConfigurator 0.12: its median error on those rows"),
+    "median, all": ("fitted", "Median error with every source fitted"),
+    "p90, all": ("9 in 10", "Nine of ten errors are at most this, every source fitted"),
+}
+ERROR_COLUMNS: dict[str, Any] = {
+    "quantity": st.column_config.TextColumn(width=178),
+    "class": st.column_config.TextColumn(width=150),
 } | {
-    name: st.column_config.NumberColumn(format="percent", width=108)
-    for name in (
-        *("median left out", "p90 left out", "signed left out", "median, all", "p90, all"),
-        *("ours, shared", "AIConfigurator"),
+    name: st.column_config.NumberColumn(
+        header, help=about, format="localized" if name.endswith("rows") else "%.1f %%", width=66
     )
+    for name, (header, about) in ERROR_HEADERS.items()
+}
+
+
+SWEEP_COLUMNS: dict[str, Any] = {
+    "model": st.column_config.TextColumn(width=190),
+    "deployments": st.column_config.NumberColumn(format="localized", width=100),
+    "runs": st.column_config.NumberColumn(format="localized", width=60),
+} | {
+    title: st.column_config.NumberColumn(short, help=title, format="%.1f %%", width=100)
+    for title, short in {
+        "Time per output token": "TPOT",
+        "Time per output token, shape": "TPOT, shape",
+        "Time to first token": "TTFT",
+        "Time to first token, shape": "TTFT, shape",
+    }.items()
+}
+ROW_COLUMNS: dict[str, Any] = {"source": st.column_config.LinkColumn("source")} | {
+    name: st.column_config.NumberColumn(format="localized")
+    for name in ("measured", "predicted", "left_out", "peer_predicted")
 }
 
 
 FIT_COLUMNS = {
-    "model": st.column_config.TextColumn(width=230, help="Hugging Face id without its owner"),
+    "model": st.column_config.TextColumn(width=190, help="Hugging Face id without its owner"),
     "GiB": st.column_config.NumberColumn(format="%.1f", help="All weights, over all GPUs of a copy"),
     "parameters (B)": st.column_config.NumberColumn(format="%.1f"),
     "longest context": st.column_config.NumberColumn(
@@ -80,9 +112,21 @@ def shares(frame: pd.DataFrame) -> pd.DataFrame:
     return sheet(out)
 
 
+def in_percent(frame: pd.DataFrame) -> pd.DataFrame:
+    """A table whose fractions are percentages, still numbers to sort by."""
+    out = frame.copy()
+    for name in out.columns:
+        if pd.api.types.is_float_dtype(out[name]):
+            out[name] = (100 * out[name]).round(1) + 0.0  # no "-0.0 %"
+    return sheet(out)
+
+
 def share_rows(frame: pd.DataFrame) -> list[dict[str, str]]:
     """The rows of `shares` as text."""
-    return [{str(name): str(value) for name, value in row.items()} for row in shares(frame).to_dict("records")]
+    return [
+        {str(name): f"{value:,}" if isinstance(value, int) else str(value) for name, value in row.items()}
+        for row in shares(frame).to_dict("records")
+    ]
 
 
 def seed_rows() -> Table:

@@ -66,10 +66,18 @@ def test_the_present_plan_is_a_row():
 def test_restrictions_in_a_line():
     assert restrictions_in_words(Scenario()) == "every GPU with a price · prices on demand"
     all_of_them = Scenario(
-        my_gpus="H100 SXM:8", gpu_vendor="NVIDIA", most_gpus=8, one_node=True, measured_only=True, price_kind="owned"
+        my_gpus="H100 SXM:8,L40S",
+        gpu_vendor="NVIDIA",
+        most_gpus=8,
+        one_node=True,
+        measured_only=True,
+        price_kind="owned",
     )
     said = restrictions_in_words(all_of_them)
-    assert said == "H100 SXM:8 · prices owned · NVIDIA only · at most 8 GPUs · one server · measured GPUs only"
+    assert (
+        said
+        == "H100 SXM:8, L40S · prices of owned GPUs · NVIDIA only · at most 8 GPUs · one server · measured GPUs only"
+    )
 
 
 def test_changes_without_effect_stand_together():

@@ -25,6 +25,6 @@ def test_cells_write_fractions_as_percentages_and_what_is_missing_as_a_dash():
     rows = frames.share_rows(
         pd.DataFrame({"tool": ["ours", "=1+1"], "points": [1479, 3], "error": [0.123, float("nan")]})
     )
-    assert rows[0] == {"tool": "ours", "points": "1479", "error": "12 %"}
+    assert rows[0] == {"tool": "ours", "points": "1,479", "error": "12 %"}
     assert rows[1]["error"] == "—"
     assert not rows[1]["tool"].startswith("=")

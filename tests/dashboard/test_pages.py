@@ -99,7 +99,7 @@ def test_the_lab_has_the_articles_table(open_app):
     (table,) = [table for table in tables if "decode steps" in table.columns]
     assert list(table["decode steps"]) == ["25,505", "8,020", "3,319"]
     assert list(table["tokens per step"]) == ["1.00", "3.18", "7.68"]
-    assert list(table["slots busy"]) == ["100%", "40%", "96%"]
+    assert list(table["slots busy"]) == ["100 %", "40 %", "96 %"]
     assert list(table["median wait"]) == ["11,880", "3,682", "1,565"]
     assert list(table["95th percentile"]) == ["24,817", "7,758", "3,101"]
     (cache,) = [table for table in tables if "per token" in table.columns]

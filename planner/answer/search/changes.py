@@ -138,10 +138,11 @@ def _change(label: str, varied: Scenario, before: Candidate, after: Candidate) -
 
 def _difference(before: Candidate, after: Candidate) -> str:
     difference = (after.num_gpus or 0) - (before.num_gpus or 0)
-    text = "no change"
+    money = (after.usd_per_month or 0.0) - (before.usd_per_month or 0.0)
+    costs_other = abs(money) > 0.5  # USD: less is rounding
+    text = "as many GPUs" if costs_other else "no change"
     if difference:
         text = f"{'adds' if difference > 0 else 'saves'} {counted(abs(difference), 'GPU')}"
-    money = (after.usd_per_month or 0.0) - (before.usd_per_month or 0.0)
-    if abs(money) > 0.5:  # USD: less is rounding
+    if costs_other:
         text += f" ({'+' if money > 0 else '−'}{format_usd(abs(money))} a month)"
     return text

@@ -17,8 +17,8 @@ if rows is None or rows.empty:
     st.stop()
 
 sharing.answer(published.sentence(rows, published.memory_left_out_rows()))
-st.caption(published.left_out(published.left_out_rows()))
-st.caption(published.memory_left_out(published.memory_left_out_rows()))
+st.caption(widgets.prose(published.left_out(published.left_out_rows())))
+st.caption(widgets.prose(published.memory_left_out(published.memory_left_out_rows())))
 with st.container(horizontal=True):
     quantity = st.selectbox(
         "Quantity",
@@ -62,10 +62,11 @@ for tab, column in zip(tabs, ("class", "gpu", "engine", "model"), strict=False):
     table = published.error_table(by_class if column == "class" else of_quantity, column)
     with tab:
         st.dataframe(
-            frames.sheet(table if column == "class" else table.drop(columns="quantity")),
+            frames.in_percent(table),
             hide_index=True,
             placeholder="—",
             width="stretch",
+            column_order=[*(["quantity"] if column == "class" else []), column, *frames.ERROR_HEADERS],
             column_config=frames.ERROR_COLUMNS,
             alt=f"Errors by {column}",
         )
@@ -75,14 +76,14 @@ with tabs[4]:
         hide_index=True,
         placeholder="—",
         width="stretch",
-        column_config={"source": st.column_config.LinkColumn("source")},
+        column_config=frames.ROW_COLUMNS,
         alt="Measured rows and their sources",
     )
 st.caption(
-    "Error = |predicted ÷ measured − 1|. Left out: the fit did not see the row's source, as it has not seen yours. "
-    "All: every source was fitted, or nothing is fitted to such rows. A signed median above 0 means that we predict "
-    "too much, below 0 too little. AIConfigurator 0.12 is compared on the rows that it predicts; 'ours, shared' is our "
-    "error left out on those."
+    "Error = |predicted ÷ measured − 1|. Median, 9 in 10 and signed: the fit did not see the row's source, as it has "
+    "not seen yours. Signed above 0 means that we predict too much, below 0 too little. AIConfigurator 0.12 is "
+    "compared on the rows that it predicts, with our error left out on those. Fitted: every source was fitted, or "
+    "nothing is fitted to such rows."
 )
 
 swept = curves.swept()
@@ -103,7 +104,14 @@ st.markdown(
 widgets.table(frames.share_rows(curves.decision_table(swept)), "decisions")
 st.markdown("By model, mean error left out; choose one below and then a deployment to see its curve.")
 curves_by_model = curves.by_model(swept)
-st.dataframe(frames.shares(curves_by_model), hide_index=True, width="stretch", alt="Left-out errors of sweeps by model")
+st.dataframe(
+    frames.in_percent(curves_by_model),
+    hide_index=True,
+    placeholder="—",
+    width="stretch",
+    column_config=frames.SWEEP_COLUMNS,
+    alt="Left-out errors of sweeps by model",
+)
 models = curves_by_model["model"].tolist()
 linked = st.session_state["_view"]
 if (chosen := curves.model_of(swept, linked)) and st.session_state.get("_view_shown") != linked:

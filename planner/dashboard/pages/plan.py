@@ -109,14 +109,14 @@ if plan.fits:
     left, right = st.columns(2)
     with left:
         widgets.show(charts.policy_throughput(plan.policies), "plan_policies")
-        widgets.folded(
-            "Concurrency, KV cache, latency and cost of each policy",
-            "policy_figures",
-            lambda: widgets.table(headlines.policy_table(plan)),
-        )
     with right, st.container(border=True, height="stretch"):
         st.markdown("**Why this answer**")
         widgets.bullets(plan.reasons)
+    widgets.folded(
+        "Concurrency, KV cache, latency and cost of each policy",
+        "policy_figures",
+        lambda: widgets.table(headlines.policy_table(plan)),
+    )
 elif memory.longest_context_tokens:
     st.caption(f"Longest context that starts: {memory.longest_context_tokens:,} tokens.")
 
