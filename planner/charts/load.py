@@ -165,8 +165,8 @@ def _target_name(
     """
     aside, height = share + 0.02 if share < 0.5 else 0.02, math.log10(target_s)
     across = np.linspace(aside, aside + NAME_WIDE, 9) * right
-    curves = [np.log10(np.maximum(np.interp(across, trace["x"], trace["y"]), 1e-9)) - height for trace in traces]
-    gaps = np.concatenate(curves) if curves else np.array([math.inf])
+    drawn = [np.interp(across, trace["x"], trace["y"]) for trace in traces if len(trace["x"])]
+    gaps = np.log10(np.maximum(np.concatenate(drawn), 1e-9)) - height if drawn else np.array([math.inf])
     tall = NAME_TALL * (y_range[1] - y_range[0])
     above = bool(np.any((gaps > -0.2 * tall) & (gaps < tall)))
     below = bool(np.any((gaps < 0.2 * tall) & (gaps > -tall))) or height - tall < y_range[0]
