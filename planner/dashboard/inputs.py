@@ -391,7 +391,9 @@ def refusals_in_style() -> str:
         valid = f"at most {format_number(most, 16)}"
         if meta["minimum"] is not None:
             valid = f"{format_number(meta['minimum'], 16)} to {format_number(most, 16)}"
-        text = f"{field_label(name)}: too large a number. Expected {valid}. The plan keeps the last valid value."
+        text = (
+            f"{field_label(name)}: this number is out of range. Expected {valid}. The plan keeps the last valid value."
+        )
         rules.append(f".st-key-{urlstate.key(name)} [data-invalid=true]::after{{content:{json.dumps(text)}}}")
     return "".join(rules)
 
