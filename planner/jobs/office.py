@@ -262,9 +262,12 @@ class _Worker(threading.Thread):
         """Have a process that has loaded the simulator; meanwhile the loaded ones take the jobs."""
         if not self.office.employs(self):
             return
-        self._ensure_process()
+        try:
+            self._ensure_process()
+        except OSError:  # no memory or no process left; the next job tries again, and is told if that fails too
+            return
         while not self._loaded.wait(0.1):
-            if self._answered.is_set():  # it ended; the next job starts another, and is told if that ends too
+            if self._answered.is_set():  # it ended; the same holds
                 self.close()
                 return
 

@@ -1,6 +1,7 @@
 """Work of many sessions: shared, bounded, and ended when nobody waits."""
 
 import os
+import subprocess
 import threading
 import time
 
@@ -210,6 +211,25 @@ def test_errors_cross_over_and_a_dead_process_is_replaced(office):
     with pytest.raises(RuntimeError, match="code 3"):
         ask(office, os._exit, 3)
     assert ask(office, sum, (2, 3)) == 5
+
+
+def test_a_process_that_cannot_be_started_is_told_and_tried_again(monkeypatch):
+    opened, full = Office(num_workers=1), True
+    start = subprocess.Popen
+
+    def no_memory(*arguments, **more):
+        if full:
+            raise OSError(12, "Cannot allocate memory")
+        return start(*arguments, **more)
+
+    monkeypatch.setattr(subprocess, "Popen", no_memory)
+    try:
+        with pytest.raises(RuntimeError, match="Cannot allocate memory"):
+            ask(opened, sum, (2, 3))
+        full = False
+        assert ask(opened, sum, (2, 3)) == 5
+    finally:
+        opened.close()
 
 
 @pytest.mark.parametrize(
