@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from planner.accuracy.serving import serve as serve
     from planner.accuracy.serving import serving_columns as serving_columns
     from planner.accuracy.serving_rows import RowSkipped as RowSkipped
+    from planner.accuracy.serving_rows import read_planned as read_planned
     from planner.accuracy.serving_rows import read_run as read_run
     from planner.accuracy.serving_traffic import lengths_of as lengths_of
     from planner.accuracy.serving_traffic import traffic_of as traffic_of
@@ -36,6 +37,7 @@ _HOME = {
     "memory_columns": "planner.accuracy.memory",
     "paper_rows": "planner.accuracy.papers",
     "read_case": "planner.accuracy.memory_rows",
+    "read_planned": "planner.accuracy.serving_rows",
     "read_run": "planner.accuracy.serving_rows",
     "serve": "planner.accuracy.serving",
     "serving_columns": "planner.accuracy.serving",

@@ -60,7 +60,7 @@ class MeasuredRun:
 
 
 def read_run(row: Mapping[str, Any]) -> MeasuredRun:
-    """Read one published row.
+    """Read one published row, with requests as long and as often as those that ran.
 
     Parameters
     ----------
@@ -79,6 +79,22 @@ def read_run(row: Mapping[str, Any]) -> MeasuredRun:
     InvalidInput
         When a cell holds a number that no run can have, or the settings are not valid together.
     """
+    fields, said = _read(row)
+    longest = get_model(fields["model"]).longest_context
+    fields |= drawn_as_published(row, {"max_model_len": longest} | fields)
+    return MeasuredRun(scenario=_built(fields, said), decode_only=bool(said.get("decode_only")))
+
+
+def read_planned(row: Mapping[str, Any]) -> Scenario:
+    """Read a row that is to be planned, not compared with what one run drew: its traffic is as stated.
+
+    Parameters, and errors raised, are those of `read_run`.
+    """
+    return _built(*_read(row))
+
+
+def _read(row: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Fields of the Scenario as the row states them, and all that its settings and its harness say."""
     model, gpu = _known("shape for", "model", row, find_model), _known("GPU", "gpu", row, find_gpu)
     engine = find_engine_preset(text_of(row, "engine"))
     family = get_engine(engine).family
@@ -103,16 +119,18 @@ def read_run(row: Mapping[str, Any]) -> MeasuredRun:
     fields |= _drafting(said)
     if said.get("repeated_prompt"):
         fields["shared_prefix_tokens"] = round(fields["prompt_mean_tokens"])
-    fields |= drawn_as_published(row, {"max_model_len": get_model(model).longest_context} | fields)
-    fields.setdefault("max_model_len", _context(fields, model))
-    scenario = Scenario(**fields)
+    return fields, said
+
+
+def _built(fields: dict[str, Any], said: Mapping[str, Any]) -> Scenario:
+    scenario = Scenario(**{"max_model_len": _context(fields, fields["model"])} | fields)
     if said.get("tuned_batch"):
         batch, budget = trtllm_bench_batch(scenario)
         scenario = scenario.replace(
             max_num_seqs=scenario.max_num_seqs or batch,
             max_num_batched_tokens=scenario.max_num_batched_tokens or budget,
         )
-    return MeasuredRun(scenario=scenario, decode_only=bool(said.get("decode_only")))
+    return scenario
 
 
 def _known(what: str, column: str, row: Mapping[str, Any], find: Callable[[str], str | None]) -> str:

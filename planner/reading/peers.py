@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from planner.accuracy import RowSkipped, find_model, read_run, serve
+from planner.accuracy import RowSkipped, find_model, read_planned, serve
 from planner.answer import plan
 from planner.errors import PlannerError
 from planner.reading.figures import Understood
@@ -238,7 +238,7 @@ def run_planned(row: Mapping[str, Any]) -> Scenario:
         When the catalog has no such model or GPU, or no plan can have these values.
     """
     try:
-        return read_run(row).scenario
+        return read_planned(row)
     except RowSkipped as error:
         raise PlannerError(f"No plan has this: {error}.") from error
 

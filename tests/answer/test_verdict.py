@@ -90,7 +90,7 @@ def test_one_more_replica_is_named_where_there_is_doubt():
     found = verdict(done)
     assert found.next_gpus == done.num_gpus + 1
     assert 0.95 < found.next_probability < 0.995
-    assert found.text.endswith("one more GPU: 99 %")
+    assert found.text.endswith(f"one more GPU: {found.next_probability:.0%}".replace("%", " %"))
 
 
 def test_a_plan_that_misses_says_where_it_would_hold():
