@@ -10,12 +10,13 @@ import numpy as np
 from planner.answer.outcome import Plan, serving_replicas
 from planner.answer.planning import replica_of
 from planner.catalog import engine_start_s
-from planner.cost import Growth, growth
+from planner.cost import Growth, Order, growth
 from planner.errors import Infeasible
 from planner.service import FIXED, Day, DayPolicy, Outage, Running, serve_day, serve_outage
 from planner.units import DAYS_PER_MONTH, counted, format_duration, format_number, format_percent, format_usd
 
 FULL_SHARE = 0.8  # of the rate within the targets at which the autoscaler aims
+MOST_ORDERS = 8  # orders listed
 KEPT_KINDS = {"owned": "Owned", "reserved": "Reserved"}  # kinds of GPUs that cannot be given back for some hours
 
 
@@ -249,6 +250,19 @@ def growth_sentence(found: Growth, growth_per_month: float) -> str:
     )
 
 
+def _ordered(order: Order) -> str:
+    return "ordered now, late," if order.order_month < 0 else f"ordered by month {order.order_month:.1f}"
+
+
+def orders_left_out(found: Growth) -> str:
+    """What the list of orders leaves out; empty where it holds all of them."""
+    later = found.orders[MOST_ORDERS:]
+    if not later:
+        return ""
+    gpus = sum(order.num_gpus for order in later)
+    return f"{counted(len(later), 'later order')} with {counted(gpus, 'GPU')} in all, to month {later[-1].needed_month}"
+
+
 def time_text(done: Plan, found: OverTime) -> str:
     """A plan over time as text for the terminal."""
     scenario = done.scenario
@@ -278,8 +292,10 @@ def time_text(done: Plan, found: OverTime) -> str:
     if found.growth is not None:
         lines[-1] = f"24 months: {growth_sentence(found.growth, scenario.growth_per_month)}."
         lines += [
-            f"  month {order.needed_month:2}: {counted(order.num_gpus, 'GPU')} more, ordered by month "
-            f"{order.order_month:.1f} at {format_usd(order.usd_per_gpu_hour)} per GPU-hour"
-            for order in found.growth.orders
+            f"  month {order.needed_month:2}: {counted(order.num_gpus, 'GPU')} more, {_ordered(order)} at "
+            f"{format_usd(order.usd_per_gpu_hour)} per GPU-hour"
+            for order in found.growth.orders[:MOST_ORDERS]
         ]
+        if len(found.growth.orders) > MOST_ORDERS:
+            lines.append(f"  {orders_left_out(found.growth)}")
     return "\n".join(lines)

@@ -6,13 +6,11 @@ import datetime
 
 import numpy as np
 
-from planner.answer import OverTime, Plan
+from planner.answer import MOST_ORDERS, OverTime, Plan
 from planner.cost import Growth
 from planner.dashboard.headlines import Table, table
 from planner.service import Outage
 from planner.units import counted, format_duration, format_number, format_percent, format_usd
-
-MOST_ORDERS = 8
 
 
 def day_table(found: OverTime) -> Table:

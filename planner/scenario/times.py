@@ -80,8 +80,8 @@ class Times(Money):
         "Growth of traffic per month",
         group="time",
         minimum=-0.5,
-        maximum=10,
-        help="0.05 is 5 % more each month.",
+        maximum=1,
+        help="0.05 is 5 % more each month; at most 1, twice as much each month.",
     )
     lead_time_weeks: float = setting(
         8.0,

@@ -6,6 +6,7 @@ import pytest
 
 from planner.answer import times
 from planner.answer.pricing import reprice
+from planner.cost import Growth, Order
 from planner.errors import Infeasible
 from tests.answer.cases import SMALL, planned
 
@@ -107,3 +108,14 @@ def test_growth_in_a_sentence(found):
     late = dataclasses.replace(found.growth, runs_out_month=None, orders=())
     assert "24 months and longer" in times.growth_sentence(late, 0.05)
     assert "does not hold today" in times.growth_sentence(dataclasses.replace(found.growth, runs_out_month=0), 0.05)
+
+
+def test_later_orders_are_counted_rather_than_listed():
+    # An order a month from the second on, of 1, 2, 3 … GPUs; the terminal lists eight of eleven.
+    orders = tuple(
+        Order(needed_month=month, order_month=month - 1.0, replicas=month, num_gpus=month, usd_per_gpu_hour=1.0)
+        for month in range(1, 12)
+    )
+    found = Growth(months=(), orders=orders, runs_out_month=1, first_order_is_late=False)
+    assert times.orders_left_out(found) == "3 later orders with 30 GPUs in all, to month 11"
+    assert times.orders_left_out(dataclasses.replace(found, orders=orders[:8])) == ""

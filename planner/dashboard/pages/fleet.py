@@ -5,7 +5,7 @@ import datetime
 import streamlit as st
 
 from planner import charts
-from planner.answer import day_sentence, outage_sentence
+from planner.answer import day_sentence, orders_left_out, outage_sentence
 from planner.dashboard import headlines, results, sharing, time_tables, widgets
 from planner.dashboard.day_editor import day_editor
 
@@ -95,3 +95,5 @@ else:
     widgets.show(charts.months(found.growth, per_replica, scenario.growth_per_month), "fleet_months")
     if found.growth.orders:
         widgets.table(time_tables.orders_table(plan, found.growth, datetime.date.today()))
+        if left_out := orders_left_out(found.growth):
+            st.caption(f"{left_out}.")
