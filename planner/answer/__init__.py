@@ -5,6 +5,7 @@ In: a Scenario. Out: a `Plan`; `recommend` searches for the cheapest one; `repor
 
 from planner.answer.as_json import linked, plain, plan_dict
 from planner.answer.confidence import BAND_OF, Band
+from planner.answer.finding import Finding
 from planner.answer.fits import Fit, fits, fits_text
 from planner.answer.kernels import KernelNote
 from planner.answer.lab import BURST_FITS, BURST_REQUESTS, OWN_ENGINE, trace_steps
@@ -37,6 +38,7 @@ from planner.answer.search import (
     candidate_of,
     change_steps,
     changed_settings,
+    cheapest_as_sure,
     dask_executor,
     evidence_of,
     format_in_words,
@@ -61,6 +63,7 @@ from planner.answer.times import (
     simulate_time,
     time_text,
 )
+from planner.answer.verdict import SURE, sure_in_words
 from planner.answer.wording import meeting
 
 __all__ = [
@@ -71,11 +74,13 @@ __all__ = [
     "EVIDENCE",
     "MOST_ORDERS",
     "OWN_ENGINE",
+    "SURE",
     "Band",
     "Candidate",
     "ChainLink",
     "Change",
     "DayCost",
+    "Finding",
     "Fit",
     "KernelNote",
     "OverTime",
@@ -93,6 +98,7 @@ __all__ = [
     "change_steps",
     "changed_settings",
     "changed_verdict",
+    "cheapest_as_sure",
     "dask_executor",
     "day_sentence",
     "evidence_of",
@@ -127,6 +133,7 @@ __all__ = [
     "simulate_time",
     "size",
     "split_in_words",
+    "sure_in_words",
     "sure_line",
     "tally",
     "time_text",

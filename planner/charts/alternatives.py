@@ -6,7 +6,7 @@ import math
 from textwrap import shorten
 from typing import Any
 
-from planner.answer import EVIDENCE, Candidate
+from planner.answer import EVIDENCE, SURE, Candidate, cheapest_as_sure, sure_in_words
 from planner.charts.style import COLOUR, Chart, figure, label, layout, line_at, time_ticks
 from planner.units import format_duration, format_percent, format_usd
 
@@ -16,6 +16,7 @@ NAME_WIDTH, NAME_HEIGHT = 0.55, 0.07  # shares of the plot that a name takes on 
 NAME_SIDE = 0.4  # of the width: points left of it have their name at the right
 MOST_OF_NAME = 20  # characters
 MOST_LABELS = 6  # more would lie on each other
+LEAST_SAVED = 0.005  # of the bill: less is rounding
 
 
 def named(row: Candidate) -> str:
@@ -117,16 +118,24 @@ def _log(value: float) -> float:
 
 
 def finding(rows: tuple[Candidate, ...], now: Candidate | None) -> str:
-    """What the cheapest deployment saves, in a sentence."""
+    """What the cheapest deployment saves that is as sure as this plan, and what a less sure one would."""
     if not rows:
         return "No deployment tried meets the targets"
-    best = rows[0]
-    price = best.usd_per_month or 0.0
-    if now is None or not now.usd_per_month or now.status != best.status:
-        return f"{named(best)} is the cheapest tried: {format_usd(price)} a month"
-    saved = 1 - price / now.usd_per_month
-    if saved > 0.005:
-        return f"{named(best)} costs {format_percent(saved)} less than this plan: {format_usd(price)} a month"
+    if now is None or not now.usd_per_month or now.status != rows[0].status:
+        best = cheapest_as_sure(rows, SURE) or rows[0]
+        sure = f" and {sure_in_words(best.probability)}" if best.probability == best.probability else ""
+        return f"{named(best)} is the cheapest tried{sure}: {format_usd(best.usd_per_month or 0.0)} a month"
+    own_chance = now.probability == now.probability
+    equal = cheapest_as_sure(rows, min(SURE, now.probability)) if own_chance else rows[0]
+    for best in filter(None, (equal, rows[0])):
+        price = best.usd_per_month or 0.0
+        saved = 1 - price / now.usd_per_month
+        if saved > LEAST_SAVED:
+            less = f"costs {format_percent(saved)} less than this plan"
+            if best is not equal:
+                return f"{named(best)} {less}, but is only {sure_in_words(best.probability)}"
+            sure = f" and is {sure_in_words(best.probability)}" if own_chance else ""
+            return f"{named(best)} {less}{sure}: {format_usd(price)} a month"
     return f"None of the deployments tried is cheaper than this plan: {format_usd(now.usd_per_month)} a month"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 from uuid import uuid4
 
@@ -9,27 +10,30 @@ import streamlit as st
 
 from planner import charts
 from planner.answer import (
+    SURE,
     Candidate,
     Change,
     Plan,
     Search,
     candidate_of,
     changed_settings,
+    cheapest_as_sure,
     evidence_of,
     format_in_words,
     split_in_words,
+    sure_in_words,
     tally,
 )
-from planner.dashboard import inputs, widgets
+from planner.dashboard import headlines, inputs, widgets
 from planner.dashboard.searches import SEARCHES, Running
 from planner.dashboard.words import WORDS
 from planner.errors import PlannerError
 from planner.memory import Remedy
 from planner.scenario import Scenario, message
-from planner.units import counted, format_duration, format_percent, format_usd
+from planner.units import counted, format_duration, format_usd
 
 LONG_S = 15.0  # a search that shows nothing for so long says why
-FIRST_ROWS = 6  # the rest stands behind a click
+FIRST_ROWS = 4  # the rest stands behind a click
 RESTRICTIONS = ("my_gpus", "gpu_vendor", "most_gpus", "one_node", "measured_only")
 
 
@@ -79,14 +83,21 @@ def _section(plan: Plan, scenario: Scenario, interval_s: float) -> None:
         state["_alternatives_done"] = (scenario, id(running))
         if state["_alternatives_seen"] > 1:
             st.rerun()  # so that the polling ends
-    _changes(running)
+    found, now = running.found, present(plan)
+    chart = charts.cost_against_latency(found.candidates, now, scenario.ttft_target_s) if found is not None else None
+    left, right = st.columns([2, 3]) if chart is not None else (st.container(), None)
+    with left:
+        _changes(running)
+    if right is not None:
+        with right:
+            widgets.show(chart, "plan_alternatives")
     _progress(running, scenario)
     if isinstance(running.error, PlannerError):
         st.error(widgets.prose(message(running.error)))
     elif running.error is not None:
         st.error("The search failed; the details are in the server's log. The plan above is not affected.")
-    if running.found is not None:
-        _rows(running.found, plan, scenario)
+    if found is not None:
+        _rows(found, now, scenario)
 
 
 def _progress(running: Running, scenario: Scenario) -> None:
@@ -117,15 +128,12 @@ def _cancel(running: Running) -> None:
     running.cancelled = True
 
 
-def _rows(found: Search, plan: Plan, scenario: Scenario) -> None:
-    now = present(plan)
-    chart = charts.cost_against_latency(found.candidates, now, scenario.ttft_target_s)
-    if chart is not None:
-        widgets.show(chart, "plan_alternatives")
+def _rows(found: Search, now: Candidate | None, scenario: Scenario) -> None:
     st.markdown(f"**{widgets.prose(found.summary)}**")
-    for place, row in enumerate(found.candidates[:FIRST_ROWS]):
+    rows = in_order(found.candidates)
+    for place, row in enumerate(rows[:FIRST_ROWS]):
         _row(row, now, scenario, place)
-    rest = found.candidates[FIRST_ROWS:]
+    rest = rows[FIRST_ROWS:]
     if rest:
         with st.expander(f"{counted(len(rest), 'further deployment')}", key="alternatives_rest"):
             for place, row in enumerate(rest, FIRST_ROWS):
@@ -134,6 +142,12 @@ def _rows(found: Search, plan: Plan, scenario: Scenario) -> None:
         st.markdown(widgets.prose(found.advice))
     if found.finished:
         st.caption(widgets.prose(" ".join(filter(None, (tally(found), found.left_out)))))
+
+
+def in_order(rows: Sequence[Candidate]) -> list[Candidate]:
+    """The cheapest row that is sure before all others, which keep their order."""
+    first = cheapest_as_sure(rows, SURE)
+    return [*([first] if first is not None else []), *(row for row in rows if row is not first)]
 
 
 def present(plan: Plan) -> Candidate | None:
@@ -175,7 +189,7 @@ def latency_in_words(row: Candidate) -> str:
 
 def certainty_in_words(row: Candidate) -> tuple[str, str]:
     """How sure the row is, and what sets its number of GPUs."""
-    sure = f"{format_percent(row.probability)} sure" if row.probability == row.probability else "error not known"
+    sure = sure_in_words(row.probability) if row.probability == row.probability else "error not known"
     limit = f"{row.rests_on}; {row.binding[:1].lower()}{row.binding[1:]} sets the GPUs" if row.binding else row.rests_on
     return (sure if row.status == "meets targets" else row.status), limit
 
@@ -192,6 +206,8 @@ def _row(row: Candidate, now: Candidate | None, base: Scenario, place: int) -> N
         for column, (first, second) in zip(columns, cells, strict=False):
             bold = column is columns[0] or column is columns[1]
             shown = f"**{widgets.plain(first)}**" if bold else widgets.plain(first)
+            if column is columns[3]:
+                shown = f":{headlines.STATES[row.state][0]}-badge[{shown}]"
             column.markdown(shown + (f"  \n:small[{widgets.plain(second)}]" if second else ""))
         with columns[-1]:
             apply(row.scenario, f"alternative_apply_{place}")
@@ -239,7 +255,7 @@ def _changes(running: Running) -> None:
     for place, change in enumerate(differ):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             label = f"{change.label[:1].upper()}{change.label[1:]}"
-            st.markdown(f"{widgets.prose(label)}: {widgets.prose(change.text)}")
+            st.markdown(f"{widgets.prose(label)}: {widgets.prose(change.text)}", width="stretch")
             apply(change.scenario, f"change_apply_{place}", quiet=True)
     if idle:
         st.caption(widgets.prose(f"No change with {', '.join(idle)}."))

@@ -1,9 +1,11 @@
+import math
+
 from planner.answer import EVIDENCE, Candidate
 from planner.charts.alternatives import cost_against_latency, finding, named
 from planner.scenario.scenario import Scenario
 
 
-def row(gpus, usd, ttft, gpu="H100 SXM", evidence=EVIDENCE[0], status="meets targets"):
+def row(gpus, usd, ttft, gpu="H100 SXM", evidence=EVIDENCE[0], status="meets targets", sure=0.95):
     return Candidate(
         scenario=Scenario(gpu=gpu),
         status=status,
@@ -12,6 +14,7 @@ def row(gpus, usd, ttft, gpu="H100 SXM", evidence=EVIDENCE[0], status="meets tar
         ttft_s=ttft,
         tpot_s=0.02,
         evidence=evidence,
+        probability=sure,
     )
 
 
@@ -37,11 +40,30 @@ def test_the_present_plan_is_a_ring_and_the_target_a_line():
 
 
 def test_the_title_says_what_the_cheapest_saves():
-    assert finding(ROWS, row(1, 4000.0, 0.1)) == "2 × L40S costs 75 % less than this plan: 1,000 USD a month"
+    assert finding(ROWS, row(1, 4000.0, 0.1)) == (
+        "2 × L40S costs 75 % less than this plan and is 95 % sure: 1,000 USD a month"
+    )
     assert finding(ROWS, row(1, 900.0, 0.1)).startswith("None of the deployments tried is cheaper")
-    assert finding(ROWS, row(1, 4000.0, 3.0, status="misses targets")).endswith("the cheapest tried: 1,000 USD a month")
+    missed = row(1, 4000.0, 3.0, status="misses targets")
+    assert finding(ROWS, missed) == "2 × L40S is the cheapest tried and 95 % sure: 1,000 USD a month"
     assert finding((), None) == "No deployment tried meets the targets"
     assert named(row(1200, 1.0, 1.0)) == "1,200 × H100 SXM"
+
+
+def test_the_title_names_a_row_as_sure_as_the_plan_before_a_cheaper_one_in_doubt():
+    doubtful, sound = row(2, 1000.0, 0.8, "L40S", sure=0.2), row(1, 3000.0, 0.2, sure=0.8)
+    assert finding((doubtful, sound), row(1, 4000.0, 0.1, sure=0.7)) == (
+        "1 × H100 SXM costs 25 % less than this plan and is 80 % sure: 3,000 USD a month"
+    )
+    only = "2 × L40S costs 75 % less than this plan, but is only 20 % sure"
+    assert finding((doubtful,), row(1, 4000.0, 0.1, sure=0.7)) == only
+    # The sound one is dearer than this plan: the doubtful one is still worth a word.
+    assert finding((doubtful, row(1, 5000.0, 0.2, sure=0.8)), row(1, 4000.0, 0.1, sure=0.7)) == only
+    # Without published measurements no row has a chance.
+    unknown = row(2, 1000.0, 0.8, "L40S", sure=math.nan)
+    assert finding((unknown,), row(1, 4000.0, 0.1, sure=math.nan)) == (
+        "2 × L40S costs 75 % less than this plan: 1,000 USD a month"
+    )
 
 
 def test_gpus_that_cost_nothing_are_points_too():

@@ -14,7 +14,7 @@ cluster    a Dask cluster as executor
 
 from planner.answer.search.changes import Change, change_steps
 from planner.answer.search.cluster import dask_executor
-from planner.answer.search.outcome import EVIDENCE, Candidate, Search, candidate_of
+from planner.answer.search.outcome import EVIDENCE, Candidate, Search, candidate_of, cheapest_as_sure
 from planner.answer.search.recommend import recommend, search_steps
 from planner.answer.search.space import evidence_of
 from planner.answer.search.summary import changed_settings, format_in_words, search_text, split_in_words, tally
@@ -27,6 +27,7 @@ __all__ = [
     "candidate_of",
     "change_steps",
     "changed_settings",
+    "cheapest_as_sure",
     "dask_executor",
     "evidence_of",
     "format_in_words",

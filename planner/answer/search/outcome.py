@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,16 +22,17 @@ EVIDENCE = ("kernels measured", "architecture measured", "kernels not measured")
 class Candidate:
     """One deployment with the figures of its own plan.
 
-    `status` is "meets targets", "misses targets" or "does not start"; figures that do not exist are None. `scenario`
-    opens it as a plan. `ttft_s` and `tpot_s` are at the share of requests asked for; `probability` is the chance that
-    the targets hold, given our error (NaN where that is unknown); `evidence` says what its kernel times rest on,
-    `binding` which reason sets its number of GPUs, `checkpoint` where its weights come from ("" = the model's own),
-    `recommended_by` the vendor's page that recommends such a replica for the model, `api_note` that a hosted API is
-    cheaper, or probably is at so few requests.
+    `status` is "meets targets", "misses targets" or "does not start"; figures that do not exist are None. `state` is
+    that of the plan's verdict: "sure", "likely", "unsure" or "miss". `scenario` opens it as a plan. `ttft_s` and
+    `tpot_s` are at the share of requests asked for; `probability` is the chance that the targets hold, given our error
+    (NaN where that is unknown); `evidence` says what its kernel times rest on, `binding` which reason sets its number
+    of GPUs, `checkpoint` where its weights come from ("" = the model's own), `recommended_by` the vendor's page that
+    recommends such a replica for the model, `api_note` that a hosted API is cheaper, or probably is at so few requests.
     """
 
     scenario: Scenario
     status: str
+    state: str = "miss"
     reason: str = ""
     num_replicas: int | None = None
     num_gpus: int | None = None
@@ -77,6 +79,7 @@ def candidate_of(done: Plan, *, evidence: str = "", checkpoint: str = "") -> Can
     return Candidate(
         scenario=done.scenario,
         status=MEETS if done.slo_met else MISSES,
+        state=done.verdict.state if done.verdict is not None else "miss",
         reason=done.reasons[0] if done.reasons else "",
         num_replicas=done.num_replicas,
         num_gpus=done.num_gpus,
@@ -91,6 +94,11 @@ def candidate_of(done: Plan, *, evidence: str = "", checkpoint: str = "") -> Can
         checkpoint=checkpoint,
         **costs_of(done.cost),
     )
+
+
+def cheapest_as_sure(rows: Iterable[Candidate], share: float) -> Candidate | None:
+    """The first row that meets the targets with at least this chance; None where none does."""
+    return next((row for row in rows if row.status == MEETS and row.probability >= share), None)
 
 
 def costs_of(cost: CostPlan) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from planner.answer.search.outcome import MEETS, Candidate, Search
-from planner.answer.verdict import SURE
+from planner.answer.search.outcome import MEETS, Candidate, Search, cheapest_as_sure
+from planner.answer.verdict import SURE, sure_in_words
 from planner.scenario import Scenario
 from planner.units import counted, format_duration, format_percent, format_usd
 
@@ -56,32 +56,31 @@ def summary_of(rows: tuple[Candidate, ...], scenario: Scenario, *, finished: boo
         closest = f" {rows[0].num_gpus} × {rows[0].scenario.gpu} comes closest: {rows[0].reason}" if rows else ""
         return f"No deployment tried meets these targets.{closest}"
     best, so_far = good[0], "" if finished else " so far"
-    price = format_usd(best.usd_per_gpu_hour or 0.0)
-    source = best.price_source.split(" (")[0]
-    sure = f", {format_percent(best.probability)} sure" if best.probability == best.probability else ""
+    sound = cheapest_as_sure(rows, SURE)
+    if sound is None or sound is best or not best.probability < SURE:
+        sure = f", {sure_in_words(best.probability)}" if best.probability == best.probability else ""
+        none = f" None of those planned is {format_percent(SURE)} sure." if best.probability < SURE else ""
+        return (
+            f"{_named(best, scenario)} is the cheapest deployment{so_far} that meets the targets: {_bill(best)}{sure}."
+            f"{none}"
+        )
     return (
-        f"{_named(best, scenario)} is the cheapest deployment{so_far} that meets the targets: "
-        f"{format_usd(best.usd_per_month or 0.0)} a month at {price} per GPU-hour ({source}){sure}."
-        f"{_surer(good, scenario)}"
+        f"{_named(sound, scenario)} is the cheapest deployment{so_far} that is at least {format_percent(SURE)} sure to "
+        f"meet the targets, of those planned: {_bill(sound)}. {_named(best, scenario)} would cost "
+        f"{format_usd(best.usd_per_month or 0.0)} a month, but is only {sure_in_words(best.probability)}."
     )
+
+
+def _bill(row: Candidate) -> str:
+    """What a row costs, at which price and whose."""
+    price, source = format_usd(row.usd_per_gpu_hour or 0.0), row.price_source.split(" (")[0]
+    return f"{format_usd(row.usd_per_month or 0.0)} a month at {price} per GPU-hour ({source})"
 
 
 def _named(row: Candidate, scenario: Scenario) -> str:
     settings = changed_settings(row.scenario, scenario)
     how = ", ".join(part for part in (split_in_words(row.scenario), format_in_words(row.scenario), settings) if part)
     return f"{row.num_gpus} × {row.scenario.gpu} ({how})"
-
-
-def _surer(good: list[Candidate], scenario: Scenario) -> str:
-    """The cheapest planned row that is sure, where the cheapest of all is not."""
-    if not good[0].probability < SURE:
-        return ""
-    sure = next((row for row in good if row.probability >= SURE), None)
-    share = format_percent(SURE)
-    if sure is None:
-        return f" None of those planned is {share} sure."
-    cost = format_usd(sure.usd_per_month or 0.0)
-    return f" Of those planned, the cheapest that is at least {share} sure is {_named(sure, scenario)}: {cost} a month."
 
 
 def tally(found: Search) -> str:

@@ -1,9 +1,9 @@
-"""The first screen: the answer, five figures, four charts, warnings."""
+"""The first screen: the answer, five figures, what decides it, what else would do, and the charts behind it."""
 
 import streamlit as st
 
 from planner import charts
-from planner.answer import serving_replicas, sure_line
+from planner.answer import Finding, serving_replicas, sure_line
 from planner.dashboard import (
     alternatives,
     commands,
@@ -72,6 +72,36 @@ if not plan.fits:
         headlines.PAGES / "fits.py", label=f"What fits on {widgets.plain(spec.name)}?", icon=":material/memory:"
     )
 
+
+def _findings(found: list[Finding]) -> None:
+    st.markdown("**Worth knowing**")
+    for finding in found:
+        icon = ":material/warning:" if finding.severity == "warning" else ":material/info:"
+        st.markdown(f"{icon} {widgets.prose(finding.text)}")
+        if finding.change:
+            st.button(
+                "Apply",
+                key=f"finding_{finding.kind}",
+                help="Plans with this change",
+                on_click=inputs.adopt,
+                args=(plan.scenario.replace(**finding.change),),
+            )
+
+
+findings = [finding for finding in plan.findings if finding.kind != "api_cheaper"]  # a badge above says it
+cards = st.columns(2) if plan.fits and findings else [st.container(), st.container()]
+if plan.fits:
+    with cards[0], st.container(border=True, height="stretch"):
+        st.markdown("**Why this answer**")
+        widgets.bullets(plan.reasons)
+elif memory.longest_context_tokens:
+    st.caption(f"Longest context that starts: {memory.longest_context_tokens:,} tokens.")
+if findings:
+    with cards[1], st.container(border=True, height="stretch"):
+        _findings(findings)
+
+alternatives.show(plan, st.session_state["_scenario"], st.session_state["_errors"])
+
 left, right = st.columns(2)
 result = plan.result
 with left:
@@ -106,37 +136,15 @@ with right:
             st.caption("Latency against load appears here once the engine starts.")
 
 if plan.fits:
-    left, right = st.columns(2)
-    with left:
-        widgets.show(charts.policy_throughput(plan.policies), "plan_policies")
-    with right, st.container(border=True, height="stretch"):
-        st.markdown("**Why this answer**")
-        widgets.bullets(plan.reasons)
+    widgets.show(charts.policy_throughput(plan.policies), "plan_policies")
+    st.page_link(
+        headlines.PAGES / "batching.py", label="Watch these policies step by step", icon=":material/stacked_bar_chart:"
+    )
     widgets.folded(
         "Concurrency, KV cache, latency and cost of each policy",
         "policy_figures",
         lambda: widgets.table(headlines.policy_table(plan)),
     )
-elif memory.longest_context_tokens:
-    st.caption(f"Longest context that starts: {memory.longest_context_tokens:,} tokens.")
-
-alternatives.show(plan, st.session_state["_scenario"], st.session_state["_errors"])
-
-findings = [finding for finding in plan.findings if finding.kind != "api_cheaper"]  # a badge above says it
-if findings:
-    with st.container(border=True):
-        st.markdown("**Worth knowing**")
-        for finding in findings:
-            icon = ":material/warning:" if finding.severity == "warning" else ":material/info:"
-            st.markdown(f"{icon} {widgets.prose(finding.text)}")
-            if finding.change:
-                st.button(
-                    "Apply",
-                    key=f"finding_{finding.kind}",
-                    help="Plans with this change",
-                    on_click=inputs.adopt,
-                    args=(plan.scenario.replace(**finding.change),),
-                )
 
 
 def _origins() -> None:

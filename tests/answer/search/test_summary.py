@@ -1,6 +1,6 @@
 import dataclasses
 
-from planner.answer.search.outcome import EVIDENCE, MEETS, MISSES, Candidate, Search
+from planner.answer.search.outcome import EVIDENCE, MEETS, MISSES, Candidate, Search, cheapest_as_sure
 from planner.answer.search.summary import (
     changed_settings,
     format_in_words,
@@ -69,14 +69,20 @@ def test_the_best_is_named_with_one_price_its_kind_and_date():
     assert "cheapest deployment so far" in summary_of((row(),), BASE, finished=False)
 
 
-def test_the_cheapest_that_is_sure_stands_beside_the_cheapest():
+def test_the_cheapest_that_is_sure_comes_before_the_cheapest():
     dear = dataclasses.replace(row(Scenario(gpu="B200")), num_gpus=24, usd_per_month=150_000.0, probability=0.97)
-    said = summary_of((row(), dear), BASE, finished=True)
-    assert said.endswith(
-        "80 % sure. Of those planned, the cheapest that is at least 90 % sure is 24 × B200 (published weights): "
-        "150,000 USD a month."
+    assert summary_of((row(), dear), BASE, finished=True) == (
+        "24 × B200 (published weights) is the cheapest deployment that is at least 90 % sure to meet the targets, of "
+        "those planned: 150,000 USD a month at 4.50 USD per GPU-hour (fal, on demand, 2026-09-20). 40 × H200 SXM "
+        "(TP 2, attention DP 4, EP, published weights) would cost 131,400 USD a month, but is only 80 % sure."
     )
     assert summary_of((dear, row()), BASE, finished=True).endswith("97 % sure.")
+
+
+def test_a_row_that_misses_is_never_the_sure_one():
+    missed = dataclasses.replace(row(status=MISSES), probability=0.95)
+    assert cheapest_as_sure((missed, row()), 0.9) is None
+    assert cheapest_as_sure((missed, row()), 0.8) == row()
 
 
 def test_where_nothing_meets_the_targets_the_closest_is_named():
