@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from planner.accuracy.serving_rows import RowSkipped as RowSkipped
     from planner.accuracy.serving_rows import read_planned as read_planned
     from planner.accuracy.serving_rows import read_run as read_run
+    from planner.accuracy.serving_traffic import arrivals_of as arrivals_of
     from planner.accuracy.serving_traffic import lengths_of as lengths_of
-    from planner.accuracy.serving_traffic import traffic_of as traffic_of
     from planner.accuracy.validation import format_validation as format_validation
     from planner.accuracy.validation import validate as validate
 
@@ -41,8 +41,8 @@ _HOME = {
     "read_run": "planner.accuracy.serving_rows",
     "serve": "planner.accuracy.serving",
     "serving_columns": "planner.accuracy.serving",
+    "arrivals_of": "planner.accuracy.serving_traffic",
     "lengths_of": "planner.accuracy.serving_traffic",
-    "traffic_of": "planner.accuracy.serving_traffic",
     "validate": "planner.accuracy.validation",
 }
 

@@ -25,27 +25,6 @@ CORRECTIONS = 3  # of a mean by its draw; the first is exact where no length is 
 MEAN_SLACK = 1e-3  # by which the rounding of a cut moves the mean of its law
 
 
-def traffic_of(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Traffic fields of a row that says everything in its columns: arrivals, number of requests and lengths.
-
-    Parameters
-    ----------
-    row : mapping
-        Columns isl, osl, concurrency or request_rate_rps, n_requests.
-
-    Returns
-    -------
-    dict
-        Field of the Scenario to value.
-
-    Raises
-    ------
-    InvalidInput
-        When the row says neither how requests arrived nor how long they were, or holds an impossible number.
-    """
-    return arrivals_of(row, {}) | lengths_of(row, {})
-
-
 def arrivals_of(row: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
     """Arrival fields of the scenario and the number of requests.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import re
@@ -9,10 +10,14 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any
 
+from planner.reading.column_tables import column_tables
 from planner.reading.figures import Understood
+from planner.reading.line_reports import line_reports
 from planner.reading.offline import llama_bench_csv, offline_json, offline_runs
 from planner.reading.runs import Run, item, run_of
+from planner.reading.saved_reports import recorded_requests, saved_report
 from planner.reading.text import Line
+from planner.reading.values import scaled
 from planner.tables import read_table
 
 NAMES = "reading/benchmark_names.csv"
@@ -52,7 +57,7 @@ def tables_in(lines: tuple[Line, ...]) -> tuple[Run, ...]:
         Empty where no table is in it.
     """
     runs = [*_serving_tables(lines), *_trtllm_report(lines), *offline_runs(lines), *_boxed_table(lines)]
-    runs += _guidellm_tables(lines)
+    runs += [*_guidellm_tables(lines), *line_reports(lines), *column_tables(lines)]
     return tuple(run for run in runs if run.columns)
 
 
@@ -84,7 +89,7 @@ def _table(tool: str, lines: Iterable[Line], names: Mapping[str, Mapping[str, st
         row = names.get(" ".join(match["name"].lower().split())) if match else None
         if match is None or row is None or row["column"] in columns:
             continue
-        value = _value(match["value"], row["scale"])
+        value = scaled(match["value"], row["scale"])
         if value is not None:
             columns[row["column"]] = value
             understood.append(item(row["column"], value, line.number))
@@ -98,15 +103,6 @@ def _unprefixed(text: str) -> str:
     ).strip()
 
 
-def _value(text: str, scale: str) -> float | str | None:
-    if not scale:
-        return text
-    if text.lower() in ("inf", "infinity"):
-        return "inf"
-    match = re.match(r"-?\d[\d,]*(?:\.\d+)?(?:[eE][+-]?\d+)?", text)
-    return float(match[0].replace(",", "")) * float(scale) if match else None
-
-
 def _boxed_table(lines: tuple[Line, ...]) -> Iterable[Run]:
     """The table that GenAI-Perf and AIPerf print or save as CSV: a metric with its unit a row, a statistic a column."""
     names, header = _columns("genai-perf"), list[str]()
@@ -115,7 +111,7 @@ def _boxed_table(lines: tuple[Line, ...]) -> Iterable[Run]:
     for line in lines:
         cells = [cell.strip() for cell in re.split("[│┃|]", line.text.strip().strip("│┃|"))]
         if len(cells) == 1:
-            cells = line.text.strip().split(",")
+            cells = _comma_separated(line.text.strip())
         if {"avg", "p99"} <= set(cells) or cells == ["Metric", "Value"]:
             header = [{"Value": "avg"}.get(cell, cell) for cell in cells]
             continue
@@ -134,6 +130,14 @@ def _boxed_table(lines: tuple[Line, ...]) -> Iterable[Run]:
         columns |= new
         understood += [item(name, value, line.number) for name, value in new.items()]
     yield Run(tool="GenAI-Perf or AIPerf", columns=columns, understood=tuple(understood))
+
+
+def _comma_separated(text: str) -> list[str]:
+    """Cells of a line of CSV, in which thousands may stand in quotes; the line alone where it is none."""
+    try:
+        return next(csv.reader([text]), [text])
+    except csv.Error:
+        return [text]
 
 
 def _guidellm_tables(lines: tuple[Line, ...]) -> Iterable[Run]:
@@ -203,7 +207,7 @@ def saved_runs(text: str) -> tuple[Run, ...]:
     ----------
     text : str
         `vllm bench serve --save-result`, SGLang `bench_serving --output-file`, GenAI-Perf, AIPerf, GuideLLM,
-        llama-bench, or the `--output-json` of `vllm bench throughput` or `latency`.
+        llama-bench, the `--output-json` of `vllm bench throughput` or `latency`, or a tool of `report_paths.csv`.
 
     Returns
     -------
@@ -212,9 +216,11 @@ def saved_runs(text: str) -> tuple[Run, ...]:
     """
     found: list[Run] = list(llama_bench_csv(text))
     for number, body in _objects(text):
-        alone = offline_json(body, number)
+        alone = offline_json(body, number) or saved_report(body, number)
         if alone is not None:
             found.append(alone)
+        elif isinstance(body.get("experiments"), list):
+            found += recorded_requests(body, number)
         elif isinstance(body.get("benchmarks"), list):
             found += [_guidellm(entry, number) for entry in body["benchmarks"] if isinstance(entry, dict)]
         elif isinstance(body.get("request_throughput"), dict) or isinstance(body.get("time_to_first_token"), dict):
@@ -249,7 +255,7 @@ def _saved_serving(body: Mapping[str, Any], line: int) -> Run:
         given = body.get(name)
         if isinstance(given, bool) or given in (None, ""):
             continue
-        value = _value(str(given), row["scale"])
+        value = scaled(str(given), row["scale"])
         if value is not None:
             columns[row["column"]] = value
     tool = "SGLang bench_serving" if "mean_e2e_latency_ms" in body or "server_info" in body else "vllm bench serve"

@@ -25,6 +25,9 @@ ENGINE_WORDS = {
     "llama.cpp": re.compile(
         r"llama_(?:context|init_from_model|new_context|kv_cache)|llm_load_|load_tensors:|llama-server"
     ),
+    "lmdeploy": re.compile(
+        r"\blmdeploy\b|\[TM\]\[(?:DEBUG|INFO|WARNING)\]|\bturbomind\b|(?:Turbomind|Pytorch)EngineConfig\("
+    ),
     "vllm": re.compile(
         r"\bvllm\b|vLLM|VllmWorker|\((?:APIServer|EngineCore\w*|Worker\w*) pid=|LLM engine \(v|kv_cache_utils\.py"
         r"|gpu_worker\.py|gpu_model_runner\.py|GPU KV cache size: |Available KV cache memory: "

@@ -79,6 +79,9 @@ def offline_json(body: Mapping[str, Any], line: int) -> Run | None:
             "total_tok_s": body["tokens_per_second"],
             "n_requests": body.get("num_requests"),
             "duration_s": body["elapsed_time"],
+            "output_tok_s_total": body.get("output_tokens_per_second"),
+            "total_input_tokens": body.get("total_input_tokens"),
+            "total_output_tokens": body.get("total_output_tokens"),
         }
         return run_of(THROUGHPUT, _offline(_numbers(columns)), line)
     if {"avg_latency", "latencies", "percentiles"} <= set(body):

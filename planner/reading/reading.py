@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from planner.accuracy import find_engine_preset, find_gpu, find_model, lengths_of, read_case, traffic_of
-from planner.catalog import get_model
+from planner.accuracy import arrivals_of, find_engine_preset, find_gpu, find_model, lengths_of, read_case
+from planner.catalog import get_engine, get_model
 from planner.errors import InvalidInput, PlannerError
 from planner.reading.benchmarks import saved_runs, tables_in
 from planner.reading.figures import Understood
@@ -25,10 +25,11 @@ KEPT_GROUPS = ("traffic", "targets", "prices", "simulation", "measured")
 SHOWN_CHARS = 120
 HEAD_BYTES = 400_000  # of a file, in which its first two lines are looked for
 READABLE = (
-    "a start-up log of vLLM, SGLang, TensorRT-LLM, llama.cpp, Ollama or TGI, a benchmark's table or JSON, Prometheus "
-    "text of a running engine, or a recording of traffic (CSV or JSON lines with times and tokens, a request or access "
-    "log)"
+    "a start-up log of vLLM, SGLang, TensorRT-LLM, llama.cpp, Ollama, TGI or LMDeploy, a benchmark's table, CSV or "
+    "JSON, Prometheus text of a running engine, or a recording of traffic (CSV or JSON lines with times and tokens, a "
+    "request or access log)"
 )
+LOADS = ("concurrency", "request_rate_rps", "arrival")  # columns, each of which states one
 CONTEXT_SLACK_TOKENS = 16  # of the context beyond the longest request, where a benchmark states no context
 #: names of settings as the Scenario has them, where a start-up row's column is shorter
 LONG_NAMES = {
@@ -76,9 +77,10 @@ def read(data: bytes | str, base: Scenario | None = None, columns: Mapping[str, 
     Parameters
     ----------
     data : bytes or str
-        A start-up log (vLLM, SGLang, TensorRT-LLM, llama.cpp, Ollama, TGI), a benchmark's table or JSON (vllm bench
-        serve, SGLang bench_serving, GuideLLM, GenAI-Perf, AIPerf, trtllm-bench, llama-bench), Prometheus text of a
-        running engine, or several of them in one file; the result of another planner (AIConfigurator's rows, llm-d
+        A start-up log (vLLM, SGLang, TensorRT-LLM, llama.cpp, Ollama, TGI, LMDeploy), a benchmark's table, CSV or JSON
+        (vllm bench, SGLang's benchmarks, GuideLLM, GenAI-Perf, AIPerf, trtllm-bench, llama-bench, and those of
+        `report_lines.csv`, `result_columns.csv` and `report_paths.csv`), Prometheus text of a running engine, or
+        several of them in one file; the result of another planner (AIConfigurator's rows, llm-d
         Planner's JSON); or a recording of traffic, as `read_trace` reads it. Recognised
         by content. At most 50 MB.
     base : Scenario, optional
@@ -235,6 +237,7 @@ def _unused(start: StartUp) -> list[NotUnderstood]:
 def _started(start: StartUp, base: Scenario, open_points: list[NotUnderstood]) -> Scenario:
     """The base with the engine, model and hardware of a log; a model or GPU that it does not name stays."""
     row = dict(start.inputs)
+    open_points += _stands_in(start.engine, find_engine_preset(start.engine))
     named = row.get("model", "")
     if not named or find_model(named) is None:
         reason = (
@@ -289,14 +292,18 @@ def run_scenario(run: Run, base: Scenario, open_points: list[NotUnderstood] | No
 
 
 def _measured_deployment(run: Run, base: Scenario, open_points: list[NotUnderstood]) -> Scenario:
-    """The base with the deployment and the traffic of a report that names both, all requests queued at once."""
+    """The base with the deployment and the traffic of a report that names both; all requests at once without users."""
     columns = run.columns
-    open_points.append(NotUnderstood(text="GPU", line=0, reason=f"the report names none; {base.gpu} stays"))
+    named = find_gpu(str(columns["gpu"])) if columns.get("gpu") else None
+    if named is None:
+        reason = "no such GPU in the catalog" if columns.get("gpu") else "the report names none"
+        text = f"GPU {columns.get('gpu', '')}".strip()[:SHOWN_CHARS]
+        open_points.append(NotUnderstood(text=text, line=0, reason=f"{reason}; {base.gpu} stays"))
     row = dict(columns) | {
-        "engine": run.tool,
-        "gpu": base.gpu,
+        "engine": columns.get("engine", run.tool),
+        "gpu": named or base.gpu,
         "n_gpus": float(columns.get("tp", 1)) * float(columns.get("pp", 1)),
-        "arrival": "offline",
+        "arrival": "concurrency" if columns.get("concurrency") else "offline",
         "kv_dtype": str(columns.get("kv_dtype", "")).lower(),
     }
     made = run_planned(row)
@@ -327,28 +334,44 @@ def _measured_traffic(run: Run, base: Scenario, open_points: list[NotUnderstood]
         elif found != base.model:
             changes |= {"model": found, "model_config": "", "weight_dtype": "auto", "max_model_len": base.max_model_len}
     changes |= _measured_engine(columns, base, open_points)
-    for side, total in (("isl", "total_input_tokens"), ("osl", "total_output_tokens")):
-        if side not in columns and columns.get("n_requests") and columns.get(total):
-            columns[side] = float(columns[total]) / float(columns["n_requests"])
-    if "isl" not in columns or "osl" not in columns:
-        open_points.append(NotUnderstood(text=run.tool, line=0, reason="it states no prompt and answer lengths"))
-        return base.replace(**changes)
-    if not any(columns.get(name) for name in ("concurrency", "request_rate_rps", "arrival")):
+    columns |= _lengths_told(columns)
+    has_lengths = "isl" in columns and "osl" in columns
+    if not has_lengths:
+        told = "it states no prompt and answer lengths; the plan's own stay"
+        open_points.append(NotUnderstood(text=run.tool, line=0, reason=told))
+    if not any(columns.get(name) for name in LOADS):
         # without a stated load, what was served is the load
-        served = columns.get("req_s") or float(columns.get("output_tok_s_total", 0.0)) / float(columns["osl"])
+        output = float(columns.get("osl", math.inf))
+        served = columns.get("req_s") or float(columns.get("output_tok_s_total", 0.0)) / output
         if served:
             columns["request_rate_rps"] = served
         else:
             told = "it states no load; the plan's own stays"
             open_points.append(NotUnderstood(text=run.tool, line=0, reason=told))
     cells = {name: "" if value is None else str(value) for name, value in columns.items()}
-    stated = any(cells.get(name) for name in ("concurrency", "request_rate_rps", "arrival"))
-    changes |= traffic_of(cells) if stated else lengths_of(cells, {})
+    changes |= arrivals_of(cells, {}) if any(cells.get(name) for name in LOADS) else {}
+    if not has_lengths:
+        return base.replace(**changes)
+    changes |= lengths_of(cells, {})
     longest = math.ceil(float(columns["isl"]) + float(columns["osl"]))
     if base.max_model_len < longest:  # it ran, so the engine's context held its requests
         limit = get_model(changes.get("model", base.model)).longest_context if _in_catalog(changes, base) else longest
         changes["max_model_len"] = max(base.max_model_len, min(limit, longest + CONTEXT_SLACK_TOKENS))
     return base.replace(**changes)
+
+
+def _lengths_told(columns: Mapping[str, Any]) -> dict[str, float]:
+    """Mean lengths that a run states only by its totals or its rates."""
+    found = {}
+    count, rate, output = (columns.get(name) for name in ("n_requests", "req_s", "output_tok_s_total"))
+    for side, total in (("isl", "total_input_tokens"), ("osl", "total_output_tokens")):
+        if side not in columns and count and columns.get(total):
+            found[side] = float(columns[total]) / float(count)
+    if rate and output and "osl" not in columns:
+        found.setdefault("osl", float(output) / float(rate))
+    if rate and output and columns.get("total_tok_s") and "isl" not in columns:
+        found.setdefault("isl", (float(columns["total_tok_s"]) - float(output)) / float(rate))
+    return {side: tokens for side, tokens in found.items() if tokens > 0}
 
 
 def _measured_engine(columns: Mapping[str, Any], base: Scenario, open_points: list[NotUnderstood]) -> dict[str, Any]:
@@ -357,6 +380,7 @@ def _measured_engine(columns: Mapping[str, Any], base: Scenario, open_points: li
     engine = find_engine_preset(str(columns["engine"])) if columns.get("engine") else base.engine
     if engine != base.engine:
         changes |= {"engine": engine, "engine_version": fields_by_name()["engine_version"].default}
+        open_points += _stands_in(str(columns["engine"]), engine)
     if columns.get("gpu"):
         found = find_gpu(str(columns["gpu"]))
         if found is None:
@@ -365,6 +389,13 @@ def _measured_engine(columns: Mapping[str, Any], base: Scenario, open_points: li
         elif found != base.gpu:
             changes["gpu"] = found
     return changes
+
+
+def _stands_in(named: str, engine: str) -> Iterable[NotUnderstood]:
+    """That the plan takes an engine of no name for one that the catalog lacks."""
+    if get_engine(engine).family == "generic":
+        reason = "no such engine in the catalog; the plan takes one that batches continuously over a paged cache"
+        yield NotUnderstood(text=f"engine {named}"[:SHOWN_CHARS], line=0, reason=reason)
 
 
 def _in_catalog(changes: Mapping[str, Any], base: Scenario) -> bool:

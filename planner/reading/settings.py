@@ -14,14 +14,15 @@ UNSET = ("none", "null", "auto", "[]", "{}", "''", '""', "")
 #: how an engine begins the line in which it repeats its settings
 _REPEATED = re.compile(
     r"non-default args:|\bNamespace\(|ServerArgs\(|LLM engine \(v|Initializing an LLM engine"
-    r"|text_generation_launcher: Args \{"
+    r"|text_generation_launcher: Args \{|(?:Turbomind|Pytorch)EngineConfig\("
 )
 _COMMAND = re.compile(
     r"(?:\bvllm serve\b|vllm\.entrypoints\.openai\.api_server|sglang\.launch_server|\bsglang serve\b|trtllm-serve"
-    r"|llama-server|llama-cli|text-generation-launcher|ollama_llama_server|ollama runner)"
+    r"|llama-server|llama-cli|text-generation-launcher|ollama_llama_server|ollama runner|lmdeploy serve api_server)"
 )
+TAKES_A_MODEL = ("vllm serve", "sglang serve", "trtllm-serve", "lmdeploy serve api_server")
 #: a quick look before the patterns: each line that they find has one of these
-_NEEDS = ("serve", "api_server", "launch", "llama", "ollama", "args", "llm engine")
+_NEEDS = ("serve", "api_server", "launch", "llama", "ollama", "args", "llm engine", "engineconfig(")
 _PAIR = re.compile(
     r"""['"]?(?<![\w.-])(?P<name>[A-Za-z_]\w*)['"]?\s*[=:]\s*"""
     r"""(?P<value>'[^']*'|"[^"]*"|\[[^\]]*\]|\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\}|Some\([^)]*\)|<[^>]*>|[^,\s(){}\[\]]+)"""
@@ -121,7 +122,7 @@ def _flags(lines: tuple[Line, ...], index: int) -> list[tuple[str, str]]:
         following = words[at + 1] if at + 1 < len(words) else ""
         if not _is_flag(name):
             # the one word without a flag is the model that `vllm serve` and `trtllm-serve` take
-            if command and command[0] in ("vllm serve", "sglang serve", "trtllm-serve") and words[at] != "serve":
+            if command and command[0] in TAKES_A_MODEL and words[at] != "serve":
                 found.append(("model_tag", words[at]))
         elif equals:
             found.append((name.lstrip("-"), value))

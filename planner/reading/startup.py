@@ -16,7 +16,7 @@ _START = re.compile(
     r"(?:LLM engine \(v(?P<version>[\w.+]+)\).*?model='(?P<model>[^']*)'"
     r"|server_args=ServerArgs\(model_path='(?P<path>[^']*)')"
 )
-DEFAULT_BLOCK_TOKENS = 16  # vLLM's block where the log does not say
+DEFAULT_BLOCK_TOKENS = {"vllm": 16, "lmdeploy": 64}  # of a block of the cache where the log does not say
 OTHERS_HOLD_GIB = 2.0  # memory that is gone before the start: above this, other programs hold it, not the driver
 #: input columns that a figure of the log may fill where no setting does
 _INPUTS = (
@@ -139,6 +139,8 @@ def _inputs(engine: str, settings: Iterable[Setting], figures: Iterable[Understo
     for name in _INPUTS:
         if name in told and not (engine == "sglang" and name == "max_num_seqs"):
             row.setdefault(name, _text(told[name].value))
+    if "tensor_parallel_size" in told:
+        row.setdefault("tp", _text(told["tensor_parallel_size"].value))
     row["version"] = " ".join(_text(told[name].value) for name in ("engine_version", "engine_core") if name in told)
     row["model"] = _model(row.get("model", ""), told.get("model_name"))
     row |= _llama_context(row, told)
@@ -218,8 +220,13 @@ def _derived(engine: str, figures: Iterable[Understood], row: Mapping[str, str])
     if "consumed_gib" in told and "weights_gib_per_gpu" in told:
         weights = float(told["weights_gib_per_gpu"].value)
         say("non_torch_gib", "consumed_gib", float(told["consumed_gib"].value) - weights)
-    if engine == "vllm" and "gpu_blocks" in told:
-        block = float(row["block_size"]) if row.get("block_size", "").isdigit() else DEFAULT_BLOCK_TOKENS
+    if "kv_pool_mib" in told:
+        say("available_kv_gib", "kv_pool_mib", float(told["kv_pool_mib"].value) * MIB / GIB)
+    if "block_mib" in told and "gpu_blocks" in told:
+        whole = float(told["block_mib"].value) * float(told["gpu_blocks"].value)
+        say("available_kv_gib", "gpu_blocks", whole * MIB / GIB)
+    if engine in DEFAULT_BLOCK_TOKENS and "gpu_blocks" in told:
+        block = float(row["block_size"]) if row.get("block_size", "").isdigit() else DEFAULT_BLOCK_TOKENS[engine]
         say("kv_tokens", "gpu_blocks", float(told["gpu_blocks"].value) * block)
     return tuple(
         Understood(name=name, value=value, unit="tokens" if name == "kv_tokens" else "GiB", line=line)
