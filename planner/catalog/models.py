@@ -16,6 +16,7 @@ from planner.catalog.names import (
     scheme_of,
     split_id,
     variants,
+    without_edit,
     without_maker,
     without_role,
     without_scheme,
@@ -237,14 +238,17 @@ def _variant(wanted: str) -> _Variant | None:
             max_position_embeddings=positions,
             source=row["source"],
         )
-    plain = without_scheme(wanted)
+    packed = without_scheme(wanted)
+    plain = without_edit(packed)
     base, inherited = _base_id(wanted, plain), ""
     if base is None:
         return None
     if base in variants():
         row = variants()[base]
         base, inherited = row["model"], row["quantization"]
-    scheme = scheme_of(wanted, get_model(base).model_type) if plain != split_id(wanted)[1] else inherited
+    scheme = scheme_of(wanted, get_model(base).model_type) if packed != split_id(wanted)[1] else inherited
+    if plain != packed and not scheme and get_model(base).quantization:
+        return None  # edited in 16 bits, packed again or not: the name does not tell
     return _Variant(model=base, quantization=scheme or inherited, source="the name of the checkpoint")
 
 

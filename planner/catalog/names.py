@@ -28,7 +28,11 @@ _SCHEME = re.compile(
 )
 #: words that do not change the shape of a model
 _ROLE = re.compile(r"[-_](?:instruct|chat|it|hf|base|pt|thinking|reasoning|preview)(?![a-z0-9])")
-_MAKER = re.compile(r"^(?:meta|nvidia|qwen_qwen|google_|mistralai_)[-_]")
+_MAKER = re.compile(r"^(?:meta|nvidia|qwen_qwen|google_|mistralai_|huihui)[-_]")
+#: words of weights edited in place: such checkpoints have the exact total of their model in PyPI llmfit 1.1.17
+_EDIT = re.compile(
+    r"[-_](?:abliterated|obliterated|uncensored|heretic|derestricted)(?:[-_.]?v?\d(?:\.\d)*)?(?![a-z0-9])"
+)
 
 
 def split_id(name: str) -> tuple[str, str]:
@@ -55,6 +59,11 @@ def without_scheme(name: str) -> str:
     while before != text:
         before, text = text, _SCHEME.sub("", text)
     return text
+
+
+def without_edit(name: str) -> str:
+    """A name without the words that tell of weights edited in place: "qwen3-8b-abliterated" is "qwen3-8b"."""
+    return _EDIT.sub("", name)
 
 
 def without_maker(name: str) -> str:

@@ -58,6 +58,30 @@ def test_a_variant_keeps_or_changes_what_its_row_says(name: str, scheme: str, po
     assert (shape.quantization, shape.max_position_embeddings) == (scheme, positions)
 
 
+# Same figures and, in 16 bits, the same exact total as the model: PyPI llmfit 1.1.17 hf_models.json.
+@pytest.mark.parametrize(
+    ("name", "model", "scheme"),
+    [
+        ("huihui-ai/Huihui-Qwen3.5-27B-abliterated", "Qwen/Qwen3.5-27B", ""),
+        ("huihui-ai/Qwen2.5-VL-7B-Instruct-abliterated", "Qwen/Qwen2.5-VL-7B-Instruct", ""),
+        ("coder3101/Qwen3-VL-32B-Instruct-heretic-v2", "Qwen/Qwen3-VL-32B-Instruct", ""),
+        ("OBLITERATUS/Gemma-4-12B-OBLITERATED", "google/gemma-4-12B-it", ""),
+        ("orcarouter/Qwen3.8-27B-Uncensored-FP8", "Qwen/Qwen3.8-27B", "fp8"),
+        ("huihui-ai/Huihui-gpt-oss-20b-mxfp4-abliterated-v2", "openai/gpt-oss-20b", "mxfp4"),
+        ("huihui-ai/Huihui-gpt-oss-20b-BF16-abliterated", "openai/gpt-oss-20b", ""),
+    ],
+)
+def test_weights_edited_in_place_have_the_shape_of_their_model(name: str, model: str, scheme: str) -> None:
+    shape, base = get_model(name), get_model(model)
+    assert (shape.num_parameters, shape.layer_kinds) == (base.num_parameters, base.layer_kinds)
+    assert shape.quantization == scheme
+
+
+def test_an_edited_checkpoint_of_a_packed_model_is_not_guessed() -> None:
+    # one publisher keeps MXFP4, the next writes 16 bits
+    assert find_model_id("someone/gpt-oss-20b-heretic") is None
+
+
 def test_a_published_nvfp4_keeps_wide_what_most_publishers_do() -> None:
     named = get_model("nvidia/MiniMax-M2.5-NVFP4")
     chosen = checkpoint(get_model("MiniMaxAI/MiniMax-M2.5"), "nvfp4")
