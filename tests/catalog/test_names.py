@@ -7,7 +7,7 @@ import pytest
 from planner.catalog.models import base_model_id, checkpoint, find_model_id, get_model, model_names
 from planner.catalog.names import scheme_of, variants, without_scheme
 from planner.errors import InvalidInput
-from planner.model import weight_bytes_by_group, weight_dtype_names
+from planner.model import TensorGroup, weight_bytes_by_group, weight_dtype_names
 from planner.tables import read_table
 
 
@@ -56,6 +56,32 @@ def test_a_checkpoint_is_its_model_in_its_scheme(name: str, model: str, scheme: 
 def test_a_variant_keeps_or_changes_what_its_row_says(name: str, scheme: str, positions: int) -> None:
     shape = get_model(name)
     assert (shape.quantization, shape.max_position_embeddings) == (scheme, positions)
+
+
+# Layers, widths, heads, vocabulary and exact total of both agree: PyPI llmfit 1.1.17 hf_models.json.
+@pytest.mark.parametrize(
+    ("name", "model", "scheme", "positions"),
+    [
+        ("rednote-hilab/dots.mocr", "rednote-hilab/dots.ocr", "", 131_072),
+        ("allenai/olmOCR-2-7B-1025", "Qwen/Qwen2.5-VL-7B-Instruct", "", 128_000),
+        ("ornith-ai/Ornith-1.5-397B-FP8", "Qwen/Qwen3.5-397B-A17B", "fp8", 262_144),
+        ("opendatalab/MinerU2.5-Pro-2605-1.2B", "opendatalab/MinerU2.5-2509-1.2B", "", 32_768),
+        ("nvidia/Llama-3.3-Nemotron-Super-49B-v1", "nvidia/Llama-3_3-Nemotron-Super-49B-v1_5-FP8", "", 131_072),
+    ],
+)
+def test_a_finetune_has_the_shape_of_its_model(name: str, model: str, scheme: str, positions: int) -> None:
+    shape, base = get_model(name), get_model(model)
+    assert (shape.num_parameters, shape.layer_kinds) == (base.num_parameters, base.layer_kinds)
+    assert (shape.quantization, shape.max_position_embeddings) == (scheme, positions)
+
+
+# vLLM 0.29 on four GPUs of 83.05 GiB at 0.9: 30.53 GiB of KV cache beside weights, a drafter and the step.
+def test_mimo_v2_6_flash_has_experts_in_four_bits() -> None:
+    shape = get_model("XiaomiMiMo/MiMo-V2.6-Flash-RL")
+    held = weight_bytes_by_group(shape, "auto")
+    experts = 47 * 256 * 3 * 4096 * 2048
+    assert held[TensorGroup.EXPERT] == pytest.approx(experts * 4.25 / 8, rel=1e-6)
+    assert sum(held.values()) / 4 / 2**30 < 0.9 * 83.05 - 30.53
 
 
 # Same figures and, in 16 bits, the same exact total as the model: PyPI llmfit 1.1.17 hf_models.json.
