@@ -186,6 +186,17 @@ def test_towers_of_the_catalog_complete_the_published_total() -> None:
     assert model.estimated_fields == ()
 
 
+# PyPI llmfit 1.1.17 hf_models.json: totals of whole checkpoints; Pixtral's 24 layers of 1,024 and its projector.
+def test_small_document_readers_sum_exactly() -> None:
+    reader = get_model("lightonai/LightOnOCR-2-1B")
+    assert reader.num_parameters + reader.vision_parameters == 1_005_647_872
+    for name, total in (("datalab-to/chandra-ocr-2", 5_295_564_288), ("datalab-to/surya-ocr-2", 686_154_304)):
+        model = get_model(name)
+        assert model.num_parameters + model.vision_parameters + model.mtp_parameters == total
+    glm = get_model("zai-org/GLM-OCR")
+    assert (glm.num_layers, glm.layers[0].mixer.num_kv_heads, glm.estimated_fields) == (16, 8, ())
+
+
 # Derivatives that keep the config (unsloth, huihui-ai) have 32,768 positions; the model card tells of YaRN to 131,072.
 def test_contexts_that_need_rope_scaling() -> None:
     model = get_model("Qwen/Qwen2.5-72B-Instruct")

@@ -235,6 +235,8 @@ SAME_AS: dict[str, str] = {
     "glm4v": "glm4",
     "glm4v_text": "glm4",
     "glm46v": "glm4",
+    "glm_ocr": "glm4",
+    "glm_ocr_text": "glm4",
     "internlm3": "llama",
     "xverse": "llama",
     "aquila": "llama",
