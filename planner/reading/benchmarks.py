@@ -41,6 +41,7 @@ _METRIC = re.compile(r"^(?P<name>[A-Za-z][\w ]*?)\s*(?:\((?P<unit>[^)]*)\))?$")
 #: of GuideLLM's tables, which have a group, a unit and a statistic over each column
 _STATISTICS = re.compile(r"Request (?:Token|Latency) Statistics|Server Throughput Statistics")
 GUIDELLM_HEADS = 3
+BOXED_HEADS = ("avg", "Metric")  # the header of GenAI-Perf's table has one of them
 
 
 def tables_in(lines: tuple[Line, ...]) -> tuple[Run, ...]:
@@ -109,6 +110,8 @@ def _boxed_table(lines: tuple[Line, ...]) -> Iterable[Run]:
     columns: dict[str, float | str] = {}
     understood: list[Understood] = []
     for line in lines:
+        if not header and not any(word in line.text for word in BOXED_HEADS):
+            continue
         cells = [cell.strip() for cell in re.split("[│┃|]", line.text.strip().strip("│┃|"))]
         if len(cells) == 1:
             cells = _comma_separated(line.text.strip())

@@ -18,7 +18,7 @@ from planner.reading.runs import Run
 from planner.reading.startup import StartUp, start_up_in
 from planner.reading.text import lines_of, text_of
 from planner.scenario import Scenario, fields_by_name, message
-from planner.workload import Columns, TraceSummary, columns_in, draw, fitted, read_trace, summary_of
+from planner.workload import TRACE_ROLES, Columns, TraceSummary, columns_in, draw, fitted, read_trace, summary_of
 
 #: groups of fields that a start-up log says nothing about: they stay as the user has them
 KEPT_GROUPS = ("traffic", "targets", "prices", "simulation", "measured")
@@ -99,9 +99,9 @@ def read(data: bytes | str, base: Scenario | None = None, columns: Mapping[str, 
         When the file is empty, too large, an archive, or nothing in it is known.
     """
     text = text_of(data)
+    if columns or _begins_as_traffic(text):
+        return _recorded(text, text.lstrip().partition("\n")[0], base or Scenario(), columns)
     lines = lines_of(text)
-    if columns:
-        return _recorded(text, lines[0].text, base or Scenario(), columns)
     runs = peer_runs(text) or saved_runs(text)
     is_saved = bool(runs) and (runs[0].is_prediction or text.lstrip()[:1] in "{[")
     start = None if is_saved else start_up_in(lines)
@@ -165,6 +165,15 @@ def columns_of(data: bytes | str) -> Columns | None:
     except InvalidInput:
         return None
     return columns_in(text)
+
+
+def _begins_as_traffic(text: str) -> bool:
+    """Whether the first lines are a table or records of requests, with their times and tokens, and no benchmark's."""
+    head = text[:HEAD_BYTES].rpartition("\n")[0]
+    known = columns_in(head)
+    if known is None or len(known.known) < len(TRACE_ROLES) or head.lstrip().startswith("["):
+        return False
+    return not (saved_runs(head) or peer_runs(head) or tables_in(lines_of(head)))
 
 
 def _recorded(text: str, first: str, base: Scenario, columns: Mapping[str, str] | None = None) -> Reading:

@@ -19,6 +19,7 @@ import numpy as np
 from planner.arrays import Floats, Ints
 from planner.errors import InvalidInput
 from planner.tables import read_table
+from planner.workload.trace_records import BEGINS, Record, first_record, flat_keys, records_in, value_at
 
 NAMES = "workload/trace_columns.csv"
 MAX_TOKENS = 10_000_000  # the longest context window of any published model
@@ -26,10 +27,20 @@ MAX_TIME_S = 1e19  # beyond any epoch in nanoseconds
 #: an epoch in seconds stays below 1e11 until the year 5138: larger figures count milliseconds, micro- or nanoseconds
 EPOCH_UNITS = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3))
 ROLES = ("arrival", "prompt", "output")
+BLANK = ("", "null", "none", "nan", "n/a", "na", "-")  # a cell that says nothing
+DECIMAL_COMMA = re.compile(r"^(-?\d+),(\d+)$")  # in a table whose cells end in semicolons
+_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
+HEAD_CHARS = 100_000  # in which a table's first two lines are looked for
+HEAD_RECORDS = 1000  # in which the first is looked for that has all keys
 MOST_COLUMNS = 200  # that a person could choose from
-_CLOCK = re.compile(r"(?P<whole>[^.]+?)(?:\.(?P<fraction>\d+))?(?P<zone>Z|[+-]\d\d:?\d\d)?")
+_CLOCK = re.compile(r"(?P<whole>[^.,]+?)(?:[.,](?P<fraction>\d+))?(?P<zone>Z|[+-]\d\d:?\d\d)?")
 #: access logs: the common log format of Apache and nginx
 _ACCESS = re.compile(r'\[(?P<time>\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4})\] "(?P<verb>[A-Z]+) (?P<path>\S+)')
+#: Application Load Balancer of AWS: when it answered, what was asked, and when the request came
+_BALANCER = re.compile(
+    r'^(?:https?|h2|grpcs|wss?) (?P<time>\d{4}-\d\d-\d\dT[\d:.]+Z) \S+ .*?"(?P<verb>[A-Z]+) \S+ [^"]*"'
+    r"(?:.* (?P<came>\d{4}-\d\d-\d\dT[\d:.]+Z) )?"
+)
 #: SGLang --log-requests: a line for each answer; vLLM --enable-log-requests: one for each request that arrives
 _SGLANG = re.compile(
     r"\[(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)[^\]]*\].*Finish: .*?'prompt_tokens': (?P<prompt>\d+)"
@@ -60,7 +71,8 @@ FORMATS = (*CSV_FORMATS, "mooncake")
 class Recorded:
     """A recording as columns, in the file's order: line numbers, times, tokens; None where it does not say.
 
-    `chains` are the ids of each prompt's blocks, where the recording has them; `column` names the times.
+    `chains` are the ids of each prompt's blocks, where the recording has them; `column` names the times. `left_out`
+    counts the rows that say no time or no tokens.
     """
 
     kind: str
@@ -70,6 +82,7 @@ class Recorded:
     output_tokens: Ints | None
     chains: list[list[Any]] | None
     column: str
+    left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,17 +96,16 @@ class Columns:
 def columns_in(text: str) -> Columns | None:
     """The columns of a CSV or of JSON lines, from its first two lines; None where the text is no such table."""
     lines = [line for line in text.split("\n", 50)[:50] if line.strip()][:2]
-    if len(lines) < 2:
-        return None
     try:
-        if lines[0].lstrip().startswith("{"):
-            item = json.loads(lines[0])
-            names = _flat(item) if isinstance(item, dict) else []
+        if BEGINS.match(text):
+            names = flat_keys(first_record(text))
         else:
             names = _header(lines[0])
-            if len(next(csv.reader([lines[1]], delimiter=_delimiter(lines[0])))) != len(names):
+            cells = next(csv.reader([lines[1]], delimiter=_delimiter(lines[0])))
+            if len(cells) != len(names):
                 return None
-    except (InvalidInput, ValueError, RecursionError, csv.Error):
+            names += [f"{name}.{key}" for name, inner in _nested(names, cells).items() for key in inner]
+    except (InvalidInput, ValueError, IndexError, RecursionError, csv.Error):
         return None
     names = [name for name in names if name.strip()]
     if not 2 <= len(names) <= MOST_COLUMNS or len(set(names)) < len(names):
@@ -121,10 +133,10 @@ def recorded_in(text: str, fmt: str | None, columns: Mapping[str, str] | None) -
     for role in columns or ():
         if role not in ROLES:
             raise InvalidInput("columns", role, "one of " + ", ".join(ROLES))
-    start = text.lstrip()[:1]
-    if fmt == "mooncake" or (fmt is None and start == "{"):
+    if fmt == "mooncake" or (fmt is None and BEGINS.match(text)):
         return _jsonl(text, fmt, columns or {})
-    if fmt is None and not columns:
+    known = columns_in(text[:HEAD_CHARS])
+    if fmt is None and not columns and (known is None or "arrival" not in known.known):
         logged = _request_log(text)
         if logged is not None:
             return logged
@@ -136,9 +148,9 @@ def recorded_in(text: str, fmt: str | None, columns: Mapping[str, str] | None) -
 
 def _csv(text: str, fmt: str | None, columns: Mapping[str, str]) -> Recorded:
     header = _header(text)
-    names, kind = _csv_names(header, fmt, columns)
-    quick = _quick_csv(text, header, names)
-    line, arrival, prompt, output = quick if quick is not None else _careful_csv(text, header, names)
+    names, kind = _csv_names([*header, *_nested_names(text, header)], fmt, columns)
+    quick = _quick_csv(text, header, names) if set(names.values()) <= set(header) else None
+    line, arrival, prompt, output, left_out = quick if quick is not None else _careful_csv(text, header, names)
     return Recorded(
         kind=kind,
         line=line,
@@ -147,7 +159,34 @@ def _csv(text: str, fmt: str | None, columns: Mapping[str, str]) -> Recorded:
         output_tokens=output,
         chains=None,
         column=names["arrival"],
+        left_out=left_out,
     )
+
+
+def _nested_names(text: str, header: list[str]) -> list[str]:
+    """Keys of the JSON objects in the cells of the first row, behind the name of their column."""
+    second = text.split("\n", 2)[1:2]
+    if not second or "{" not in second[0]:
+        return []
+    try:
+        cells = next(csv.reader(second, delimiter=_delimiter(text[: text.find("\n")])), [])
+    except csv.Error:
+        return []
+    return [f"{name}.{key}" for name, inner in _nested(header, cells).items() for key in inner]
+
+
+def _nested(header: list[str], cells: list[str]) -> dict[str, dict[str, Any]]:
+    """The JSON objects in the cells of a row, by their column."""
+    found = {}
+    for name, cell in zip(header, cells, strict=False):
+        if cell.lstrip().startswith("{"):
+            try:
+                item = json.loads(cell)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(item, dict):
+                found[name] = item
+    return found
 
 
 def _header(text: str) -> list[str]:
@@ -195,16 +234,24 @@ def _known(role: str, header: list[str]) -> str | None:
     return next((lower[name] for name in names if name in lower), None)
 
 
-def _quick_csv(text: str, header: list[str], names: Mapping[str, str]) -> tuple[Any, Any, Any, Any] | None:
+def _quick_csv(text: str, header: list[str], names: Mapping[str, str]) -> tuple[Any, Any, Any, Any, int] | None:
     """All rows at once; None where one of them needs a second look, which then names its line."""
     import pandas as pd  # noqa: PLC0415 - half a second that only recordings need
 
+    delimiter = _delimiter(text[: text.find("\n")])
+    if text.rstrip("\n").rpartition("\n")[2].count(delimiter) < len(header) - 1:
+        return None  # the last row is cut off
     try:
-        frame = pd.read_csv(io.StringIO(text), sep=_delimiter(text[: text.find("\n")]), skip_blank_lines=False)
+        frame = pd.read_csv(io.StringIO(text), sep=delimiter, skip_blank_lines=False)
     except (ValueError, pd.errors.ParserError):
         return None
     frame.columns = [str(name).strip() for name in frame.columns]
-    if len(frame) == 0 or list(frame.columns) != header or frame[list(names.values())].isna().any(axis=None):
+    if len(frame) == 0 or list(frame.columns) != header:
+        return None
+    rows = frame[~frame.isna().all(axis=1)]
+    frame = rows.dropna(subset=list(names.values()))
+    left_out = len(rows) - len(frame)
+    if len(frame) == 0:
         return None
     times = frame[names["arrival"]]
     if pd.api.types.is_numeric_dtype(times):
@@ -229,25 +276,43 @@ def _quick_csv(text: str, header: list[str], names: Mapping[str, str]) -> tuple[
         if not ((values >= 0) & (values <= MAX_TOKENS) & (values == np.rint(values))).all():
             return None
         counts.append(values.astype(np.int64))
-    return np.arange(2, len(frame) + 2), arrival, counts[0], counts[1]
+    return np.asarray(frame.index) + 2, arrival, counts[0], counts[1], left_out
 
 
-def _careful_csv(text: str, header: list[str], names: Mapping[str, str]) -> tuple[Any, Any, Any, Any]:
-    reader = csv.reader(io.StringIO(text), delimiter=_delimiter(text[: text.find("\n")]))
+def _careful_csv(text: str, header: list[str], names: Mapping[str, str]) -> tuple[Any, Any, Any, Any, int]:
+    delimiter = _delimiter(text[: text.find("\n")])
+    reader = csv.reader(io.StringIO(text), delimiter=delimiter)
     try:
         lines = [(reader.line_num, cells) for cells in reader]
     except csv.Error as error:
         raise InvalidInput(f"trace line {reader.line_num}", str(error), "comma-separated values") from error
-    where = {role: header.index(name) for role, name in names.items()}
-    rows = []
+    # the column itself, or the one whose cells hold a JSON object with the key
+    where = {role: header.index(name if name in header else name.partition(".")[0]) for role, name in names.items()}
+    rows, left_out = [], 0
     for line, cells in lines[1:]:
         if not any(cell.strip() for cell in cells):
             continue
         if len(cells) <= max(where.values()):
-            raise InvalidInput(f"trace line {line}", ",".join(cells), f"{len(header)} columns")
+            raise InvalidInput(f"trace line {line}", delimiter.join(cells), f"{len(header)} columns")
         told = {role: cells[at] for role, at in where.items()}
-        rows.append((line, *_values(line, names, told)))
-    return _columns(rows)
+        for role, name in names.items():
+            if name not in header:
+                told[role] = _said(value_at(_nested(header, cells), name))
+        if delimiter == ";":
+            told = {role: DECIMAL_COMMA.sub(r"\1.\2", cell.strip()) for role, cell in told.items()}
+        if any(_is_blank(cell) for cell in told.values()):
+            left_out += 1
+        else:
+            rows.append((line, *_values(line, names, told)))
+    return (*_columns(rows), left_out)
+
+
+def _said(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
+def _is_blank(cell: str) -> bool:
+    return cell.strip().lower() in BLANK
 
 
 def _values(line: int, names: Mapping[str, str], told: Mapping[str, str]) -> tuple[float, int | None, int | None]:
@@ -274,56 +339,47 @@ def _columns(rows: list[tuple[int, float, int | None, int | None]]) -> tuple[Int
 def _jsonl(text: str, fmt: str | None, columns: Mapping[str, str]) -> Recorded:
     rows: list[tuple[int, float, int | None, int | None]] = []
     chains: list[list[Any]] = []
-    names: dict[str, str] = {}
-    for line, content in enumerate(text.split("\n"), start=1):
-        if not content.strip():
-            continue
-        try:
-            item = json.loads(content)
-        except (ValueError, RecursionError) as error:
-            raise InvalidInput(f"trace line {line}", content, "one JSON object per line") from error
-        if not isinstance(item, dict):
-            raise InvalidInput(f"trace line {line}", content, "one JSON object per line")
-        names = names or _keys(line, content, item, fmt, columns)
-        told = {role: _key(item, name) for role, name in names.items()}
+    records = list(records_in(text))
+    names = _keys(records, fmt, columns)
+    is_mooncake, left_out = names == MOONCAKE._asdict(), 0
+    for line, content, item in records:
+        told = {role: value_at(item, name) for role, name in names.items()}
         missing = [names[role] for role, value in told.items() if value is None]
-        if missing:
+        if missing and is_mooncake:
             raise InvalidInput(f"trace line {line}", content, f"the key {', '.join(missing)}")
+        if any(value is None or _is_blank(str(value)) for value in told.values()):
+            left_out += 1
+            continue
         arrival, prompt, output = _values(line, names, {role: str(value) for role, value in told.items()})
-        rows.append((line, arrival / 1000 if names == MOONCAKE._asdict() else arrival, prompt, output))
+        rows.append((line, arrival / 1000 if is_mooncake else arrival, prompt, output))
         chains.append(_chain(line, item.get("hash_ids")))
-    kind = "mooncake" if names == MOONCAKE._asdict() else "jsonl"
+    if not rows:
+        raise InvalidInput("trace line 1", "no record with a time and tokens", f"the keys {', '.join(MOONCAKE)}")
     lines, times, prompts, outputs = _columns(rows)
     return Recorded(
-        kind=kind,
+        kind="mooncake" if is_mooncake else "jsonl",
         line=lines,
         arrival_s=times,
         prompt_tokens=prompts,
         output_tokens=outputs,
         chains=chains if any(chains) else None,
-        column=names.get("arrival", ""),
+        column=names["arrival"],
+        left_out=left_out,
     )
 
 
-def _keys(line: int, content: str, item: dict[str, Any], fmt: str | None, columns: Mapping[str, str]) -> dict[str, str]:
-    if fmt == "mooncake" or (not columns and set(MOONCAKE) <= set(item)):
+def _keys(records: list[Record], fmt: str | None, columns: Mapping[str, str]) -> dict[str, str]:
+    """Key of each role, by the first record that has all of them, else by the first."""
+    if not records:
+        raise InvalidInput("trace line 1", "no record of a request", f"the keys {', '.join(MOONCAKE)}")
+    line, content, first = records[0]
+    if fmt == "mooncake" or (not columns and set(MOONCAKE) <= set(first)):
         return MOONCAKE._asdict()
-    found = _roles(_flat(item), columns)
+    each = (_roles(flat_keys(item), columns) for _, _, item in records[:HEAD_RECORDS])
+    found = next((roles for roles in each if len(roles) == len(ROLES)), _roles(flat_keys(first), columns))
     if "arrival" not in found:
         raise InvalidInput(f"trace line {line}", content, f"the key {', '.join(MOONCAKE)}, or their names")
     return found
-
-
-def _flat(item: dict[str, Any]) -> list[str]:
-    return [*item, *(f"{name}.{key}" for name, inner in item.items() if isinstance(inner, dict) for key in inner)]
-
-
-def _key(item: dict[str, Any], name: str) -> Any:
-    if name in item:
-        return item[name]
-    outer, _, inner = name.partition(".")
-    held = item.get(outer)
-    return held.get(inner) if isinstance(held, dict) else None
 
 
 def _chain(line: int, ids: Any) -> list[Any]:
@@ -369,6 +425,9 @@ def _log_row(content: str) -> tuple[str, float, int | None, int | None] | None:
     match = _ACCESS.search(content)
     if match and match["verb"] == "POST":
         return "access log", _moment(match["time"], "%d/%b/%Y:%H:%M:%S %z"), None, None
+    match = _BALANCER.match(content)
+    if match and match["verb"] == "POST":
+        return "load balancer log", time_s("time", match["came"] or match["time"]), None, None
     return None
 
 
@@ -411,7 +470,7 @@ def _clock_s(field: str, text: str) -> float:
 
 def _count(line: int, column: str, text: str) -> int:
     try:
-        value = float(text)
+        value = float(text.replace(",", "") if _THOUSANDS.fullmatch(text.strip()) else text)
     except ValueError:
         value = -1.0
     if not 0 <= value <= MAX_TOKENS or not value.is_integer():

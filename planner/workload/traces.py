@@ -10,7 +10,7 @@ import numpy as np
 
 from planner.arrays import Floats, Ints
 from planner.errors import InvalidInput
-from planner.units import SECONDS_PER_DAY
+from planner.units import SECONDS_PER_DAY, counted
 from planner.workload.requests import Requests
 from planner.workload.trace_formats import EPOCH_UNITS, FORMATS, MAX_TOKENS, Recorded, recorded_in
 
@@ -36,7 +36,8 @@ def read_trace(
         azure (TIMESTAMP, ContextTokens, GeneratedTokens), vidur (arrived_at, num_prefill_tokens,
         num_decode_tokens), burstgpt (Timestamp, Request tokens, Response tokens) as CSV, or mooncake
         (JSONL: timestamp in ms, input_length, output_length, hash_ids). None: recognised, as are other CSV and JSON
-        lines by the names in trace_columns.csv, request logs of vLLM and SGLang, and access logs of web servers.
+        lines by the names in trace_columns.csv (Langfuse, LiteLLM, LangSmith, Helicone, OpenTelemetry's spans), request
+        logs of vLLM and SGLang, and access logs of web servers and load balancers.
     columns : mapping, optional
         Column of "arrival", "prompt" and "output", where their names are the writer's own; "": it has none.
     lengths : Requests, optional
@@ -73,7 +74,7 @@ def _text(text_or_path: str | Path) -> str:
 
 
 def _requests(told: Recorded, lengths: Requests | None) -> Requests:
-    notes: list[str] = []
+    notes = [f"left out {counted(told.left_out, 'row')} without a time or tokens"] if told.left_out else []
     prompt = _filled("prompt", told.prompt_tokens, lengths, len(told.line), notes)
     output = _filled("output", told.output_tokens, lengths, len(told.line), notes)
     answered = np.flatnonzero(output > 0)

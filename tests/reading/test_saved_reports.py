@@ -129,6 +129,11 @@ def test_other_experiments_are_refused_and_do_not_fail(body):
         read(json.dumps(body))
 
 
+def test_results_a_line_are_no_traffic_though_they_have_a_date_and_lengths():
+    text = "".join(json.dumps(INFERENCEX | {"date": "2026-03-01", "conc": users}) + "\n" for users in (4, 8))
+    assert read(text).kind == "InferenceX"
+
+
 def test_objects_of_no_tool():
     assert saved_report({"hw": "b200", "conc": 4}, 1) is None
     assert saved_report(INFERENCEX | {"tput_per_gpu": None}, 1) is None

@@ -203,5 +203,37 @@ def test_the_quick_reading_and_the_careful_one_agree():
     text = AZURE + "2023-11-16 18:15:51.5,7,8\n"
     names = {"arrival": "TIMESTAMP", "prompt": "ContextTokens", "output": "GeneratedTokens"}
     quick, careful = (read(text, _header(text), names) for read in (_quick_csv, _careful_csv))
-    for one, other in zip(quick, careful, strict=True):
+    assert quick[-1] == careful[-1] == 0
+    for one, other in zip(quick[:-1], careful[:-1], strict=True):
         assert one.tolist() == pytest.approx(other.tolist(), abs=1e-6)
+
+
+def test_rows_that_say_no_tokens_are_left_out_and_counted():
+    rows = "timestamp,prompt_tokens,completion_tokens\n0,10,5\n1,,5\n2,20,null\n\n3,30,6\n"
+    requests = read_trace(rows)
+    assert (requests.arrival_s.tolist(), requests.prompt_tokens.tolist()) == ([0, 3], [10, 30])
+    assert "left out 2 rows without a time or tokens" in requests.notes
+
+
+def test_numbers_of_other_languages():
+    german = read_trace("time;input_tokens;output_tokens\n10,5;100;5\n12,75;200;6\n")
+    assert german.arrival_s.tolist() == [0, 2.25]
+    english = read_trace('time,input_tokens,output_tokens\n10.5,"1,100",5\n12.75,"12,200",6\n')
+    assert english.prompt_tokens.tolist() == [1100, 12200]
+    logged = read_trace(
+        'time,input_tokens,output_tokens\n"2026-03-01 10:00:00,250",1,5\n"2026-03-01 10:00:01,000",2,6\n'
+    )
+    assert logged.arrival_s.tolist() == pytest.approx([0, 0.75])
+
+
+# the form of an entry in AWS's documentation of its load balancer
+def test_a_load_balancers_log_counts_when_a_request_came():
+    row = (
+        "https 2026-07-02T22:23:%02d.186641Z app/my-loadbalancer/50dc6c495c0c9188 192.168.131.39:2817 10.0.0.1:80 "
+        '0.086 0.048 0.037 200 200 0 57 "%s https://www.example.com:443/v1/chat HTTP/1.1" "curl/7.46.0" ECDHE '
+        'TLSv1.2 arn:aws:target "Root=1-58337281" "www.example.com" "arn:aws:cert" 1 2026-07-02T22:22:%02d.364000Z '
+        '"forward" "-" "-"\n'
+    )
+    lengths = read_trace("arrived_at,num_prefill_tokens,num_decode_tokens\n0,64,8\n")
+    requests = read_trace(row % (10, "POST", 48) + row % (11, "GET", 49) + row % (12, "POST", 51), lengths=lengths)
+    assert requests.arrival_s.tolist() == pytest.approx([0, 3])
