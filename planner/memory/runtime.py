@@ -135,8 +135,7 @@ def activation_terms(
 
     The larger of the forward pass over max_num_batched_tokens tokens and the sampler over max_num_seqs rows of the
     vocabulary, which every tensor-parallel rank gathers. Multimodal models keep a batch of encoder outputs as well,
-    fused expert kernels their workspace. Qwen3-VL's encoder has its deep features when it comes to its last blocks, and
-    the language model a buffer for them (vLLM qwen3_vl.py, `deepstack_input_embeds`).
+    fused expert kernels their workspace.
 
     Parameters
     ----------
@@ -185,15 +184,10 @@ def activation_terms(
     experts = kept = expert_workspace_bytes(layers, tokens, parallelism, expert_scheme)
     encoding = 0.0
     if model.vision_parameters and is_first:
-        kept += tokens * hidden * width
-        ranks = parallelism.tensor_parallel_size
-        peak, outputs = _encoder_terms(model, resolved, ranks, encoder, max_model_len, width)
-        deep = model.vision_tower.deep_features if model.vision_tower else 0
-        buffer = deep * tokens * hidden * width
-        kept += outputs * (1 + deep) + buffer
-        encoding = peak + (
-            kept if v0 and peak else outputs * max(1, deep) + buffer
-        )  # V0 encodes within the language model's forward pass
+        images = _encoder_terms(model, resolved, parallelism.tensor_parallel_size, encoder, max_model_len, width)
+        kept += images.kept
+        within_forward = v0 and images.peak  # V0 encodes within the language model's forward pass
+        encoding = images.peak + (kept if within_forward else images.beside_peak)
     if parallelism.pipeline_parallel_size > 1 and not is_last:
         forward += 2 * tokens * hidden * width
     return ActivationTerms(
@@ -206,21 +200,39 @@ def activation_terms(
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _EncoderTerms:
+    """What a vision encoder takes in the profile run. [bytes]"""
+
+    peak: float = 0.0  # 0 where no engine says how it profiles images
+    beside_peak: float = 0.0  # outputs and deep features at that moment
+    kept: float = 0.0  # by the language model's forward pass
+
+
 def _encoder_terms(
     model: ModelShape, resolved: Resolved, ranks: int, split: str, max_model_len: int, width: int
-) -> tuple[float, float]:
-    """Peak of the encoder over the profile run's images, and its outputs; 0 where no engine says how it profiles them.
+) -> _EncoderTerms:
+    """The encoder over the profile run's images, and the language model's batch of their embeddings.
 
     `split` is what the ranks divide of it, `width` the bytes of an element. Images go to the ranks whole
-    (vLLM model_executor/models/vision.py, `run_dp_sharded_mrope_vision_model`). [bytes]
+    (vLLM model_executor/models/vision.py, `run_dp_sharded_mrope_vision_model`). Qwen3-VL's encoder has its deep
+    features when it comes to its last blocks, and the language model a buffer for them (vLLM qwen3_vl.py,
+    `deepstack_input_embeds`).
     """
+    embeddings = resolved.max_num_batched_tokens * model.hidden_size * width
     tower = model.vision_tower
+    deep = tower.deep_features if tower else 0
+    buffer = deep * embeddings
     if tower is None or resolved.edition.family != "vllm":
-        return 0.0, 0.0
+        return _EncoderTerms(beside_peak=buffer, kept=embeddings + buffer)
     images = profiled_images(model, resolved, max_model_len)
     outputs = images * tower.item_tokens * model.hidden_size * width
     share = -(-images // ranks) if split == "images" and not tower.videos_as_images else images
-    return share * encoder_bytes(tower, ranks if split == "weights" else 1), outputs
+    return _EncoderTerms(
+        peak=share * encoder_bytes(tower, ranks if split == "weights" else 1),
+        beside_peak=outputs * max(1, deep) + buffer,
+        kept=embeddings + outputs * (1 + deep) + buffer,
+    )
 
 
 def bytes_per_logit(edition: Edition, *, drafts: bool, second_runner: bool) -> float:
