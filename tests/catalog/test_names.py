@@ -66,6 +66,9 @@ def test_a_variant_keeps_or_changes_what_its_row_says(name: str, scheme: str, po
         ("allenai/olmOCR-2-7B-1025", "Qwen/Qwen2.5-VL-7B-Instruct", "", 128_000),
         ("ornith-ai/Ornith-1.5-397B-FP8", "Qwen/Qwen3.5-397B-A17B", "fp8", 262_144),
         ("opendatalab/MinerU2.5-Pro-2605-1.2B", "opendatalab/MinerU2.5-2509-1.2B", "", 32_768),
+        ("ornith-ai/Ornith-1.0-9B", "Qwen/Qwen3.5-9B", "", 262_144),
+        ("nvidia/Cosmos-Reason2-8B", "Qwen/Qwen3-VL-8B-Instruct", "", 262_144),
+        ("google/codegemma-7b-it", "google/gemma-7b", "", 8192),
         ("nvidia/Llama-3.3-Nemotron-Super-49B-v1", "nvidia/Llama-3_3-Nemotron-Super-49B-v1_5-FP8", "", 131_072),
     ],
 )
