@@ -39,7 +39,7 @@ def test_six_first_visitors_at_once_all_see_their_plan(server, browser):
         page.goto(server, wait_until="commit")
     for page in pages:
         page.wait_for_selector('[data-testid="stMetricValue"]', timeout=WAIT_MS)
-        page.get_by_text("Where these figures come from").wait_for(timeout=WAIT_MS)  # it stands below all charts
+        page.wait_for_selector(IDLE, timeout=WAIT_MS)  # the charts are drawn last
         assert page.get_by_text(FAULT).count() == 0
         assert page.locator('[data-testid="stException"]').count() == 0
         page.context.close()

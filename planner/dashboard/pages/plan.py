@@ -16,6 +16,8 @@ from planner.dashboard import (
     widgets,
 )
 
+MOST_ACROSS = 5  # tiles; more of them stand in two rows
+
 plan = results.current_plan()
 memory, metrics, curve, cost = plan.memory, plan.metrics, plan.curve, plan.cost
 spec = plan.gpu
@@ -41,7 +43,8 @@ if surer is not None:
     )
 
 tiles = headlines.tiles(plan)
-with st.grid(5, min_column_width=150, gap="small", key="tiles"):
+across = len(tiles) if len(tiles) <= MOST_ACROSS else -(-len(tiles) // 2)
+with st.grid(across, min_column_width=150, gap="small", key="tiles"):
     for tile in tiles:
         with st.container(border=True, height="stretch", gap="xsmall"):
             st.metric(tile.label, tile.value, tile.beside, help=tile.help, delta_color="off", delta_arrow="off")
@@ -102,7 +105,32 @@ if findings:
 
 alternatives.show(plan, st.session_state["_scenario"], st.session_state["_errors"])
 
+# The charts are drawn last, when the figures are on the screen: to draw both at once would hold those up.
 left, right = st.columns(2)
+policies = st.container()
+if plan.fits:
+    st.page_link(
+        headlines.PAGES / "batching.py", label="Watch these policies step by step", icon=":material/stacked_bar_chart:"
+    )
+    widgets.folded(
+        "Concurrency, KV cache, latency and cost of each policy",
+        "policy_figures",
+        lambda: widgets.table(headlines.policy_table(plan)),
+    )
+
+
+def _origins() -> None:
+    widgets.table(headlines.derivations(plan))
+    st.page_link(
+        headlines.PAGES / "method.py", label="Vocabulary, formulas, sources and limits", icon=":material/menu_book:"
+    )
+
+
+widgets.folded("Where these figures come from", "origins", _origins)
+
+with st.container(border=True):
+    commands.section()
+
 result = plan.result
 with left:
     widgets.show(
@@ -136,25 +164,5 @@ with right:
             st.caption("Latency against load appears here once the engine starts.")
 
 if plan.fits:
-    widgets.show(charts.policy_throughput(plan.policies), "plan_policies")
-    st.page_link(
-        headlines.PAGES / "batching.py", label="Watch these policies step by step", icon=":material/stacked_bar_chart:"
-    )
-    widgets.folded(
-        "Concurrency, KV cache, latency and cost of each policy",
-        "policy_figures",
-        lambda: widgets.table(headlines.policy_table(plan)),
-    )
-
-
-def _origins() -> None:
-    widgets.table(headlines.derivations(plan))
-    st.page_link(
-        headlines.PAGES / "method.py", label="Vocabulary, formulas, sources and limits", icon=":material/menu_book:"
-    )
-
-
-widgets.folded("Where these figures come from", "origins", _origins)
-
-with st.container(border=True):
-    commands.section()
+    with policies:
+        widgets.show(charts.policy_throughput(plan.policies), "plan_policies")
