@@ -10,7 +10,18 @@ import numpy as np
 from planner.answer import ChainLink
 from planner.arrays import Floats
 from planner.charts.policies import in_sentence
-from planner.charts.style import COLOUR, Chart, bars, figure, label, layout, line_at, log_ticks, percent_ticks
+from planner.charts.style import (
+    COLOUR,
+    Chart,
+    bars,
+    figure,
+    label,
+    layout,
+    line_at,
+    log_ticks,
+    percent_ticks,
+    percents,
+)
 from planner.cost import CostMap, CostPlan, OwnSteps, cost_map
 from planner.units import counted, format_number, format_percent, format_usd
 
@@ -284,7 +295,8 @@ def cost_against_utilisation(
                     "x": share,
                     "y": price,
                     "line": {"color": COLOUR["own"], "width": 2.5},
-                    "hovertemplate": "%{y:.3g} USD at %{x:.0%}<extra></extra>",
+                    "customdata": percents(share),
+                    "hovertemplate": "%{y:.3g} USD at %{customdata}<extra></extra>",
                     "showlegend": False,
                 }
             ],

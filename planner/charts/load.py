@@ -21,10 +21,11 @@ from planner.charts.style import (
     layout,
     line_at,
     percent_ticks,
+    percents,
     shade_from,
     time_ticks,
 )
-from planner.service import LoadCurve
+from planner.service import LoadCurve, LoadPoint
 from planner.step_time import PrefillChunk, StepTimeTable
 from planner.units import MS, counted, format_duration, format_number, format_percent
 
@@ -87,6 +88,9 @@ def latency_against_load(
 ) -> Chart:
     """p50, p95 and p99 of one quantity over the offered rate of the whole fleet.
 
+    TPOT ends where the fleet saturates: an overload makes requests wait and not decode slower, so that its line there
+    says nothing of the load.
+
     Parameters
     ----------
     curve : LoadCurve
@@ -106,10 +110,13 @@ def latency_against_load(
     title : str, optional
         A finding to use instead of the rate up to which the targets hold.
     """
-    rates = np.array([point.rate_rps * num_replicas for point in curve.points])
-    traces, values = _percentile_lines(curve, quantity, rates)
+    points = curve.points
+    if quantity == "tpot_s":
+        points = tuple(point for point in points if point.rate_rps <= curve.capacity_rps)
+    rates = np.array([point.rate_rps * num_replicas for point in points])
+    traces, values = _percentile_lines(points, quantity, rates)
     capacity = curve.capacity_rps * num_replicas
-    right = max([*rates, capacity]) * 1.03 if len(rates) else 1.0
+    right = max(*(point.rate_rps * num_replicas for point in curve.points), capacity) * 1.03 if curve.points else 1.0
     inside = rate_rps is not None and rate_rps <= right  # the axis ends where the replicas do
     low, high = (min(values), max(values)) if values else (0.01, 1.0)
     if target_s:
@@ -198,10 +205,12 @@ def _rate_marks(
     return shapes, notes
 
 
-def _percentile_lines(curve: LoadCurve, quantity: str, rates: Floats) -> tuple[list[dict[str, Any]], list[float]]:
+def _percentile_lines(
+    points: tuple[LoadPoint, ...], quantity: str, rates: Floats
+) -> tuple[list[dict[str, Any]], list[float]]:
     traces, values = [], []
     for level in ("p50", "p95", "p99"):
-        y = np.array([getattr(getattr(point.metrics, quantity), level) for point in curve.points])
+        y = np.array([getattr(getattr(point.metrics, quantity), level) for point in points])
         values += [value for value in y if math.isfinite(value) and value > 0]
         traces.append(
             {
@@ -290,7 +299,8 @@ def distribution(seconds: Floats, quantity: str, target_s: float | None) -> Char
                     "x": x,
                     "y": y,
                     "line": {"color": COLOUR["neutral"], "width": 2.5},
-                    "hovertemplate": "%{y:.1%} within %{x:.3g} s<extra></extra>",
+                    "customdata": percents(y),
+                    "hovertemplate": "%{customdata} within %{x:.3g} s<extra></extra>",
                     "showlegend": False,
                 }
             ],

@@ -23,6 +23,7 @@ from planner.charts.style import (
     layout,
     linear_time_ticks,
     percent_ticks,
+    percents,
 )
 from planner.service import PolicyOutcome
 from planner.units import format_duration, format_number, format_percent
@@ -106,7 +107,8 @@ def kv_use(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
                     outcomes,
                     written,
                     [""] * len(written),
-                    "%{x:.1%} holds tokens",
+                    "%{customdata} holds tokens",
+                    customdata=percents(written),
                     name="KV used",
                     marker=fill("kv_used"),
                 ),
@@ -114,7 +116,8 @@ def kv_use(outcomes: tuple[PolicyOutcome, ...]) -> Chart:
                     outcomes,
                     empty,
                     [_shares(w, e) for w, e in zip(written, empty, strict=True)],
-                    "%{x:.1%} reserved, empty",
+                    "%{customdata} reserved, empty",
+                    customdata=percents(empty),
                     name="KV reserved",
                     textposition=["inside" if w + e > 0.6 else "outside" for w, e in zip(written, empty, strict=True)],
                     insidetextanchor="end",

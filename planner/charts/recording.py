@@ -7,7 +7,18 @@ from typing import Any
 import numpy as np
 
 from planner.arrays import Floats
-from planner.charts.style import COLOUR, Chart, figure, label, layout, legend_below, line_at, log_ticks, percent_ticks
+from planner.charts.style import (
+    COLOUR,
+    Chart,
+    figure,
+    label,
+    layout,
+    legend_below,
+    line_at,
+    log_ticks,
+    percent_ticks,
+    percents,
+)
 from planner.scenario import LENGTH_LEVELS
 from planner.units import format_number
 from planner.workload import TraceSummary
@@ -126,5 +137,6 @@ def _share(name: str, values: Floats, colour: str, unit: str, dash: str = "solid
         "x": values,
         "y": list(LENGTH_LEVELS),
         "line": {"color": colour, "width": 2, "dash": dash},
-        "hovertemplate": f"%{{y:.0%}} have at most %{{x:,.3g}} {unit}<extra>{name}</extra>",
+        "customdata": percents(LENGTH_LEVELS),
+        "hovertemplate": f"%{{customdata}} have at most %{{x:,.3g}} {unit}<extra>{name}</extra>",
     }

@@ -6,11 +6,11 @@ Figures are plain dicts in Plotly's schema: building a `go.Figure` costs more th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from planner.units import format_duration
+from planner.units import format_duration, format_percent
 
 Figure = dict[str, Any]
 
@@ -120,7 +120,7 @@ def time_ticks(low_s: float, high_s: float) -> dict[str, Any]:
         return ticks
     many = math.log10(high_s / max(low_s, 1e-9)) < 2.5
     longer = (60, 120, 300, 600, 1200, 3600, 7200, 18000, 36000) if many else (60, 600, 3600, 36000)
-    values = [value for value in ticks["tickvals"] if value < 60] + [float(value) for value in longer]
+    values = [value for value in ticks["tickvals"] if value < 50] + [float(value) for value in longer]
     return {**ticks, "tickvals": values, "ticktext": [format_duration(value) for value in values]}
 
 
@@ -147,6 +147,11 @@ def percent_ticks(low: float = 0.0, high: float = 1.0, *, signed: bool = False) 
     values = [k * step for k in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
     texts = [f"{100 * value:{'+' if signed and value else ''},.4g}\u00a0%".replace("-", "−") for value in values]
     return {"tickmode": "array", "tickvals": values, "ticktext": texts}
+
+
+def percents(shares: Iterable[float]) -> list[str]:
+    """Shares as the texts write them, for `%{customdata}` of a hover text: Plotly's own format gives 20%, not 20 %."""
+    return [format_percent(float(share)).replace(" ", "\u00a0") for share in shares]
 
 
 def whole_ticks(most: float) -> dict[str, Any]:

@@ -8,7 +8,18 @@ import numpy as np
 
 from planner.answer import growth_sentence
 from planner.arrays import Floats
-from planner.charts.style import COLOUR, Chart, figure, label, layout, legend_below, line_at, percent_ticks, whole_ticks
+from planner.charts.style import (
+    COLOUR,
+    Chart,
+    figure,
+    label,
+    layout,
+    legend_below,
+    line_at,
+    percent_ticks,
+    percents,
+    whole_ticks,
+)
 from planner.cost import Growth
 from planner.service import AUTOSCALED, FIXED, SCHEDULED, Day
 from planner.units import counted, format_number, format_percent
@@ -94,7 +105,11 @@ def day_replicas(day: Day) -> Chart:
 
 def day_misses(day: Day, quantile: float) -> Chart:
     """Share of requests that meet the targets, hour by hour, with each policy."""
-    traces = [_policy_line(item.name, item.met, "%{y:.1%} meet the targets") for item in day.policies]
+    traces = [
+        _policy_line(item.name, item.met, "%{customdata} meet the targets")
+        | {"customdata": percents(_through_the_day(item.met)[1])}
+        for item in day.policies
+    ]
     short = {item.name: int((item.met < quantile).sum()) for item in day.policies}
     missing = [f"{name} in {counted(hours, 'hour')}" for name, hours in short.items() if hours]
     title = "Every policy keeps the targets in every hour"

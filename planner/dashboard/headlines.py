@@ -160,6 +160,10 @@ _MEANING = {
 }
 
 
+def _name(target: str) -> str:
+    return "longest gap" if target == "ITL" else target  # the target is on each request's longest, not on all gaps
+
+
 def _latency_tile(plan: Plan, field: str) -> Tile:
     name, _, latency = TARGETS[field]
     s, metrics, curve, limit = plan.scenario, plan.metrics, plan.curve, getattr(plan.scenario, field)
@@ -168,7 +172,7 @@ def _latency_tile(plan: Plan, field: str) -> Tile:
     q, seen, error = _percentile(plan), getattr(metrics, latency), plan.bands[BAND_OF[name]]
     target = "no target" if limit is None else f"≤ {format_duration(limit)}"
     return Tile(
-        label=f"{q} {'longest gap' if name == 'ITL' else name}",
+        label=f"{q} {_name(name)}",
         value=format_duration(seen.at(s.target_quantile)),
         beside=f"{target}{band_text(error)}",
         help=f"{_MEANING[name]}: {q} over the requests at the peak"
@@ -354,7 +358,7 @@ def latency_sentence(plan: Plan) -> str:
     assert m is not None
     q = _percentile(plan)
     rows = [
-        f"{q} {row.name} {format_duration(row.figure_s)} (target {format_duration(row.limit_s)})"
+        f"{q} {_name(row.name)} {format_duration(row.figure_s)} (target {format_duration(row.limit_s)})"
         for row in reached(s, m)
     ] or [
         f"{q} {name} {format_duration(seen.at(s.target_quantile))}"

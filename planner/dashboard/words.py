@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from planner.catalog import LENGTH_SET_TITLES
-from planner.model import weight_dtype_names
+from planner.model import scheme, weight_dtype_names
 from planner.scenario import CONFIG, CUSTOM, fields_by_name
 from planner.units import format_number
 
@@ -14,11 +14,7 @@ WORDS: dict[str, dict[str, str]] = {
     "gpu": {CUSTOM: "Enter a GPU by hand"},
     "weight_dtype": {
         "auto": "as published",
-        **{
-            name: f"GGUF {name.removeprefix('gguf_').upper()}"
-            for name in weight_dtype_names()
-            if name.startswith("gguf_")
-        },
+        **{name: scheme(name).label for name in weight_dtype_names() if "_" in name},  # fp8 and its like need no words
     },
     "kv_cache_dtype": {"auto": "as the checkpoint"},
     "question": {

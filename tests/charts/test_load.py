@@ -43,6 +43,19 @@ def test_a_load_far_beyond_saturation_is_named_at_the_edge_and_keeps_the_curve_r
     assert {trace["name"] for trace in chart.figure["data"]} == {"p50", "p95", "p99"}
 
 
+def test_tpot_ends_where_the_fleet_saturates():
+    swept = curve(points=(point(1.0, 0.1), point(8.0, 0.2), point(11.0, 0.1)))  # saturates at 10 req/s
+    chart = charts.latency_against_load(swept, "tpot_s")
+    assert {trace["x"][-1] for trace in chart.figure["data"]} == {8.0}
+    assert chart.figure["layout"]["xaxis"]["range"][1] > 11.0
+
+
+def test_hover_texts_write_shares_as_the_page_does():
+    line = charts.distribution(np.array([0.1, 0.2, 0.4, 0.8]), "ttft_s", 0.5).figure["data"][0]
+    assert line["customdata"] == ["25\u00a0%", "50\u00a0%", "75\u00a0%", "100\u00a0%"]
+    assert line["hovertemplate"].startswith("%{customdata} ")
+
+
 def test_distribution_ends_at_all_requests():
     chart = charts.distribution(np.array([0.1, 0.2, 0.4, 0.8]), "ttft_s", 0.5)
     line = chart.figure["data"][0]

@@ -34,6 +34,10 @@ def test_one_colour_per_meaning():
     assert len(set(POLICY_DASH.values())) == len(POLICY_DASH) == 4
 
 
+def test_no_tick_stands_on_that_of_a_minute():
+    assert not {"50 s", "1 min"} <= set(time_ticks(2.0, 150.0)["ticktext"])
+
+
 def test_time_ticks_cover_the_range_in_readable_units():
     ticks = time_ticks(0.02, 3.0)
     assert {"20 ms", "100 ms", "1 s"} <= set(ticks["ticktext"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from planner.answer.search.outcome import MEETS, Candidate, Search, cheapest_as_sure
 from planner.answer.verdict import SURE, sure_in_words
+from planner.model import scheme
 from planner.scenario import Scenario
 from planner.units import counted, format_duration, format_percent, format_usd
 
@@ -24,7 +25,10 @@ def split_in_words(scenario: Scenario) -> str:
 
 def format_in_words(scenario: Scenario) -> str:
     """Weights and KV cache in words."""
-    weights = "published weights" if scenario.weight_dtype == "auto" else f"{scenario.weight_dtype} weights"
+    name = scenario.weight_dtype
+    weights = "published weights" if name == "auto" else f"{name} weights"
+    if "_" in name:  # a name of ours
+        weights = f"weights in {scheme(name).label}"
     return weights if scenario.kv_cache_dtype == "auto" else f"{weights}, {scenario.kv_cache_dtype} KV cache"
 
 

@@ -45,6 +45,11 @@ def search(*rows):
     )
 
 
+def test_a_format_is_named_as_people_name_it():
+    assert format_in_words(BASE.replace(weight_dtype="fp8")) == "fp8 weights"
+    assert format_in_words(BASE.replace(weight_dtype="nvfp4_linear")) == "weights in NVFP4 of every linear layer"
+
+
 def test_a_deployment_in_words():
     assert split_in_words(WIDE) == "TP 2, attention DP 4, EP"
     assert split_in_words(Scenario()) == ""
