@@ -84,8 +84,9 @@ def findings(
 
 
 def _as_sentence(text: str) -> str:
-    """With a capital, unless it begins with a name such as vLLM."""
-    return text[:1].upper() + text[1:] if text.partition(" ")[0].islower() else text
+    """With a full stop, and with a capital unless it begins with a name such as vLLM."""
+    begun = text[:1].upper() + text[1:] if text.partition(" ")[0].islower() else text
+    return begun if begun.endswith(".") else f"{begun}."
 
 
 def calibration(scenario: Scenario) -> Finding | None:

@@ -44,7 +44,7 @@ def pool_identity(memory: MemoryPlan) -> Identity | None:
     fits = product <= pool * (1 + 1e-9) and pool - product <= memory.block_bytes * (1 + 1e-9)
     text = (
         f"{blocks:,} blocks × {memory.block_bytes / MIB:,.4g} MiB = {product / GIB:,.3f} GiB, the pool of "
-        f"{pool / GIB:,.3f} GiB less {max(0.0, pool - product) / MIB:,.1f} MiB, which is under one block. "
+        f"{pool / GIB:,.3f} GiB{_rest(max(0.0, pool - product))}. "
     )
     if memory.num_kv_blocks < blocks:
         text += "One block stays empty (the engine's null block). "
@@ -64,6 +64,12 @@ def pool_identity(memory: MemoryPlan) -> Identity | None:
     else:
         text += f"A token has no single size here; the engine logs {memory.kv_tokens:,} tokens."
     return Identity(text=text, holds=fits)
+
+
+def _rest(size: float) -> str:
+    """What a pool has beyond its blocks; empty where that rounds to nothing."""
+    said = f"{size / MIB:,.1f}"
+    return "" if said == "0.0" else f" less {said} MiB, which is under one block"
 
 
 def memory_formulas(plan: Plan) -> tuple[Formula, ...]:
@@ -184,12 +190,16 @@ def band_sentence(memory: MemoryPlan) -> str:
     said = f"weights {_gib(weights)} ± {_gib(memory.weights_error * weights)} GiB"
     if pool:
         low, high = memory.kv_pool_low_bytes / pool, memory.kv_pool_high_bytes / pool
-        said += (
-            f", KV pool {_gib(low * pool)} to {_gib(high * pool)} GiB, so {format_number(low * memory.kv_tokens)} to "
-            f"{format_number(high * memory.kv_tokens)} tokens and {format_number(low * memory.max_concurrency, 2)} to "
-            f"{format_number(high * memory.max_concurrency, 2)} full-length sequences"
-        )
+        ends = _either(_gib(low * pool), _gib(high * pool))
+        tokens = _either(format_number(low * memory.kv_tokens), format_number(high * memory.kv_tokens))
+        whole = _either(format_number(low * memory.max_concurrency, 2), format_number(high * memory.max_concurrency, 2))
+        said += f", KV pool {ends} GiB, so {tokens} tokens and {whole} sequences of full length"
     return f"Our error: {said}. Of the published start-up logs, 9 in 10 are within these bands."
+
+
+def _either(low: str, high: str) -> str:
+    """A range in words; one figure where both ends read the same."""
+    return low if low == high else f"{low} to {high}"
 
 
 def group_parameters(model: ModelShape) -> dict[str, int]:

@@ -100,8 +100,9 @@ def value_text(item: Formula) -> str:
     """A formula's value with its unit; bytes also in GiB when large."""
     if item.unit == "bytes" and abs(item.value) >= 2**20:
         return f"{item.value:,.0f} bytes = {item.value / GIB:,.3f} GiB"
-    whole = float(item.value).is_integer()
-    return f"{item.value:,.0f} {item.unit}" if whole else f"{format_number(item.value, 5)} {item.unit}"
+    unit = item.unit.removesuffix("s") if item.value == 1 and item.unit == "sequences" else item.unit
+    said = f"{item.value:,.0f}" if float(item.value).is_integer() else format_number(item.value, 5)
+    return f"{said.replace('-', '−')} {unit}"
 
 
 @st.fragment

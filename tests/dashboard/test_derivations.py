@@ -77,8 +77,15 @@ def test_weights_table_by_hand():
 def test_the_band_is_in_the_figures_own_units():
     memory = size(Scenario(num_requests=200)).memory
     said = band_sentence(memory)
-    for word in ("GiB", "tokens", "sequences"):
+    for word in ("GiB", "tokens", "full length"):
         assert word in said
+
+
+def test_a_range_whose_ends_read_the_same_is_one_figure():
+    memory = size(Scenario(num_requests=200)).memory
+    exact = dataclasses.replace(memory, kv_pool_low_bytes=memory.kv_pool_bytes, kv_pool_high_bytes=memory.kv_pool_bytes)
+    assert " to " not in band_sentence(exact)
+    assert " to " in band_sentence(memory)
 
 
 # Each sum is worked out anew from the values that are written under it.

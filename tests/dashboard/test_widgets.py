@@ -43,7 +43,9 @@ def test_no_address_in_a_text_becomes_a_link(address):
         (4096, "bytes", "4,096 bytes"),
         (12.0, "tokens", "12 tokens"),
         (12.34567, "sequences", "12.346 sequences"),
+        (1.0, "sequences", "1 sequence"),
         (14.96, "GiB", "14.96 GiB"),
+        (-112.4, "GiB", "−112.4 GiB"),
     ],
 )
 def test_values_with_their_unit(value, unit, said):
