@@ -24,7 +24,7 @@ from planner.answer import (
     sure_in_words,
     tally,
 )
-from planner.dashboard import headlines, inputs, widgets
+from planner.dashboard import inputs, tiles, widgets
 from planner.dashboard.searches import SEARCHES, Running
 from planner.dashboard.words import WORDS
 from planner.errors import PlannerError
@@ -207,7 +207,7 @@ def _row(row: Candidate, now: Candidate | None, base: Scenario, place: int) -> N
             bold = column is columns[0] or column is columns[1]
             shown = f"**{widgets.plain(first)}**" if bold else widgets.plain(first)
             if column is columns[3]:
-                shown = f":{headlines.STATES[row.state][0]}-badge[{shown}]"
+                shown = f":{tiles.STATES[row.state][0]}-badge[{shown}]"
             column.markdown(shown + (f"  \n:small[{widgets.plain(second)}]" if second else ""))
         with columns[-1]:
             apply(row.scenario, f"alternative_apply_{place}")

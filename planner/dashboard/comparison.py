@@ -9,8 +9,9 @@ from typing import Any
 
 from planner.answer import Plan, run_at_once, serving_replicas
 from planner.charts import Chart, in_sentence, plan_bars
-from planner.dashboard.headlines import Table, busy_share, table
 from planner.dashboard.markdown import escaped
+from planner.dashboard.plan_tables import Table, table
+from planner.dashboard.tiles import busy_share
 from planner.dashboard.words import field_label, field_value
 from planner.scenario import Scenario, differing_fields, fields_by_name
 from planner.units import GIB, format_duration, format_number, format_percent, format_usd

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from planner.answer import Plan, fit_on_rank, run_on_rank
 from planner.charts import GROUP_TITLES
-from planner.dashboard.headlines import Table, table
+from planner.dashboard.plan_tables import Table, table
 from planner.inputs import KvReservation
 from planner.memory import Formula, MemoryPlan, printed_note
 from planner.model import ModelShape, TensorGroup

@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from planner.answer import Fit
-from planner.dashboard.headlines import Table
+from planner.dashboard.plan_tables import Table
 from planner.dashboard.results import papers
 from planner.dashboard.results import seed_rows as simulated_seed_rows
 from planner.scenario import to_query

@@ -8,7 +8,7 @@ import numpy as np
 
 from planner.answer import MOST_ORDERS, OverTime, Plan
 from planner.cost import Growth
-from planner.dashboard.headlines import Table, table
+from planner.dashboard.plan_tables import Table, table
 from planner.service import Outage
 from planner.units import counted, format_duration, format_number, format_percent, format_usd
 

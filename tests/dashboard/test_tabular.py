@@ -3,7 +3,7 @@
 import csv
 import io
 
-from planner.dashboard.headlines import table
+from planner.dashboard.plan_tables import table
 from planner.dashboard.tabular import csv_text, folding_style
 
 

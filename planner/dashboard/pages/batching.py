@@ -3,7 +3,7 @@
 import streamlit as st
 
 from planner import charts
-from planner.dashboard import headlines, lab, method_text, results, sharing, widgets
+from planner.dashboard import headlines, lab, method_text, plan_tables, results, sharing, widgets
 
 plan = results.current_plan()
 sharing.answer(headlines.policy_sentence(plan) if plan.policies else plan.headline)
@@ -21,7 +21,7 @@ st.caption(
     "are for a saturated replica; sequences running, KV cache and end-to-end time are at one replica's share of the "
     "peak."
 )
-widgets.table(headlines.policy_table(plan), "policies")
+widgets.table(plan_tables.policy_table(plan), "policies")
 
 with st.grid("auto", min_column_width=320):
     widgets.show(charts.policy_throughput(outcomes), "batching_throughput")

@@ -6,7 +6,7 @@ import streamlit as st
 
 from planner import charts
 from planner.answer import day_sentence, orders_left_out, outage_sentence
-from planner.dashboard import headlines, results, sharing, time_tables, widgets
+from planner.dashboard import headlines, plan_tables, results, sharing, time_tables, widgets
 from planner.dashboard.day_editor import day_editor
 
 plan = results.current_plan()
@@ -24,14 +24,14 @@ with right, st.container(border=True):
     widgets.bullets(f"{link.reason}: {headlines.gpus(link.gpus)}; {link.detail}" for link in plan.chain)
     widgets.bullets(plan.reasons[1:])
 
-widgets.table(headlines.cost_table(plan))
-widgets.table(headlines.load_table(plan))
+widgets.table(plan_tables.cost_table(plan))
+widgets.table(plan_tables.load_table(plan))
 st.caption(
     "Input and output tokens share the bill by the GPU time that each takes. The targets' limit and full throughput "
     "assume that load in every paid hour."
 )
 if cost.owned is not None:
-    widgets.table(headlines.owned_table(plan))
+    widgets.table(plan_tables.owned_table(plan))
 with st.expander("Where the prices come from"):
     widgets.bullets([*(f"GPU: {part.strip()}" for part in cost.price_source.split(";")), f"API: {cost.api_source}"])
 
@@ -53,7 +53,7 @@ if used is not None:
         "fleet_use",
     )
 with st.expander("Where these figures come from"):
-    widgets.table(headlines.derivations(plan))
+    widgets.table(plan_tables.derivations(plan))
 
 scenario = plan.scenario
 found = results.over_time_of(plan)

@@ -4,7 +4,7 @@ import streamlit as st
 
 from planner import charts
 from planner.answer import serving_replicas, typical_step
-from planner.dashboard import headlines, results, sharing, widgets
+from planner.dashboard import headlines, plan_tables, results, sharing, widgets
 
 plan = results.current_plan()
 curve, result, s = plan.curve, plan.result, plan.scenario
@@ -14,7 +14,7 @@ if plan.metrics is None or curve is None or result is None or plan.step_time is 
     st.stop()
 
 sharing.answer(headlines.latency_sentence(plan))
-widgets.table(headlines.latency_table(plan))
+widgets.table(plan_tables.latency_table(plan))
 open_loop = plan.scenario.is_open_loop
 replicas, rate = serving_replicas(plan), plan.scenario.peak_rate_rps if open_loop else None
 targets = {"ttft_s": s.ttft_target_s, "tpot_s": s.tpot_target_s, "e2e_s": s.e2e_target_s}
@@ -42,5 +42,5 @@ if not open_loop:
         "The curves show the same requests as Poisson arrivals, because a closed loop or a burst has no rate to vary."
     )
 with st.expander("Step times of this replica"):
-    widgets.table(headlines.step_table(plan, work["context_tokens"]))
+    widgets.table(plan_tables.step_table(plan, work["context_tokens"]))
     widgets.bullets(plan.step_time.notes)

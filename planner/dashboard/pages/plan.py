@@ -10,8 +10,10 @@ from planner.dashboard import (
     headlines,
     inputs,
     own_machine,
+    plan_tables,
     results,
     sharing,
+    tiles,
     urlstate,
     widgets,
 )
@@ -31,9 +33,9 @@ if plan.scenario.asks == "take":
         icon=":material/memory:",
     )
 sharing.answer(plan.headline)
-verdict, surer = plan.verdict, headlines.surer_gpus(plan)
-said = [headlines.verdict_line(verdict)] if verdict is not None else []
-st.markdown("\n\n".join([*said, headlines.badge_line(headlines.badges(plan))]))
+verdict, surer = plan.verdict, tiles.surer_gpus(plan)
+said = [tiles.verdict_line(verdict)] if verdict is not None else []
+st.markdown("\n\n".join([*said, tiles.badge_line(tiles.badges(plan))]))
 if surer is not None:
     st.button(
         f"Make it 90 % sure: {headlines.gpus(surer)}",
@@ -42,13 +44,13 @@ if surer is not None:
         key="make_sure",
     )
 
-tiles = headlines.tiles(plan)
-across = len(tiles) if len(tiles) <= MOST_ACROSS else -(-len(tiles) // 2)
+shown = tiles.tiles(plan)
+across = len(shown) if len(shown) <= MOST_ACROSS else -(-len(shown) // 2)
 with st.grid(across, min_column_width=150, gap="small", key="tiles"):
-    for tile in tiles:
+    for tile in shown:
         with st.container(border=True, height="stretch", gap="xsmall"):
             st.metric(tile.label, tile.value, tile.beside, help=tile.help, delta_color="off", delta_arrow="off")
-            drawing = headlines.drawing(tile)
+            drawing = tiles.drawing(tile)
             if drawing:
                 st.html(drawing)
 if metrics is not None:
@@ -115,12 +117,12 @@ if plan.fits:
     widgets.folded(
         "Concurrency, KV cache, latency and cost of each policy",
         "policy_figures",
-        lambda: widgets.table(headlines.policy_table(plan)),
+        lambda: widgets.table(plan_tables.policy_table(plan)),
     )
 
 
 def _origins() -> None:
-    widgets.table(headlines.derivations(plan))
+    widgets.table(plan_tables.derivations(plan))
     st.page_link(
         headlines.PAGES / "method.py", label="Vocabulary, formulas, sources and limits", icon=":material/menu_book:"
     )
