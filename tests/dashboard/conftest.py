@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from planner.dashboard.inputs import GROUPS
+from planner.dashboard.form_fields import GROUPS
 from planner.dashboard.shell import FAULT
 
 APP = str(Path(__file__).parents[2] / "app.py")

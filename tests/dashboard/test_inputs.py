@@ -1,17 +1,13 @@
-"""The form: bad values keep the last valid one, nothing else is lost; what it shows and what it sums up."""
+"""The form: bad values keep the last valid one, nothing else is lost."""
 
-import json
 import re
 
 import pytest
 
 from planner.catalog.models import model_names
-from planner.dashboard.inputs import GROUPS, HEADINGS, in_style, relevant, summary
-from planner.scenario.fields import fields_by_name
-from planner.scenario.scenario import Scenario
+from planner.dashboard.inputs import in_style
 
 from .conftest import clean
-from .published_config import LLAMA_3_8B
 
 
 def test_wrong_value_on_the_page_stands_under_its_field_and_nothing_else_is_lost(open_app):
@@ -35,38 +31,8 @@ def test_inputs_survive_a_page_switch(open_app):
     assert dict(app.query_params) == {"v": "2", "u": "600"}
 
 
-def test_pasted_config_becomes_the_model_and_travels_in_the_link(open_app):
-    app = open_app()
-    app.selectbox(key="s_model").set_value("config").run()
-    app.text_area(key="config_paste").set_value(json.dumps(LLAMA_3_8B)).run()
-    clean(app)
-    assert app.query_params["m"] == ["config"] or app.query_params["m"] == "config"
-    again = open_app(dict(app.query_params.items()))
-    assert not again.warning or "link" not in again.warning[0].value
-    assert again.subheader[0].value == app.subheader[0].value
-
-
-@pytest.mark.parametrize("text", ["hello", "[1, 2]", "{", '{"model_type": "unknown"}', "x" * 10_000_000])
-def test_what_is_no_config_is_refused_in_words(open_app, text):
-    app = open_app()
-    app.selectbox(key="s_model").set_value("config").run()
-    app.text_area(key="config_paste").set_value(text).run()
-    clean(app)
-    assert app.error
-    assert app.subheader[0].value.startswith("1 × H100")
-
-
 def test_every_model_of_the_catalog_can_be_chosen(open_app):
     assert set(model_names()) <= set(open_app().selectbox(key="s_model").options) or len(model_names()) >= 60
-
-
-def test_the_group_is_closed_and_says_what_is_set(open_app):
-    assert summary("advanced", Scenario()) == "engine defaults"
-    assert summary("advanced", Scenario(block_size=32)) == "KV block size"
-    three = Scenario(block_size=32, kv_offload_gib=5.0, num_lora_adapters=3)
-    assert summary("advanced", three) == "KV block size, 2 more"
-    assert list(GROUPS).index("advanced") == list(GROUPS).index("engine") + 1
-    assert set(HEADINGS) <= set(fields_by_name())
 
 
 def test_a_closed_group_draws_nothing_and_keeps_what_was_set_in_it(open_app):
@@ -93,23 +59,6 @@ def test_what_stands_beside_a_title_cannot_leave_its_style(text):
     written = in_style(text)
     assert not set(written) & set('"<>{}\n')
     assert re.sub(r"\\([0-9a-f]{1,6}) ", lambda sign: chr(int(sign[1], 16)), written) == text
-
-
-def values(**changes):
-    return {name: getattr(Scenario(), name) for name in fields_by_name()} | changes
-
-
-def test_fields_without_effect_are_not_shown():
-    assert not relevant("draft_model", values())
-    assert relevant("draft_model", values(num_speculative_tokens=2))
-    assert not relevant("max_loras", values())
-    assert relevant("max_loras", values(num_lora_adapters=2))
-    assert not relevant("num_prefix_groups", values())
-    assert relevant("num_prefix_groups", values(shared_prefix_tokens=100))
-    assert not relevant("router", values(arrivals="closed"))
-    assert not relevant("mamba_full_memory_ratio", values())
-    assert relevant("mamba_full_memory_ratio", values(engine="sglang"))
-    assert relevant("max_state_slots", values(max_state_slots=7))  # so that it can be taken back
 
 
 def test_the_form_follows_the_question(open_app):
