@@ -99,6 +99,17 @@ def test_rapid_clicks_all_count_and_pages_keep_the_link(server, browser):
     assert not faults
 
 
+def test_a_number_that_the_browser_keeps_back_is_told_below_its_field(server, browser):
+    page = open_page(browser, server, [])
+    page.locator(".st-key-s_users input").fill("99999999999999999999")
+    page.locator(".st-key-s_users input").press("Enter")
+    kept = page.locator(".st-key-s_users .react-aria-TextField[data-invalid=true]")
+    kept.wait_for()
+    said = kept.evaluate("field => getComputedStyle(field, '::after').content")
+    assert "Users: this number is out of range" in said
+    assert "The plan keeps the last valid value." in said
+
+
 def test_phone_has_no_sideways_scroll(server, browser):
     faults: list[str] = []
     phone = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True, "color_scheme": "dark"}
