@@ -251,7 +251,7 @@ def reserved_cache(scenario: Scenario, memory: MemoryPlan) -> Finding | None:
         severity="warning",
         field="engine",
         text=f"This engine reserves {scenario.max_model_len:,} tokens of KV cache for every request, so "
-        f"no more than {counted(memory.typical_concurrency_reserved, 'sequence')} of this traffic fit at once; paged, "
+        f"at most {counted(memory.typical_concurrency_reserved, 'sequence')} of this traffic at once; paged, "
         f"the same pool holds {int(memory.typical_concurrency_paged):,}.",
     )
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,12 @@ from planner.simulation import ABANDONED, FINISHED, REJECTED, UNFINISHED, Simula
 CORRELATION_TIMES = 300  # lengths of correlation that a run must cover before its intervals hold
 Mask = NDArray[np.bool_]
 _GRID = np.concatenate([np.arange(100) / 100, 0.99 + np.arange(1, 11) / 1000])  # every 1 %, the last one by 0.1 %
+
+
+@lru_cache(maxsize=256)
+def _at(quantiles: tuple[float, ...], quantile: float) -> float:
+    # One verdict asks a thousand times for the same figures of the same few loads.
+    return float(np.interp(quantile, _GRID, quantiles))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +61,7 @@ class Distribution:
         require_number("quantile", quantile, at_least=0, at_most=1)
         if not self.quantiles:
             return math.nan
-        return float(np.interp(quantile, _GRID, self.quantiles))
+        return _at(self.quantiles, quantile)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
