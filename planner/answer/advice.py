@@ -250,8 +250,8 @@ def reserved_cache(scenario: Scenario, memory: MemoryPlan) -> Finding | None:
         kind="reserved",
         severity="warning",
         field="engine",
-        text=f"This engine reserves {scenario.max_model_len:,} tokens of KV cache for every request, so "
-        f"at most {counted(memory.typical_concurrency_reserved, 'sequence')} of this traffic at once; paged, "
+        text=f"This engine reserves {scenario.max_model_len:,} tokens of KV cache for every request, so it "
+        f"holds at most {counted(memory.typical_concurrency_reserved, 'sequence')} of this traffic at once; paged, "
         f"the same pool holds {int(memory.typical_concurrency_paged):,}.",
     )
 
