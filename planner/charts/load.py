@@ -88,8 +88,8 @@ def latency_against_load(
 ) -> Chart:
     """p50, p95 and p99 of one quantity over the offered rate of the whole fleet.
 
-    TPOT ends where the fleet saturates: an overload makes requests wait and not decode slower, so that its line there
-    says nothing of the load.
+    TPOT ends where the fleet saturates: beyond, the queue grows without end, so that there is no steady TPOT to show;
+    in some plans the simulated p95 falls there.
 
     Parameters
     ----------
