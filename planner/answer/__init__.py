@@ -4,7 +4,7 @@ In: a Scenario. Out: a `Plan`; `recommend` searches for the cheapest one; `repor
 """
 
 from planner.answer.as_json import linked, plain, plan_dict
-from planner.answer.confidence import BAND_OF, Band
+from planner.answer.confidence import BAND_OF, Band, calibrated_load
 from planner.answer.finding import Finding
 from planner.answer.fits import Fit, fits, fits_text
 from planner.answer.kernels import KernelNote
@@ -94,6 +94,7 @@ __all__ = [
     "Verdict",
     "bench_command",
     "bench_flags",
+    "calibrated_load",
     "candidate_of",
     "change_steps",
     "changed_settings",

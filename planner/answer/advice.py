@@ -15,6 +15,7 @@ from planner.answer.advice_on_results import (
     rejects,
     unserved,
 )
+from planner.answer.confidence import calibrated_load
 from planner.answer.finding import Finding
 from planner.answer.kernels import KernelNote
 from planner.catalog import recalled_facts, recalled_figures
@@ -107,8 +108,8 @@ def calibration(scenario: Scenario) -> Finding | None:
             kind="calibration",
             severity="warning",
             field="calibration_load",
-            text=f"The calibration to your {runs} was made for another load than this traffic, and may be off here: "
-            "the ranges are those of published runs. Calibrate again to the same runs.",
+            text=f"The calibration to your {runs} was made for {calibrated_load(scenario)}, not for this traffic, and "
+            "may be off here: the ranges are those of published runs. Calibrate again to the same runs.",
         )
     factors = ", ".join(f"{part} × {getattr(scenario, name):.3g}" for part, name in SCALES.items())
     return Finding(

@@ -17,11 +17,11 @@ import numpy as np
 from planner.arrays import Floats
 from planner.inputs import EngineSettings, Gpu, PrintedMemory
 from planner.model import ModelShape
-from planner.scenario import Scenario
+from planner.scenario import Scenario, load_in
 from planner.service import LoadCurve, ServingMetrics
 from planner.step_time import KERNELS_MEASURED, NOTHING_MEASURED, SAME_ARCHITECTURE, kernel_evidence
 from planner.tables import read_table
-from planner.units import counted
+from planner.units import counted, format_number
 
 BANDS = "catalog/error_bands.csv"
 MEMORY = "catalog/accuracy_summary.csv"
@@ -208,10 +208,35 @@ def own_runs(scenario: Scenario, bands: Mapping[str, Band] | None = None) -> str
         return ""
     runs = f"calibrated to your {counted(scenario.calibration_runs, 'measurement')}"
     if scenario.is_calibrated_for_other_load:
-        return f"{runs}, for another load"
+        return f"{runs}, for {calibrated_load(scenario)}"
     if bands is not None and scenario.calibrated_errors and not any(band.is_narrowed for band in bands.values()):
         return f"{runs}, whose loads are far from this one"
     return runs
+
+
+def calibrated_load(scenario: Scenario) -> str:
+    """The load for which a plan's calibration was made, in words; "another load" where an older link does not say.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        With a calibration.
+    """
+    load = load_in(scenario.calibration_load)
+    if load is None:
+        return "another load"
+    if load.arrivals == "closed":
+        amount = counted(int(load.amount), "concurrent user")
+    elif load.arrivals == "once":
+        amount = counted(int(load.amount), "request") + " at once"
+    else:
+        kind = "" if load.arrivals == "poisson" else f" ({load.arrivals})"
+        amount = f"{format_number(load.amount)} req/s{kind}"
+    prompt, answer = (format_number(tokens) for tokens in (load.prompt_tokens, load.output_tokens))
+    shared = f", {format_number(load.shared_prefix_tokens)} of them shared," if load.shared_prefix_tokens else ""
+    # a plan that asks for the most that its GPUs take has no amount
+    said = f"{amount} with " if load.amount else ""
+    return f"{said}prompts of {prompt} tokens{shared} and answers of {answer}"
 
 
 def _narrower(published: Band, measured: Measured) -> Band:

@@ -155,6 +155,7 @@ def _guidellm_tables(lines: tuple[Line, ...]) -> Iterable[Run]:
             cells = [cell.strip() for cell in text.split("|")[1:-1]]
             if len(heads) < GUIDELLM_HEADS:
                 heads.append(_filled(cells))
+                title = title if len(cells) == len(heads[0]) else ""  # a header that is torn
             elif len(cells) == len(heads[0]):
                 found += [{}] * (row + 1 - len(found))
                 found[row] = found[row] | _guidellm_row(cells, heads, line.number)

@@ -6,7 +6,7 @@ In: values from a form, a link or a notebook. Out: a valid `Scenario` that knows
 from planner.scenario.derived import MOST_RPS
 from planner.scenario.documented import differing_fields, field_rows
 from planner.scenario.fields import CONFIG, CUSTOM, OPEN_LOOP_KINDS, fields_by_name, sought, unsimulated_names
-from planner.scenario.fingerprint import MEMORY_PARTS, differing, fingerprint
+from planner.scenario.fingerprint import MEMORY_PARTS, differing, fingerprint, load_in
 from planner.scenario.link import (
     COMPARED,
     NOTE,
@@ -71,6 +71,7 @@ __all__ = [
     "is_compared",
     "is_plan_link",
     "joined",
+    "load_in",
     "longest_context",
     "message",
     "own_gpus",

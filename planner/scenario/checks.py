@@ -8,7 +8,7 @@ from planner.inputs import check_version
 from planner.model import kv_dtype_names, weight_dtype_names
 from planner.scenario.derived import DerivedInputs, hours_of_day
 from planner.scenario.fields import CONFIG, CUSTOM
-from planner.scenario.fingerprint import check_fingerprint
+from planner.scenario.fingerprint import check_fingerprint, check_load
 from planner.scenario.own_gpus import own_gpus
 from planner.scenario.quantiles import quantiles_of
 
@@ -142,8 +142,9 @@ def check_names(scenario: DerivedInputs) -> None:
     require_choice("kv_cache_dtype", scenario.kv_cache_dtype, kv_dtype_names())
     if scenario.lengths == "trace":
         require_choice("length_trace", scenario.length_trace, length_set_names())
-    for stored in ("calibration_of", "calibration_load", "printed_of"):
+    for stored in ("calibration_of", "printed_of"):
         check_fingerprint(stored, getattr(scenario, stored))
+    check_load("calibration_load", scenario.calibration_load)
     for side in ("prompt_quantiles", "output_quantiles"):
         quantiles_of(side, getattr(scenario, side))
     if scenario.gpu != CUSTOM:

@@ -42,7 +42,7 @@ from planner.model import (
 )
 from planner.scenario.advanced import ROUTERS as ROUTERS
 from planner.scenario.fields import CONFIG, CUSTOM, MAX_LORAS, OPEN_LOOP_KINDS, TAKEN_OVER, Inputs
-from planner.scenario.fingerprint import MEMORY_PARTS, differing, load_fingerprint
+from planner.scenario.fingerprint import MEMORY_PARTS, Load, differing
 from planner.scenario.measured import ERRORS, PRINTED, SCALES
 from planner.scenario.quantiles import quantiles_of
 from planner.scenario.settings import MAX_CONFIG_TEXT as MAX_CONFIG_TEXT
@@ -201,21 +201,21 @@ class DerivedInputs(Inputs):
         return self.calibration_runs > 0 and not self.not_calibrated_for
 
     @property
-    def load(self) -> str:
-        """Fingerprint of the arrivals and lengths, to three digits, however they are entered."""
+    def load(self) -> Load:
+        """The arrivals and lengths in figures, however they are entered."""
         traffic, amount = self.traffic, 0.0
         if self.arrivals == "once":
             amount = self.num_requests
         elif self.asks != "take":
             amount = self.peak_rate_rps if self.is_open_loop else self.concurrent_users
-        lengths = (traffic.prompt_tokens, traffic.output_tokens)
-        figures = (amount, *(item.mean for item in lengths), self.shared_prefix_tokens)
-        return load_fingerprint({"arrivals": self.arrivals, "figures": [f"{figure:.3g}" for figure in figures]})
+        lengths = (traffic.prompt_tokens.mean, traffic.output_tokens.mean, self.shared_prefix_tokens)
+        return Load(self.arrivals, amount, *lengths)
 
     @property
     def is_calibrated_for_other_load(self) -> bool:
         """Whether the calibration was made for other traffic on this deployment; False where that is not known."""
-        return self.is_calibrated and bool(self.calibration_load) and self.calibration_load != self.load
+        known = self.calibration_load
+        return self.is_calibrated and bool(known) and known not in (self.load.text, self.load.digest)
 
     @property
     def step_scales(self) -> StepScales:

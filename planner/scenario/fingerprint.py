@@ -6,10 +6,12 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from planner.errors import InvalidInput
 from planner.scenario.fields import CONFIG, CUSTOM, Inputs, fields_by_name
 
+_LOAD = re.compile(r"[a-z]{1,20}(?:_\d{1,9}(?:\.\d{1,9})?(?:e-?\d{1,2})?){4}")
 DIGITS = 4  # of each part: one in 65,000 other values looks the same
 Parts = Mapping[str, tuple[str, ...]]
 #: what a step's time depends on besides the batch, by what a user calls it
@@ -54,9 +56,48 @@ def fingerprint(inputs: Inputs, parts: Parts = PARTS) -> str:
     return "-".join(_digest(_changed(inputs, names)) for names in parts.values())
 
 
-def load_fingerprint(figures: Mapping[str, object]) -> str:
-    """The fingerprint of a load, given by its figures."""
-    return _digest(figures)
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A load in figures: requests a second, or users or requests at once, by `arrivals`; mean lengths in tokens."""
+
+    arrivals: str
+    amount: float
+    prompt_tokens: float
+    output_tokens: float
+    shared_prefix_tokens: float
+
+    @property
+    def text(self) -> str:
+        """The load as links carry it, each figure to three digits."""
+        return "_".join([self.arrivals, *(_short(figure) for figure in self._figures)])
+
+    @property
+    def digest(self) -> str:
+        """The load as links carried it until it was written out: four hexadecimal digits."""
+        return _digest({"arrivals": self.arrivals, "figures": [f"{figure:.3g}" for figure in self._figures]})
+
+    @property
+    def _figures(self) -> tuple[float, ...]:
+        return (self.amount, self.prompt_tokens, self.output_tokens, self.shared_prefix_tokens)
+
+
+def load_in(text: str) -> Load | None:
+    """The load that `Load.text` wrote; None for other text, such as a digest."""
+    match = _LOAD.fullmatch(text)
+    if match is None:
+        return None
+    kind, *figures = text.split("_")
+    return Load(kind, *map(float, figures))
+
+
+def check_load(field: str, stored: str) -> None:
+    """Raise InvalidInput unless the text is a load, a digest of one or empty."""
+    if load_in(stored) is None and not re.fullmatch(f"(?:[0-9a-f]{{{DIGITS}}})?", stored):
+        raise InvalidInput(field, stored, "empty, or a load such as poisson_9.3_512_128_0, as a calibration gives it")
+
+
+def _short(figure: float) -> str:
+    return f"{float(f'{figure:.3g}'):g}".replace("e+0", "e").replace("e+", "e")
 
 
 def check_fingerprint(field: str, stored: str) -> None:

@@ -104,8 +104,8 @@ class Measurements(SeparatePools):
         "kl",
         "Load of the calibration",
         group="measured",
-        help="Fingerprint of the arrivals and lengths that it was made for; for others it still applies, and the plan "
-        "says so. Empty: not known.",
+        help="The load that it was made for: arrivals, then requests per second or how many at once, prompt, answer "
+        "and shared tokens. For others it still applies, and the plan says so. Empty: not known.",
     )
     printed_weights_gib: float | None = _printed(
         "pw", "Weights, as printed", "Per GPU, as the start-up log prints them. Empty: the estimate."

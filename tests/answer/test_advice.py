@@ -163,8 +163,11 @@ def test_every_plan_that_rests_on_own_runs_says_so():
     found = advice.calibration(own)
     assert (found.kind, found.severity) == ("calibration", "note")
     assert "calibrated to your 3 measurements" in found.text and "prefill × 0.8" in found.text
-    busier = advice.calibration(own.replace(calibration_load=own.load, users=900))
-    assert busier.severity == "warning" and "another load" in busier.text
+    busier = advice.calibration(own.replace(calibration_load="closed_48_512_128_16", users=900))
+    said = "for 48 concurrent users with prompts of 512 tokens, 16 of them shared, and answers of 128, not for"
+    assert busier.severity == "warning" and said in busier.text
+    older = advice.calibration(own.replace(calibration_load="0123"))  # a digest, as links had it
+    assert "for another load, not for this traffic" in older.text
     elsewhere = advice.calibration(own.replace(gpu="L4", tensor_parallel_size=2))
     assert elsewhere.severity == "warning"
     assert "another GPU and another split" in elsewhere.text

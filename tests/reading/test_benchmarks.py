@@ -169,6 +169,13 @@ def test_tables_that_are_cut_are_read_as_far_as_they_go(lines):
     assert ("ttft_ms_p50" in first.columns) == (lines >= 23)
 
 
+def test_a_table_whose_header_is_torn_is_left_out():
+    torn = TABLES.replace("| Strategy   | Per Req      || Per Req      ||", "| Strategy   | Per Req      ||")
+    first, *_ = read(torn).runs
+    assert "isl" not in first.columns
+    assert first.columns["ttft_ms_p50"] == 1465.9
+
+
 @pytest.mark.parametrize(
     "text", ["{}", "[]", "[1, 2]", '{"benchmarks": 3}', "[" * 100_000, "hello world", '{"a": NaN}']
 )

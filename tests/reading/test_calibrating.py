@@ -3,13 +3,14 @@
 import json
 import math
 
+import numpy as np
 import pytest
 
 from planner import Scenario
 from planner.accuracy.serving import serving_columns
 from planner.errors import InvalidInput
 from planner.reading import read
-from planner.reading.calibrating import FIGURES, calibrate, calibrate_runs, prior_sd, uncalibrated
+from planner.reading.calibrating import FIGURES, calibrate, calibrate_runs, further_error, prior_sd, uncalibrated
 from planner.scenario import SCALES, fingerprint
 
 PLAN = Scenario(num_requests=200)
@@ -78,6 +79,20 @@ def test_two_runs_narrow_no_band():
     made = calibrate_runs([(load(users), shown(load(users))) for users in LOADS[:2]], PLAN)
     assert made.scenario.calibrated_errors == {}
     assert made.scenario.is_calibrated
+
+
+# 95th percentile of Student's distribution with 2, 4 and 5 degrees of freedom: 2.920, 2.132, 2.015 (Abramowitz and
+# Stegun, table 26.10)
+@pytest.mark.parametrize(
+    ("off", "ninety"), [([], 2.920 * 0.1), ([0.3, -0.3], 2.132 * math.sqrt(0.05)), ([0.0] * 3, 2.015 * 0.1 * 0.4**0.5)]
+)
+def test_the_band_of_a_figure_rests_on_what_its_own_runs_were_off(off, ninety):
+    assert 1.645 * further_error(0.1, np.array(off), np.array([])) == pytest.approx(ninety, rel=0.015)
+
+
+def test_a_large_correction_stays_in_doubt():
+    none, much = (further_error(0.1, np.zeros(3), np.full(3, before)) for before in (0.0, 0.5))
+    assert much / none == pytest.approx(math.sqrt(1 + (0.3 * 0.5) ** 2 / (0.4 * 0.1**2)))
 
 
 def test_runs_of_another_deployment_are_refused():

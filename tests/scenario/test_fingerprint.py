@@ -7,7 +7,7 @@ import pytest
 
 from planner.errors import InvalidInput
 from planner.scenario import Scenario
-from planner.scenario.fingerprint import MEMORY_PARTS, PARTS, differing, fingerprint
+from planner.scenario.fingerprint import MEMORY_PARTS, PARTS, Load, differing, fingerprint, load_in
 
 BASE = Scenario()
 
@@ -66,10 +66,27 @@ def test_a_fingerprint_stays_what_links_hold():
     assert fingerprint(Scenario(gpu="L4", tensor_parallel_size=2)) == "-".join(digits) == "4413-f9f5-4284-4413"
 
 
-@pytest.mark.parametrize("field", ["calibration_of", "calibration_load", "printed_of"])
+@pytest.mark.parametrize("field", ["calibration_of", "printed_of"])
 @pytest.mark.parametrize("text", ["https://evil.example", "00g0-0000", "123", "0000-", "ABCD"])
 def test_what_is_no_fingerprint_is_refused(field, text):
     with pytest.raises(InvalidInput) as refused:
         Scenario(**{field: text})
     assert refused.value.field == field
     assert getattr(Scenario(**{field: fingerprint(Scenario())}), field) == fingerprint(Scenario())
+
+
+def test_a_load_is_written_out_and_read_again():
+    load = Load("poisson", 9.3333, 1020.4, 128.0, 0)
+    assert load.text == "poisson_9.33_1020_128_0"
+    assert load_in(load.text) == Load("poisson", 9.33, 1020.0, 128.0, 0.0)
+    assert load_in(Load("closed", 1_234_567, 0.00001, 5e10, 3).text) == Load("closed", 1_230_000, 1e-5, 5e10, 3.0)
+    # the same as json.dumps of its figures hashed: what links held until it was written out
+    figures = {"arrivals": "poisson", "figures": ["9.33", "1.02e+03", "128", "0"]}
+    assert load.digest == hashlib.sha256(json.dumps(figures, sort_keys=True).encode()).hexdigest()[:4]
+
+
+@pytest.mark.parametrize("text", ["poisson", "poisson_1_2_3", "poisson_1_2_3_x", "P_1_2_3_4", "123", "a_1_2_3_4_5"])
+def test_what_is_no_load_is_refused(text):
+    with pytest.raises(InvalidInput) as refused:
+        Scenario(calibration_load=text)
+    assert refused.value.field == "calibration_load"

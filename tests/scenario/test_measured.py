@@ -42,12 +42,18 @@ def test_without_runs_no_factor_applies():
 
 @pytest.mark.parametrize("change", [{"users": 900}, {"arrivals": "closed"}, {"shared_prefix_tokens": 512}])
 def test_under_another_load_it_applies_and_is_known_to_be_of_another(change):
-    here = CALIBRATED.replace(calibration_load=BASE.load)
+    here = CALIBRATED.replace(calibration_load=BASE.load.text)
     assert not here.is_calibrated_for_other_load
     other = here.replace(**change)
     assert other.is_calibrated_for_other_load
     assert other.step_scales == here.step_scales
     assert not CALIBRATED.replace(**change).is_calibrated_for_other_load  # of an older link, which does not say
+
+
+def test_a_link_of_the_time_when_the_load_was_a_digest_is_of_the_same_load():
+    # sha256 of {"arrivals": …, "figures": [… to three digits]}, its first four digits
+    assert CALIBRATED.replace(calibration_load=BASE.load.digest).is_calibrated_for_other_load is False
+    assert CALIBRATED.replace(calibration_load="0123").is_calibrated_for_other_load
 
 
 def test_the_same_load_in_other_terms_is_the_same():
