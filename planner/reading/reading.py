@@ -350,7 +350,7 @@ def _measured_traffic(run: Run, base: Scenario, open_points: list[NotUnderstood]
         open_points.append(NotUnderstood(text=run.tool, line=0, reason=told))
     if not any(columns.get(name) for name in LOADS):
         # without a stated load, what was served is the load
-        output = float(columns.get("osl", math.inf))
+        output = float(columns.get("osl") or math.inf)
         served = columns.get("req_s") or float(columns.get("output_tok_s_total", 0.0)) / output
         if served:
             columns["request_rate_rps"] = served

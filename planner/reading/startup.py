@@ -16,7 +16,8 @@ _START = re.compile(
     r"(?:LLM engine \(v(?P<version>[\w.+]+)\).*?model='(?P<model>[^']*)'"
     r"|server_args=ServerArgs\(model_path='(?P<path>[^']*)')"
 )
-DEFAULT_BLOCK_TOKENS = {"vllm": 16, "lmdeploy": 64}  # of a block of the cache where the log does not say
+#: of a block of the cache where the log does not say: vLLM --block-size, lmdeploy/messages.py cache_block_seq_len
+DEFAULT_BLOCK_TOKENS = {"vllm": 16, "lmdeploy": 64}
 OTHERS_HOLD_GIB = 2.0  # memory that is gone before the start: above this, other programs hold it, not the driver
 #: input columns that a figure of the log may fill where no setting does
 _INPUTS = (

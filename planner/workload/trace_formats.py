@@ -165,14 +165,16 @@ def _csv(text: str, fmt: str | None, columns: Mapping[str, str]) -> Recorded:
 
 def _nested_names(text: str, header: list[str]) -> list[str]:
     """Keys of the JSON objects in the cells of the first row, behind the name of their column."""
-    second = text.split("\n", 2)[1:2]
-    if not second or "{" not in second[0]:
-        return []
+    return [f"{name}.{key}" for name, inner in _nested(header, _first_row(text)).items() for key in inner]
+
+
+def _first_row(text: str) -> list[str]:
+    """Cells of the row below the header; empty where there is none."""
+    header, *second = text.split("\n", 2)[:2]
     try:
-        cells = next(csv.reader(second, delimiter=_delimiter(text[: text.find("\n")])), [])
+        return next(csv.reader(second, delimiter=_delimiter(header)), [])
     except csv.Error:
         return []
-    return [f"{name}.{key}" for name, inner in _nested(header, cells).items() for key in inner]
 
 
 def _nested(header: list[str], cells: list[str]) -> dict[str, dict[str, Any]]:
@@ -241,6 +243,8 @@ def _quick_csv(text: str, header: list[str], names: Mapping[str, str]) -> tuple[
     delimiter = _delimiter(text[: text.find("\n")])
     if text.rstrip("\n").rpartition("\n")[2].count(delimiter) < len(header) - 1:
         return None  # the last row is cut off
+    if len(_first_row(text)) > len(header):
+        return None  # pandas would take the first cell of each row for its name
     try:
         frame = pd.read_csv(io.StringIO(text), sep=delimiter, skip_blank_lines=False)
     except (ValueError, pd.errors.ParserError):

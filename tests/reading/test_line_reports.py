@@ -48,6 +48,12 @@ def test_a_report_without_lengths_gives_its_load_alone():
     assert any("no prompt and answer lengths" in item.reason for item in reading.not_understood)
 
 
+def test_a_report_of_requests_without_an_answer_states_no_load():
+    text = "Benchmarking summary:\nAverage input tokens per request | 28.9\nAverage output tokens per request | 0.0\n"
+    reading = read(text + "Output token throughput (tok/s) | 891.3\n")
+    assert any("states no load" in item.reason for item in reading.not_understood)
+
+
 def test_a_batch_of_a_server():
     text = "batch size: 16\nlatency: 2.00 s\noutput throughput: 128.00 token/s\n"
     text += "(input + output) throughput: 8320.00 token/s\n"

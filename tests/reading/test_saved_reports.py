@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from planner.errors import InvalidInput
 from planner.reading import read
 from planner.reading.saved_reports import saved_report
 
@@ -125,7 +126,7 @@ def test_the_summary_of_k6():
 
 @pytest.mark.parametrize("body", [{"experiments": 3}, {"experiments": [None, {"experiment": {}, "requests": [1]}]}])
 def test_other_experiments_are_refused_and_do_not_fail(body):
-    with pytest.raises(Exception, match="start-up log of vLLM"):
+    with pytest.raises(InvalidInput, match="start-up log of vLLM"):
         read(json.dumps(body))
 
 

@@ -215,6 +215,14 @@ def test_rows_that_say_no_tokens_are_left_out_and_counted():
     assert "left out 2 rows without a time or tokens" in requests.notes
 
 
+@pytest.mark.parametrize("times", [("2026-03-01 10:00:00", "2026-03-01 10:00:02"), (4, 6)])
+def test_cells_beyond_the_header_are_passed_over(times):
+    first, second = times
+    requests = read_trace(f"timestamp,prompt_tokens,completion_tokens\n{first},10,5,7\n{second},11,5,7\n")
+    assert requests.arrival_s.tolist() == [0, 2]
+    assert (requests.prompt_tokens.tolist(), requests.output_tokens.tolist()) == ([10, 11], [5, 5])
+
+
 def test_numbers_of_other_languages():
     german = read_trace("time;input_tokens;output_tokens\n10,5;100;5\n12,75;200;6\n")
     assert german.arrival_s.tolist() == [0, 2.25]
