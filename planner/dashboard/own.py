@@ -19,11 +19,11 @@ from planner.units import counted, format_percent
 
 MAX_MB = MAX_BYTES // 1_000_000
 HELP = (
-    "A start-up log of vLLM, SGLang, TensorRT-LLM, llama.cpp, Ollama or TGI; the output or JSON of vllm bench serve, "
-    "SGLang bench_serving, GuideLLM, GenAI-Perf, trtllm-bench or llama-bench; /metrics of a running engine; "
-    "the result of AIConfigurator (CSV) or llm-d Planner (JSON); or "
-    "recorded traffic (Azure, BurstGPT, Vidur, Mooncake, any CSV or JSON lines with times and tokens, an access log). "
-    "It stays on the server for this session; prompts are not kept."
+    "A start-up log of vLLM, SGLang, TensorRT-LLM, llama.cpp, Ollama, TGI or LMDeploy; the output, CSV or JSON of "
+    "their benchmarks, of GuideLLM, GenAI-Perf, AIPerf, AISBench, EvalScope, inference-perf, MLPerf, k6 or Locust; "
+    "/metrics of a running engine; the result of AIConfigurator (CSV) or llm-d Planner (JSON); or recorded traffic "
+    "(Azure, BurstGPT, Vidur, Mooncake, Langfuse, LiteLLM, OpenTelemetry, any CSV or JSON with times and tokens, an "
+    "access log). It stays on the server for this session; prompts are not kept."
 )
 MOST_ROWS = 200
 MOST_FILES = 10

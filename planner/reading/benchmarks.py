@@ -27,6 +27,8 @@ TABLE_STARTS = {
     "trtllm-bench": re.compile(r"= *(?:PYTORCH BACKEND|PERFORMANCE OVERVIEW|ENGINE DETAILS|_?AUTODEPLOY BACKEND)"),
 }
 _ROW = re.compile(r"^(?P<name>[A-Za-z][^:|=]*?):\s+(?P<value>\S.*?)\s*$")
+_FIGURE = re.compile(r"-?[\d,]+(?:\.\d+)?(?:[eE][+-]?\d+)?%?")
+MOST_UNUSED = 100  # rows of a report
 _PERCENTILES = {"avg": "mean", "mean": "mean", "p50": "p50", "median": "p50", "p95": "p95", "p99": "p99"}
 _LATENCIES = {
     "time_to_first_token": "ttft_ms",
@@ -83,18 +85,21 @@ def _columns(tool: str) -> dict[str, Mapping[str, str]]:
 def _table(tool: str, lines: Iterable[Line], names: Mapping[str, Mapping[str, str]], stop: str) -> Run:
     columns: dict[str, float | str] = {}
     understood: list[Understood] = []
+    unused: list[tuple[int, str]] = []
     for line in lines:
         if re.search(stop, line.text) and columns:
             break
         match = _ROW.match(_unprefixed(line.text))
         row = names.get(" ".join(match["name"].lower().split())) if match else None
+        if match is not None and row is None and _FIGURE.fullmatch(match["value"]):
+            unused.append((line.number, " ".join(match[0].split())))
         if match is None or row is None or row["column"] in columns:
             continue
         value = scaled(match["value"], row["scale"])
         if value is not None:
             columns[row["column"]] = value
             understood.append(item(row["column"], value, line.number))
-    return Run(tool=tool, columns=columns, understood=tuple(understood))
+    return Run(tool=tool, columns=columns, understood=tuple(understood), unused=tuple(unused[:MOST_UNUSED]))
 
 
 def _unprefixed(text: str) -> str:

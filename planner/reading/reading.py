@@ -29,6 +29,7 @@ READABLE = (
     "JSON, Prometheus text of a running engine, or a recording of traffic (CSV or JSON lines with times and tokens, a "
     "request or access log)"
 )
+UNUSED = "the plan has no such figure"
 LOADS = ("concurrency", "request_rate_rps", "arrival")  # columns, each of which states one
 CONTEXT_SLACK_TOKENS = 16  # of the context beyond the longest request, where a benchmark states no context
 #: names of settings as the Scenario has them, where a start-up row's column is shorter
@@ -131,6 +132,7 @@ def _reading(start: StartUp | None, runs: tuple[Run, ...], base: Scenario) -> Re
             scenario = _started(start, base, open_points)
         for run in runs[:1]:
             logged = scenario
+            open_points += [NotUnderstood(text=text, line=line, reason=UNUSED) for line, text in run.unused]
             scenario = run_scenario(run, scenario or base, open_points)
             open_points += _other_model(start, run, logged, scenario)
     except PlannerError as error:

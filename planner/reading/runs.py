@@ -7,20 +7,22 @@ from dataclasses import dataclass
 
 from planner.reading.figures import Understood
 
-UNITS = {"_ms": "ms", "_s_mean": "s", "tok_s": "tokens/s", "req_s": "req/s", "tokens": "tokens", "duration_s": "s"}
+UNITS = {"_ms": "ms", "e2e_s": "s", "tok_s": "tokens/s", "req_s": "req/s", "tokens": "tokens", "duration_s": "s"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """One measured run: its columns as in serving_benchmarks.csv, and the lines that say them.
 
-    `is_prediction`: another planner predicts these figures, and nobody measured them.
+    `is_prediction`: another planner predicts these figures, and nobody measured them. `unused` are figures of the
+    report that no column has: their line and its text.
     """
 
     tool: str
     columns: Mapping[str, float | str]
     understood: tuple[Understood, ...]
     is_prediction: bool = False
+    unused: tuple[tuple[int, str], ...] = ()
 
     @property
     def tells_deployment(self) -> bool:

@@ -103,6 +103,16 @@ def test_a_comma_is_no_number():
     assert run.columns == {"req_s": 2.5}
 
 
+def test_rows_that_no_plan_has_are_named():
+    table = (
+        "============ Serving Benchmark Result ============\nSuccessful requests: 10\nPeak concurrent requests: 26.00\n"
+    )
+    table += "Backend: vllm\nRequest throughput (req/s): 2.5\n==================================================\n"
+    table += "Later requests: 3\n"
+    told = [(item.line, item.text) for item in read(table).not_understood if item.line]
+    assert told == [(3, "Peak concurrent requests: 26.00")]
+
+
 def test_llama_bench():
     table = (
         "| model | size | params | backend | ngl | test | t/s |\n| --- | ---: | ---: | --- | --: | ---: | ---: |\n"

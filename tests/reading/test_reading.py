@@ -1,12 +1,15 @@
 """Published lines of engines: what a person reads in them is what is understood, and what a plan starts from."""
 
 import csv
+import json
+import random
+import re
 from pathlib import Path
 
 import pytest
 
-from planner.errors import InvalidInput
-from planner.reading import read
+from planner.errors import InvalidInput, PlannerError
+from planner.reading import read, reading_dict
 from planner.reading.reading import Reading, columns_of
 
 PUBLISHED = Path(__file__).parent / "published"
@@ -104,3 +107,44 @@ def test_a_width_that_no_machine_has_leaves_no_scenario(file, before, after, nam
     reading = read(text.replace(before, after))
     assert reading.scenario is None
     assert named in reading.problem
+
+
+HARM = (
+    b"9" * 400,
+    b"1e999",
+    b"-1",
+    b"nan",
+    b"\x00" * 300,
+    b"\xff\xfe",
+    b"[[[[",
+    b'{"a":',
+    b"=" * 500,
+    b"|",
+    b",",
+    b"\x1b[3",
+)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_is_cut_spliced_or_overwritten_is_read_or_refused(seed):
+    draw = random.Random(seed)
+    files = [path.read_bytes() for path in sorted(PUBLISHED.glob("*.txt"))]
+    for _ in range(30):
+        data, other = draw.choice(files), draw.choice(files)
+        place, end, far = draw.randrange(len(data)), draw.randrange(len(data)), draw.randrange(len(other))
+        harmed = draw.choice(
+            (
+                data[:place],
+                data[:place] + other[far:],
+                data[:place] + draw.choice(HARM) + data[place:],
+                re.sub(rb"\d+(?:\.\d+)?", lambda found: draw.choice((found[0], found[0], *HARM[:4])), data),
+                b"\n".join(draw.sample(data.split(b"\n"), len(data.split(b"\n")))),
+                data[: max(place, end)] + data[min(place, end) :],
+                data.decode().encode(draw.choice(("utf-16", "utf-8-sig", "utf-16-le"))),
+            )
+        )
+        try:
+            reading = read(harmed)
+        except PlannerError:
+            continue
+        assert reading.kind and json.loads(json.dumps(reading_dict(reading)))["kind"] == reading.kind
