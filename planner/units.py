@@ -33,6 +33,13 @@ def format_number(value: float, digits: int = 3) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def format_interval(value: float, half_width: float) -> str:
+    """Write a number with its uncertainty, where that is known: "22.3 ± 0.45"."""
+    if not math.isfinite(half_width) or half_width <= 0:
+        return format_number(value)
+    return f"{format_number(value)} ± {format_number(half_width, 2)}"
+
+
 def counted(number: float, thing: str) -> str:
     """Write a number of things: "1 user", "1,200 users", "2.5 sequences", "55 sequences" for 54.86."""
     text = f"{number:,}" if isinstance(number, int) else format_number(number, 2 if 10 <= number < 100 else 3)

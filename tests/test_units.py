@@ -2,7 +2,17 @@ import math
 
 import pytest
 
-from planner.units import GIB, KIB, MIB, counted, format_duration, format_number, format_percent, format_usd
+from planner.units import (
+    GIB,
+    KIB,
+    MIB,
+    counted,
+    format_duration,
+    format_interval,
+    format_number,
+    format_percent,
+    format_usd,
+)
 
 
 def test_memory_is_counted_in_powers_of_two():
@@ -61,3 +71,11 @@ def test_money_and_shares():
     assert (format_percent(0.9944), format_percent(0.9994), format_percent(0.9997)) == ("99 %", "99.9 %", "99.97 %")
     assert (format_percent(0.99999), format_percent(1.0), format_percent(1.004)) == ("over 99.99 %", "100 %", "100 %")
     assert (format_percent(-0.0003), format_percent(1e-6)) == ("-0.03 %", "under 0.01 %")
+
+
+@pytest.mark.parametrize(
+    ("value", "half_width", "text"),
+    [(22.26, 0.4786, "22.3 ± 0.48"), (1234.0, 56.7, "1,230 ± 57"), (8.0, 0.0, "8"), (8.0, float("nan"), "8")],
+)
+def test_a_number_with_its_uncertainty_where_it_has_one(value, half_width, text):
+    assert format_interval(value, half_width) == text

@@ -103,7 +103,7 @@ def _pool_chain(done: Plan, pools: Pools) -> tuple[ChainLink, ...]:
 def _throughput_link(done: Plan, rate: float, most: float) -> ChainLink:
     curve, per_replica = done.curve, done.scenario.parallelism.gpus_per_replica
     assert curve is not None
-    full = format_number(curve.capacity_rps)
+    full = curve.capacity_in_words()
     if curve.capacity_rps <= 0:
         return ChainLink(reason="Throughput", gpus=math.inf, detail="no request of this traffic fits on a replica")
     if not done.scenario.is_open_loop:

@@ -33,7 +33,7 @@ def figures(done: Plan) -> tuple[tuple[str, str, str], ...]:
         (
             "Meets the targets up to" if scenario.targets else "Keeps up with",
             f"{format_number(room)} req/s" if room and (done.slo_met or room < offered_rps(done)) else "—",
-            f"saturates at {format_number(done.curve.capacity_rps * serving)} req/s",
+            f"saturates at {done.curve.capacity_in_words(serving)} req/s",
         ),
         ("Per million tokens", format_usd(done.cost.usd_per_million_tokens), "prompt and output tokens alike"),
         ("Per month", format_usd(done.cost.usd_per_month), f"{format_usd(done.cost.usd_per_gpu_hour)} per GPU-hour"),

@@ -264,8 +264,8 @@ def _missed(done: Plan, found: Verdict) -> str:
     missed = [row for row in found.targets if row.is_missed]
     if _overrun(done):
         assert done.curve is not None
-        most = done.curve.capacity_rps * serving_replicas(done)
-        arrive = f"{format_number(scenario.peak_rate_rps)} req/s arrive, at most {format_number(most)} finish"
+        most = done.curve.capacity_in_words(serving_replicas(done))
+        arrive = f"{format_number(scenario.peak_rate_rps)} req/s arrive, at most {most} finish"
         opening = f"cannot keep up: {arrive}"
     elif missed:
         rows = "; ".join(_against(row, scenario.target_quantile) for row in missed)

@@ -22,7 +22,7 @@ from planner.memory import (
     MemoryPlan,
 )
 from planner.scenario import Scenario
-from planner.service import LOST, THROUGHPUT, ServingMetrics
+from planner.service import LOST, STEADY_SHARE, THROUGHPUT, ServingMetrics
 from planner.units import GIB, counted, format_duration, format_number, format_percent, format_usd
 
 
@@ -145,8 +145,8 @@ def headline(done: Plan) -> str:
     most = done.curve.capacity_rps * serving_replicas(done)
     if scenario.is_open_loop and most < scenario.peak_rate_rps:
         return (
-            f"{fleet} cannot keep up with {who}: at most {format_number(most)} req/s finish, so the queue keeps "
-            "growing."
+            f"{fleet} cannot keep up with {who}: at most {done.curve.capacity_in_words(serving_replicas(done))} req/s "
+            "finish, so the queue keeps growing."
         )
     if not scenario.targets:
         return f"{fleet} cannot serve {who}: {lost or meeting(done)}."
@@ -275,21 +275,38 @@ def _how_certain(done: Plan) -> list[str]:
     """Where the simulation itself cannot tell this number of replicas from one more."""
     m, quantile = done.metrics, done.scenario.target_quantile
     assert m is not None
-    half = m.slo_attainment_half_width
-    if not done.slo_met or not half > m.slo_attainment - quantile:
+    if not done.slo_met:
+        return []
+    said, half = [], m.slo_attainment_half_width
+    if half > m.slo_attainment - quantile:
+        said.append(
+            f"{format_percent(m.slo_attainment)} ± {format_percent(half)} of the simulated requests "
+            f"{'meet the targets' if done.scenario.targets else 'finish'}, "
+            f"{format_percent(quantile)} are asked for: {_to_be_sure(done, 1)}."
+        )
+    return [*said, *_how_certain_of_the_capacity(done)]
+
+
+def _how_certain_of_the_capacity(done: Plan) -> list[str]:
+    """Where the sampling of the capacity leaves open whether so many replicas carry the peak."""
+    scenario, curve, serving = done.scenario, done.curve, serving_replicas(done)
+    assert curve is not None
+    if not scenario.is_open_loop or done.pools is not None:
+        return []
+    more = curve.replicas_to_carry(scenario.peak_rate_rps, surely=True) - serving
+    if more <= 0:
         return []
     return [
-        f"{format_percent(m.slo_attainment)} ± {format_percent(half)} of the simulated requests "
-        f"{'meet the targets' if done.scenario.targets else 'finish'}, "
-        f"{format_percent(quantile)} are asked for{_to_be_sure(done)}."
+        f"A saturated replica finishes {curve.capacity_in_words()} req/s (95 %), and {counted(serving, 'replica')} may "
+        f"be loaded beyond {format_percent(STEADY_SHARE)} of that: {_to_be_sure(done, more)}."
     ]
 
 
-def _to_be_sure(done: Plan) -> str:
+def _to_be_sure(done: Plan, more: int) -> str:
     if done.taken is not None:
-        return ": a little less load to be sure"
-    more = f"{done.pools.num_prefill + 1:,} + {done.pools.num_decode + 1:,}" if done.pools is not None else ""
-    return f": {more or f'{done.num_replicas + 1:,}'} replicas to be sure"
+        return "a little less load to be sure"
+    pools = f"{done.pools.num_prefill + 1:,} + {done.pools.num_decode + 1:,}" if done.pools is not None else ""
+    return f"{pools or f'{done.num_replicas + more:,}'} replicas to be sure"
 
 
 def _why_so_many(done: Plan) -> str:

@@ -57,10 +57,10 @@ def load_finding(curve: LoadCurve, num_replicas: int, rate_rps: float, has_targe
     if rate_rps > curve.capacity_rps * num_replicas:
         return (
             f"Overloaded: {format_number(rate_rps)} req/s arrive, at most "
-            f"{format_number(curve.capacity_rps * num_replicas)} finish"
+            f"{curve.capacity_in_words(num_replicas)} finish"
         )
     does = f"Meets the targets up to {format_number(top)}" if has_targets else f"Keeps up with {format_number(top)}"
-    return f"{does} req/s; saturates at {format_number(curve.capacity_rps * num_replicas)}"
+    return f"{does} req/s; saturates at {curve.capacity_in_words(num_replicas)}"
 
 
 def latency_finding(curve: LoadCurve, quantity: str, num_replicas: int, p95_s: float) -> str:

@@ -3,13 +3,14 @@
 In: a `Replica`, requests, targets. Out: `ServingMetrics`, a `LoadCurve`, the fleet that holds the targets.
 """
 
-from planner.service.capacity import at_once, capacity_rps
+from planner.service.capacity import Capacity, at_once, capacity, capacity_rps
 from planner.service.clients import first_requests
 from planner.service.day import AUTOSCALED, FIXED, SCHEDULED, Day, DayPolicy, Running, serve_day
 from planner.service.deployment import (
     CURVE_REQUESTS,
     Fleet,
     deploy,
+    more_of,
     replicas_for_targets,
     share_of_replica,
     steady_requests,
@@ -52,6 +53,7 @@ __all__ = [
     "SCHEDULED",
     "STEADY_SHARE",
     "THROUGHPUT",
+    "Capacity",
     "Day",
     "DayPolicy",
     "Distribution",
@@ -69,6 +71,7 @@ __all__ = [
     "Took",
     "at_once",
     "attainment",
+    "capacity",
     "capacity_rps",
     "compare_policies",
     "deploy",
@@ -84,6 +87,7 @@ __all__ = [
     "longest_prompt_tokens",
     "measure",
     "meets",
+    "more_of",
     "most_load",
     "pool_rates",
     "replicas_for_targets",

@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass
 
 from planner.scenario import Scenario
+from planner.service.capacity import More
 from planner.service.clients import first_requests, share_of_one
 from planner.service.fleet import MOST_REQUESTS, drawn, fewest_sharing, find_fleet, find_sharing, fleet_size, run_fleet
 from planner.service.load import LoadCurve, load_curve, meets, replicas_needed
@@ -116,7 +117,12 @@ def curve_of(
 ) -> LoadCurve:
     """One replica's load curve on a scenario's requests, as an open loop."""
     many = as_open_loop(steady_requests(scenario, requests, trace, most_requests))
-    return load_curve(replica, many, scenario.service_level)
+    return load_curve(replica, many, scenario.service_level, None if trace is not None else more_of(scenario))
+
+
+def more_of(scenario: Scenario) -> More:
+    """Draws requests of a scenario's kind, as an open loop."""
+    return lambda count: as_open_loop(drawn(scenario.replace(num_requests=count)))
 
 
 def _guessed(scenario: Scenario, curve: LoadCurve) -> int:

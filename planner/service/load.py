@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.inputs import ServiceLevel
-from planner.service.capacity import capacity_rps
+from planner.service.capacity import More, capacity
 from planner.service.metrics import ServingMetrics, measure, slo_attainment
 from planner.service.replica import Replica, in_parallel
+from planner.units import format_interval
 from planner.workload import Requests, with_rate
 
 LOAD_FRACTIONS = (0.05, 0.2, 0.35, 0.5, 0.6, 0.7, 0.78, 0.85, 0.9, 0.95, 1.0, 1.08)
@@ -34,24 +35,33 @@ class LoadPoint:
 class LoadCurve:
     """One replica over the whole range of load, on identical requests.
 
-    `capacity_rps` is the throughput with a queue that never empties; `slo_rate_rps` the highest rate, up to
-    97 % of that, at which the targets hold (0 when they fail even when idle); `binding` what limits there.
+    `capacity_rps` is the throughput with a queue that never empties, `capacity_half_width_rps` the half-width of its
+    95 % interval (NaN where none is known); `slo_rate_rps` the highest rate, up to 97 % of that, at which the targets
+    hold (0 when they fail even when idle); `binding` what limits there.
     """
 
     points: tuple[LoadPoint, ...]
     capacity_rps: float
     slo_rate_rps: float
     binding: str
+    capacity_half_width_rps: float = math.nan
 
-    def replicas_to_carry(self, rate_rps: float) -> int:
+    def replicas_to_carry(self, rate_rps: float, *, surely: bool = False) -> int:
         """Replicas that carry a rate when none is loaded beyond 97 % of its capacity, at least 1.
 
         Parameters
         ----------
         rate_rps : float
             Offered to all of them together. [req/s]
+        surely : bool
+            Of the capacity take the lower end of its interval.
         """
-        return replicas_needed(rate_rps, STEADY_SHARE * self.capacity_rps) or 1
+        off = self.capacity_half_width_rps if surely and math.isfinite(self.capacity_half_width_rps) else 0.0
+        return replicas_needed(rate_rps, STEADY_SHARE * (self.capacity_rps - off)) or 1
+
+    def capacity_in_words(self, num_replicas: int = 1) -> str:
+        """The rate at which so many replicas saturate, with its uncertainty. [req/s]"""
+        return format_interval(self.capacity_rps * num_replicas, self.capacity_half_width_rps * num_replicas)
 
     def users(self, think_time_s: float) -> float:
         """Users of a closed loop that the replica may serve within the targets, by Little's law; 0 where none.
@@ -78,7 +88,7 @@ def meets(metrics: ServingMetrics, level: ServiceLevel) -> bool:
     return metrics.slo_attainment >= level.quantile
 
 
-def load_curve(replica: Replica, requests: Requests, level: ServiceLevel) -> LoadCurve:
+def load_curve(replica: Replica, requests: Requests, level: ServiceLevel, more: More | None = None) -> LoadCurve:
     """Sweep the offered rate of one replica and find where the targets stop holding.
 
     Parameters
@@ -89,12 +99,14 @@ def load_curve(replica: Replica, requests: Requests, level: ServiceLevel) -> Loa
         Open-loop workload; only its rate is changed, so that all points are paired.
     level : ServiceLevel
         Targets and their quantile.
+    more : callable, optional
+        As for `capacity`.
 
     Returns
     -------
     LoadCurve
     """
-    top = capacity_rps(replica, requests)
+    top, half_width = capacity(replica, requests, more)
     if top <= 0:
         return LoadCurve(points=(), capacity_rps=0.0, slo_rate_rps=0.0, binding="no request fits")
 
@@ -116,7 +128,13 @@ def load_curve(replica: Replica, requests: Requests, level: ServiceLevel) -> Loa
         slo_rate = most
     else:
         slo_rate = _highest(replica, requests, level, low, high)
-    return LoadCurve(points=tuple(points), capacity_rps=top, slo_rate_rps=slo_rate, binding=binding)
+    return LoadCurve(
+        points=tuple(points),
+        capacity_rps=top,
+        capacity_half_width_rps=half_width,
+        slo_rate_rps=slo_rate,
+        binding=binding,
+    )
 
 
 def _highest(replica: Replica, requests: Requests, level: ServiceLevel, low: float, high: float) -> float:

@@ -7,12 +7,13 @@ the slower of the two sets the pace.
 
 from __future__ import annotations
 
+from planner.arrays import Floats, Ints
 from planner.inputs import EngineSettings
 from planner.step_time import StepTimeTable
 
 
-def server_s(step_time: StepTimeTable, engine: EngineSettings, prompt_tokens: float, output_tokens: float) -> float:
-    """Work of the API server for one request: no replica finishes more than 1 / this a second.
+def server_s(step_time: StepTimeTable, engine: EngineSettings, prompt_tokens: Ints, output_tokens: Ints) -> Floats:
+    """Work of the API server for each request: no replica finishes more than 1 / its mean a second.
 
     Parameters
     ----------
@@ -20,13 +21,14 @@ def server_s(step_time: StepTimeTable, engine: EngineSettings, prompt_tokens: fl
         Carries the server's work per request, per token of its prompt and per message.
     engine : EngineSettings
         Says how many tokens a message carries.
-    prompt_tokens, output_tokens : float
-        Lengths of the prompt and of the answer.
+    prompt_tokens, output_tokens : array
+        Lengths of the prompts and of the answers.
 
     Returns
     -------
-    float
+    array
         Seconds.
     """
     reading_s = step_time.server_per_request_s + step_time.server_per_prompt_token_s * prompt_tokens
-    return reading_s + step_time.server_per_token_s * output_tokens / engine.stream_interval_tokens
+    work_s: Floats = reading_s + step_time.server_per_token_s * output_tokens / engine.stream_interval_tokens
+    return work_s

@@ -112,6 +112,18 @@ def test_without_targets_a_replica_is_loaded_to_97_percent_and_the_throughput_sa
     assert "the targets" not in " ".join(done.reasons) + plan_text(done).split("Link:")[0]
 
 
+def test_a_number_of_gpus_that_hangs_on_the_sampling_of_the_capacity_says_how_many_are_sure():
+    asked = SMALL.replace(**NO_TARGETS)
+    curve = plan(asked.replace(rate_rps=1.0)).curve
+    assert 0.005 < curve.capacity_half_width_rps / curve.capacity_rps < 0.05
+    top, low = 0.97 * curve.capacity_rps, 0.97 * (curve.capacity_rps - curve.capacity_half_width_rps)
+    straddles, clear = (plan(asked.replace(rate_rps=2 * rate)) for rate in ((top + 2 * low) / 3, 0.98 * low))
+    assert straddles.num_gpus == clear.num_gpus == 2
+    assert any(reason.endswith(": 3 replicas to be sure.") for reason in straddles.reasons)
+    assert not any("to be sure" in reason for reason in clear.reasons)
+    assert f"finishes {curve.capacity_in_words()} and" in link(straddles, "Throughput").detail
+
+
 def test_clients_who_leave_size_a_fleet_without_targets_and_every_line_says_so():
     # A timeout is no latency target, but of clients who leave no more may be lost than the share asked for allows.
     done = plan(SMALL.replace(timeout_s=4.0, rate_rps=40.0, target_quantile=0.9, **NO_TARGETS))

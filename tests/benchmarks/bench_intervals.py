@@ -1,4 +1,5 @@
-"""Whether the 95 % intervals of a settled run hold: how often they contain what a run of a million requests says.
+"""Whether the 95 % intervals of a settled run and of the capacity hold: how often they contain what a run of a million
+requests says.
 
 Run: python -m tests.benchmarks.bench_intervals [seeds]
 
@@ -17,12 +18,14 @@ import numpy as np
 from planner.answer.planning import replica_of, size
 from planner.inputs.traffic import ServiceLevel
 from planner.scenario.scenario import Scenario
-from planner.service.capacity import capacity_rps
+from planner.service.capacity import capacity
+from planner.service.deployment import CURVE_REQUESTS
 from planner.service.fleet import GROWTH, MOST_REQUESTS
 from planner.service.metrics import ServingMetrics, measure
 from planner.service.replica import Replica, in_parallel
 from planner.workload.drawing import with_rate
 from planner.workload.offered import draw
+from planner.workload.requests import Requests
 
 LOADS = (0.5, 0.8, 0.9, 0.95)
 SEEDS = 60
@@ -69,19 +72,36 @@ def settled(replica: Replica, rate_rps: float, seed: int, level: ServiceLevel) -
         count *= GROWTH
 
 
+def capacities(replica: Replica, seeds: int) -> float:
+    """Print the coverage of the capacity, as a plan finds it, and return that of a million requests. [req/s]"""
+
+    def of(seed: int, count: int = CURVE_REQUESTS) -> Figure:
+        def more(needed: int) -> Requests:
+            return draw(SCENARIO.replace(num_requests=needed, seed=seed))
+
+        return Figure(*capacity(replica, more(count), more))
+
+    true, found = of(TRUTH_SEED, TRUTH_REQUESTS), in_parallel(of, range(seeds))
+    share = np.mean([item.agrees(true) for item in found])
+    width = np.median([item.half_width / item.value for item in found])
+    bias = np.mean([item.value for item in found]) / true.value - 1
+    print(f"capacity {true.value:.2f} req/s: holds {share:5.1%}, interval ±{width:.1%}, bias {bias:+.2%}")
+    return true.value
+
+
 def main() -> None:
-    """Print the coverage of each figure at each load."""
+    """Print the coverage of the capacity, and of each figure at each load."""
     seeds = int(sys.argv[1]) if len(sys.argv) > 1 else SEEDS
     replica = replica_of(size(SCENARIO, explain=False))
-    capacity = capacity_rps(replica, draw(SCENARIO.replace(num_requests=20_000)))
+    top = capacities(replica, seeds)
     for load in LOADS:
-        rate = load * capacity
+        rate = load * top
         alone = run(replica, rate, TRUTH_REQUESTS, TRUTH_SEED, ServiceLevel())
         level = ServiceLevel(ttft_s=alone.ttft_s.p90, tpot_s=alone.tpot_s.p95)  # so that the attainment is no bare 1
         truth = figures(run(replica, rate, TRUTH_REQUESTS, TRUTH_SEED, level))
         runs = in_parallel(lambda seed, rate=rate, level=level: settled(replica, rate, seed, level), range(seeds))
         found = [figures(metrics) for metrics in runs]
-        print(f"load {load:.0%} of {capacity:.1f} req/s")
+        print(f"load {load:.0%} of {top:.1f} req/s")
         for name, true in truth.items():
             share = np.mean([item[name].agrees(true) for item in found])
             width = np.median([item[name].half_width / item[name].value for item in found])

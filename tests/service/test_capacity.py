@@ -8,7 +8,7 @@ import pytest
 from planner import Scenario
 from planner.answer.planning import replica_of, size
 from planner.catalog.engines import get_engine
-from planner.service.capacity import at_once, capacity_rps, repeated
+from planner.service.capacity import at_once, capacity, capacity_rps, repeated
 from planner.service.replica import Replica
 from planner.workload.offered import draw
 from tests.service.cases import SLOTS, requests_of, toy
@@ -121,3 +121,41 @@ def test_adapters_without_a_slot_are_turned_away_all_the_same():
     engine = dataclasses.replace(get_engine("vllm"), max_loras=0)
     found = capacity_rps(dataclasses.replace(toy(), engine=engine), requests)
     assert found == pytest.approx(SLOTS / 10 * 2, rel=0.02)
+
+
+def test_the_interval_holds_what_other_requests_of_the_kind_would_say():
+    # Geometric answers of 10 tokens on average on 8 slots: 0.8 a second in the long run.
+    found = [capacity(toy(), requests_of(np.random.default_rng(seed).geometric(0.1, 3_000))) for seed in range(300)]
+    holds = np.mean([abs(item.rps - 0.8) <= item.half_width_rps for item in found])
+    assert 0.92 <= holds <= 0.98  # 95 %; two standard errors of 300 draws: 2.5 %
+    # The rate of n requests is that of n independent answers: 1.96 x 0.95 / sqrt(n) of the mean, wider for 6 batches.
+    assert np.mean([item.half_width_rps for item in found]) == pytest.approx(0.8 * 2.57 * 0.95 / 3_000**0.5, rel=0.15)
+
+
+def test_requests_that_are_all_alike_leave_no_doubt():
+    # Waves of eight: wherever the counting begins and ends, as many of each.
+    for count in (300, 301, 305, 1_003):
+        found = capacity(toy(), requests_of(np.full(count, 10)))
+        assert (found.rps, found.half_width_rps) == (pytest.approx(0.8), 0.0)
+
+
+def test_an_api_server_that_binds_is_as_uncertain_as_the_work_of_its_requests():
+    # 1 s a token of the answer: the standard error of the mean answer.
+    outputs = np.random.default_rng(3).geometric(0.1, 3_000)
+    table = dataclasses.replace(toy().step_time, server_per_token_s=1.0)
+    found = capacity(dataclasses.replace(toy(), step_time=table), requests_of(outputs))
+    assert found.rps == pytest.approx(1 / outputs.mean())
+    assert found.half_width_rps / found.rps == pytest.approx(1.96 * outputs.std() / outputs.mean() / 3_000**0.5)
+
+
+def test_repeated_requests_tell_nothing_of_others_and_drawn_ones_do():
+    few = requests_of(np.random.default_rng(4).geometric(0.1, 40))
+
+    def more(count):
+        assert count > 40
+        return requests_of(np.random.default_rng(4).geometric(0.1, 5_000))
+
+    assert np.isnan(capacity(toy(), few).half_width_rps)
+    drawn = capacity(toy(), few, more)
+    assert drawn == capacity(toy(), more(5_000))
+    assert abs(drawn.rps - 0.8) < 2 * drawn.half_width_rps

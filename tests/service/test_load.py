@@ -1,12 +1,13 @@
 """Capacity and load curves: closed forms where every step costs one second."""
 
 import dataclasses
+import math
 
 import numpy as np
 import pytest
 
 from planner.inputs.traffic import ServiceLevel
-from planner.service.load import STEADY_SHARE, load_curve, replicas_needed
+from planner.service.load import STEADY_SHARE, LoadCurve, load_curve, replicas_needed
 from tests.service.cases import requests_of, toy
 
 
@@ -33,3 +34,13 @@ def test_replicas_that_carry_a_rate():
     assert replicas_needed(10.0, 2.5) == 4
     assert replicas_needed(10.1, 2.5) == 5
     assert replicas_needed(1.0, 0.0) is None
+
+
+def test_replicas_that_surely_carry_a_rate_take_the_lower_end_of_the_capacity():
+    # 97 % of 10 req/s carry 9.6, 97 % of 9.5 do not.
+    curve = LoadCurve(points=(), capacity_rps=10.0, capacity_half_width_rps=0.5, slo_rate_rps=8.0, binding="")
+    assert (curve.replicas_to_carry(9.6), curve.replicas_to_carry(9.6, surely=True)) == (1, 2)
+    assert curve.replicas_to_carry(9.2, surely=True) == 1
+    unknown = dataclasses.replace(curve, capacity_half_width_rps=math.nan)
+    assert unknown.replicas_to_carry(9.6, surely=True) == 1
+    assert (curve.capacity_in_words(3), unknown.capacity_in_words(3)) == ("30 ± 1.5", "30")

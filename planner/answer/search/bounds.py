@@ -26,9 +26,10 @@ from planner.service import (
     STEADY_SHARE,
     Replica,
     attainment,
-    capacity_rps,
+    capacity,
     least_pools,
     measure,
+    more_of,
     pool_rates,
     replicas_needed,
     serve_apart,
@@ -269,7 +270,7 @@ def _by_capacity(base: Scenario, item: Bound, most: float, budget: Budget) -> Bo
     if scenario.is_disaggregated:  # its plan comes next: a fleet of one kind says nothing about two kinds
         return replace(_by_pools(scenario, replica, requests, item), level=3)
     many = as_open_loop(steady_requests(scenario, requests, None, most_requests))
-    top = capacity_rps(replica, many)
+    top = capacity(replica, many, more_of(scenario)).rps
     if top <= 0:
         return replace(item, out=DOES_NOT_START, reason=NOTHING_FITS)
     return replace(item, replicas=max(least, _least(scenario, top)), expected=_expected(scenario, top))
