@@ -141,7 +141,7 @@ def _none_holds(scenario: Scenario) -> str:
 def _target_link(done: Plan) -> ChainLink:
     curve, needed, per_replica = done.curve, done.replicas_for_slo, done.scenario.parallelism.gpus_per_replica
     assert curve is not None
-    alone = f"one replica meets the targets up to {format_number(curve.slo_rate_rps)} req/s"
+    alone = f"one replica meets the targets up to {curve.slo_rate_in_words()}"
     together = "1 replica meets the targets" if needed == 1 else f"{needed} replicas together meet the targets"
     if needed is None:
         return ChainLink(reason=LATENCY, gpus=math.inf, detail=_none_holds(done.scenario))

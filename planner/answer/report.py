@@ -32,7 +32,7 @@ def figures(done: Plan) -> tuple[tuple[str, str, str], ...]:
         ("Simulated", counted(m.num_requests, "request"), _window(done, m)),
         (
             "Meets the targets up to" if scenario.targets else "Keeps up with",
-            f"{format_number(room)} req/s" if room and (done.slo_met or room < offered_rps(done)) else "—",
+            done.curve.slo_rate_in_words(serving) if room and (done.slo_met or room < offered_rps(done)) else "—",
             f"saturates at {done.curve.capacity_in_words(serving)} req/s",
         ),
         ("Per million tokens", format_usd(done.cost.usd_per_million_tokens), "prompt and output tokens alike"),

@@ -212,7 +212,8 @@ def _holds_to(done: Plan) -> str:
         return ""
     rate = curve.slo_rate_rps * replicas
     inside = rate >= scenario.peak_rate_rps if done.slo_met else rate < scenario.peak_rate_rps
-    return load_in_words(scenario, rate) if rate > 0 and inside else ""
+    at_least = "at least " if curve.slo_rate_is_least else ""
+    return f"{at_least}{load_in_words(scenario, rate)}" if rate > 0 and inside else ""
 
 
 def _narrows(done: Plan) -> str:

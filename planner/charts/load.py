@@ -59,8 +59,8 @@ def load_finding(curve: LoadCurve, num_replicas: int, rate_rps: float, has_targe
             f"Overloaded: {format_number(rate_rps)} req/s arrive, at most "
             f"{curve.capacity_in_words(num_replicas)} finish"
         )
-    does = f"Meets the targets up to {format_number(top)}" if has_targets else f"Keeps up with {format_number(top)}"
-    return f"{does} req/s; saturates at {curve.capacity_in_words(num_replicas)}"
+    does = f"{'Meets the targets up to' if has_targets else 'Keeps up with'} {curve.slo_rate_in_words(num_replicas)}"
+    return f"{does}; saturates at {curve.capacity_in_words(num_replicas)}"
 
 
 def latency_finding(curve: LoadCurve, quantity: str, num_replicas: int, p95_s: float) -> str:
@@ -133,7 +133,7 @@ def latency_against_load(
         share = rate_rps / right if rate_rps is not None and inside else 1.0
         notes.append(_target_name(target_s, share, traces, right, y_range))
     if values:
-        marks = _rate_marks(curve.slo_rate_rps * num_replicas, rate_rps, right, has_targets=has_targets)
+        marks = _rate_marks(curve, num_replicas, rate_rps, right, has_targets=has_targets)
         shapes += marks[0]
         notes += marks[1]
     if rate_rps is not None and inside and values and p95_s is not None and math.isfinite(p95_s) and p95_s > 0:
@@ -189,14 +189,22 @@ def _target_name(
 
 
 def _rate_marks(
-    slo_rps: float, rate_rps: float | None, right: float, *, has_targets: bool
+    curve: LoadCurve, num_replicas: int, rate_rps: float | None, right: float, *, has_targets: bool
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Lines and names of the rate up to which the targets hold, and of the plan's own, which may lie beyond `right`."""
-    shapes, notes = [], []
+    shapes, notes, slo_rps = [], [], curve.slo_rate_rps * num_replicas
     if slo_rps > 0:
         shapes.append(line_at("x", slo_rps, COLOUR["neutral"], "dot"))
         words = "targets met" if has_targets else "keeps up"
-        notes.append(_above(f"{words} to {format_number(slo_rps)}", slo_rps, right, 1.0, COLOUR["neutral"]))
+        notes.append(
+            _above(
+                f"{words} to {curve.slo_rate_in_words(num_replicas).removesuffix(' req/s')}",
+                slo_rps,
+                right,
+                1.0,
+                COLOUR["neutral"],
+            )
+        )
     if rate_rps is not None:
         said = f"you: {format_number(rate_rps)} req/s{' →' if rate_rps > right else ''}"
         notes.append(_above(said, min(rate_rps, right), right, 1.08, COLOUR["here"]))

@@ -42,6 +42,7 @@ def figures(plan: Plan) -> tuple[Figure, ...]:
     ttft, tpot = (m.ttft_s.at(q), m.tpot_s.at(q)) if m is not None else (nan, nan)
     meet = m.slo_attainment if m is not None else nan
     holds = curve.slo_rate_rps * serving_replicas(plan) if curve is not None else nan
+    said = curve.slo_rate_in_words(serving_replicas(plan)) if curve is not None else "—"
     month, per_token = (cost.usd_per_month, cost.usd_per_million_tokens) if cost is not None else (nan, nan)
     gpus = float(plan.num_gpus) if plan.fits else nan
     busy, running = (busy_share(plan), run_at_once(plan)) if plan.fits else (nan, nan)
@@ -52,7 +53,7 @@ def figures(plan: Plan) -> tuple[Figure, ...]:
         (f"p{q * 100:g} TTFT", ttft, format_duration(ttft), True, error["ttft"]),
         (f"p{q * 100:g} TPOT", tpot, format_duration(tpot), True, error["tpot"]),
         ("Meet every target", meet, format_percent(meet), False, 0.0),
-        ("Meets the targets up to", holds, f"{format_number(holds)} req/s", False, error["throughput"]),
+        ("Meets the targets up to", holds, said, False, error["throughput"]),
         ("Busy at peak", busy, format_percent(busy), None, 0.0),
         ("Cost per month", month, format_usd(month), True, 0.0),
         ("Cost per million tokens", per_token, format_usd(per_token), True, 0.0),

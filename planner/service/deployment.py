@@ -108,7 +108,7 @@ def deploy(
     )
     each_rps = scenario.peak_rate_rps / serving
     if open_loop and curve.slo_rate_rps < each_rps and fleet.holds(scenario):  # what was simulated to hold does hold
-        fleet = dataclasses.replace(fleet, curve=dataclasses.replace(curve, slo_rate_rps=each_rps))
+        fleet = dataclasses.replace(fleet, curve=_shown_to_hold(curve, each_rps))
     return fleet
 
 
@@ -147,9 +147,14 @@ def _as_in_the_fleet(curve: LoadCurve, peak_rate_rps: float, replicas: int) -> L
     # holds lies between, and no figure may say otherwise.
     if curve.slo_rate_rps <= 0:
         return curve
+    if peak_rate_rps / replicas > curve.slo_rate_rps:
+        return _shown_to_hold(curve, peak_rate_rps / replicas)
     ceiling = math.inf if replicas == 1 else peak_rate_rps / (replicas - 1) * (1 - 1e-9)
-    rate = min(max(curve.slo_rate_rps, peak_rate_rps / replicas), ceiling)
-    return dataclasses.replace(curve, slo_rate_rps=rate)
+    return dataclasses.replace(curve, slo_rate_rps=min(curve.slo_rate_rps, ceiling))
+
+
+def _shown_to_hold(curve: LoadCurve, rate_rps: float) -> LoadCurve:
+    return dataclasses.replace(curve, slo_rate_rps=rate_rps, slo_rate_is_least=True)
 
 
 def share_of_replica(scenario: Scenario, requests: Requests, num_serving: int) -> Requests:

@@ -11,7 +11,7 @@ from planner.inputs import ServiceLevel
 from planner.service.capacity import More, capacity
 from planner.service.metrics import ServingMetrics, measure, slo_attainment
 from planner.service.replica import Replica, in_parallel
-from planner.units import format_interval
+from planner.units import format_interval, format_number
 from planner.workload import Requests, with_rate
 
 LOAD_FRACTIONS = (0.05, 0.2, 0.35, 0.5, 0.6, 0.7, 0.78, 0.85, 0.9, 0.95, 1.0, 1.08)
@@ -37,7 +37,8 @@ class LoadCurve:
 
     `capacity_rps` is the throughput with a queue that never empties, `capacity_half_width_rps` the half-width of its
     95 % interval (NaN where none is known); `slo_rate_rps` the highest rate, up to 97 % of that, at which the targets
-    hold (0 when they fail even when idle); `binding` what limits there.
+    hold (0 when they fail even when idle); `binding` what limits there. `slo_rate_is_least`: a fleet was simulated to
+    hold so much, and how much more it holds was not tried.
     """
 
     points: tuple[LoadPoint, ...]
@@ -45,6 +46,7 @@ class LoadCurve:
     slo_rate_rps: float
     binding: str
     capacity_half_width_rps: float = math.nan
+    slo_rate_is_least: bool = False
 
     def replicas_to_carry(self, rate_rps: float, *, surely: bool = False) -> int:
         """Replicas that carry a rate when none is loaded beyond 97 % of its capacity, at least 1.
@@ -62,6 +64,10 @@ class LoadCurve:
     def capacity_in_words(self, num_replicas: int = 1) -> str:
         """The rate at which so many replicas saturate, with its uncertainty. [req/s]"""
         return format_interval(self.capacity_rps * num_replicas, self.capacity_half_width_rps * num_replicas)
+
+    def slo_rate_in_words(self, num_replicas: int = 1) -> str:
+        """The rate up to which so many replicas hold the targets. [req/s]"""
+        return f"{'at least ' if self.slo_rate_is_least else ''}{format_number(self.slo_rate_rps * num_replicas)} req/s"
 
     def users(self, think_time_s: float) -> float:
         """Users of a closed loop that the replica may serve within the targets, by Little's law; 0 where none.

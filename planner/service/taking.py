@@ -162,7 +162,9 @@ def _at_most(
         load = fewer  # the longer run has the last word
     found = dataclasses.replace(most, load=load if fleet.holds(there) else 0.0)
     if scenario.is_open_loop and found.load > 0:  # one figure for the most that these replicas take
-        each = dataclasses.replace(fleet.curve, slo_rate_rps=there.peak_rate_rps / fleet.num_serving)
+        each = dataclasses.replace(
+            fleet.curve, slo_rate_rps=there.peak_rate_rps / fleet.num_serving, slo_rate_is_least=False
+        )
         fleet = dataclasses.replace(fleet, curve=each)
     return Took(there, given if trace is None else faster or trace, fleet, found)
 

@@ -1,12 +1,20 @@
 """How many replicas a plan buys, and whether they hold."""
 
+import dataclasses
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from planner import Scenario, plan
-from planner.service.deployment import Fleet, deploy, replicas_for_targets, share_of_replica, steady_requests
+from planner.service.deployment import (
+    Fleet,
+    _as_in_the_fleet,
+    deploy,
+    replicas_for_targets,
+    share_of_replica,
+    steady_requests,
+)
 from planner.service.load import LoadCurve
 from planner.workload.offered import draw
 from tests.service.cases import toy
@@ -37,6 +45,17 @@ def test_loose_targets_do_not_buy_a_fleet_that_falls_behind():
     fewer = int(500.0 / done.curve.capacity_rps)
     short = plan(done.scenario.replace(num_replicas=fewer))
     assert not short.slo_met
+
+
+# Two replicas were found to hold 10 req/s, and one not: each holds 5 or more, and less than 10.
+@pytest.mark.parametrize(("alone", "each", "words"), [(4.0, 5.0, "at least 10 req/s"), (6.0, 6.0, "12 req/s")])
+def test_a_rate_that_a_fleet_was_only_shown_to_hold_is_the_least_that_it_holds(alone, each, words):
+    curve = LoadCurve(points=(), capacity_rps=12.0, slo_rate_rps=alone, binding="")
+    found = _as_in_the_fleet(curve, 10.0, 2)
+    assert (found.slo_rate_rps, found.slo_rate_in_words(2)) == (each, words)
+    most = _as_in_the_fleet(dataclasses.replace(curve, slo_rate_rps=11.0), 10.0, 2)
+    assert 9.9 < most.slo_rate_rps < 10.0
+    assert not most.slo_rate_is_least
 
 
 @pytest.mark.parametrize(("rate_rps", "overloaded"), [(9.9, False), (10.0, False), (10.1, True)])
