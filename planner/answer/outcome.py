@@ -81,8 +81,9 @@ class Verdict:
     """Whether the plan holds its targets, by how much, and how sure that is.
 
     `state` is "sure" (the chance is 90 % or more), "likely" (66 %), "unsure" or "miss" (the simulation misses a
-    target). `probability` is the chance given our error, NaN where nothing was measured; `next_gpus` and
-    `next_probability` are what one more replica makes of them, or one of each kind where one alone bears no more.
+    target). `probability` is the chance given our error, NaN where nothing was measured: of several targets that of the
+    one most in doubt, so that all hold at once can be less likely; `next_gpus` and `next_probability` are what one
+    more replica makes of them, or one of each kind where one alone bears no more.
     `sure` has the GPUs at 50, 90 and 95 %; empty for a burst. `holds_to` is the load that these GPUs hold the targets
     up to, `sure_to` that at which the chance is 90 %, in words.
     `evidence` says what the kernel times rest on, `narrows` which target one measurement would tell most about,

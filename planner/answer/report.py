@@ -171,5 +171,6 @@ def sure_line(found: Verdict) -> str:
     told = ", ".join(f"at least {format_percent(share)} with {counted(gpus, 'GPU')}" for gpus, share in most.items())
     never = [item for item in found.sure if item.num_gpus is None]
     rest = f"no number of replicas reaches {format_percent(never[0].share)}" if never else ""
-    what = "the targets hold" if found.targets else "they keep up"
-    return f"Chance that {what}: {'; '.join(part for part in (told, rest) if part)}"
+    alone = {0: "they keep up", 1: "the target holds"}.get(len(found.targets), "each target holds")
+    joint = "that all hold at once can be less likely" if len(found.targets) > 1 else ""
+    return f"Chance that {alone}: {'; '.join(part for part in (told, rest, joint) if part)}"

@@ -82,11 +82,14 @@ def test_the_verdict_stands_under_the_answer_with_the_command_that_measures_it()
     done = planned()
     lines = plan_text(done).split("\n")
     assert done.verdict.text[1:] in lines[2]
-    assert lines[3].startswith("Chance that the targets hold: at least ")
+    assert lines[3].startswith("Chance that each target holds: at least ")
+    assert lines[3].endswith("; that all hold at once can be less likely.")
     assert " with 1 GPU" in lines[3]
     assert lines[4].endswith(done.verdict.measurement)
     never = planned(tpot_target_s=0.0005).verdict
-    assert sure_line(never) == "Chance that the targets hold: no number of replicas reaches 50 %"
+    assert sure_line(never).startswith("Chance that each target holds: no number of replicas reaches 50 %")
+    one = dataclasses.replace(never, targets=never.targets[:1])
+    assert sure_line(one) == "Chance that the target holds: no number of replicas reaches 50 %"
 
 
 def test_chances_that_take_as_many_gpus_are_one_figure():
@@ -94,8 +97,8 @@ def test_chances_that_take_as_many_gpus_are_one_figure():
     first = verdict.sure[0]
     rising = [(0.5, 2), (0.9, 2), (0.95, 4)]
     sure = tuple(dataclasses.replace(first, share=share, num_gpus=gpus) for share, gpus in rising)
-    told = sure_line(dataclasses.replace(verdict, sure=sure))
-    assert told == "Chance that the targets hold: at least 90 % with 2 GPUs, at least 95 % with 4 GPUs"
+    told = sure_line(dataclasses.replace(verdict, sure=sure, targets=verdict.targets[:1]))
+    assert told == "Chance that the target holds: at least 90 % with 2 GPUs, at least 95 % with 4 GPUs"
 
 
 def test_a_burst_says_why_other_numbers_have_no_chance():

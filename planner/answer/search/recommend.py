@@ -206,6 +206,7 @@ def _worth_showing(state: State, chosen: tuple[Choice, ...]) -> list[list[Open]]
     rows = [item for item in state.open if item.row is not None and item.row.status == MEETS and not item.lost]
     if not rows:
         closest = [item for item in state.open if item.row is None and item.bound.out == MISSES_WHEN_IDLE]
+        closest = [item for item in closest if not _over_limit(state, item)]
         closest.sort(key=lambda item: (-item.bound.idle_attainment, state.key(item), item.order))
         return [[item] for item in _apart(closest)[:CLOSEST]]
     shown = {item.deployment.choice.name for item in rows}
@@ -278,7 +279,7 @@ def _told(state: State, *, finished: bool = False) -> Search:
     outs = [item.bound.out for item in state.open]
     considered = len(outs) - outs.count(CONTRADICTS)
     does_not_start, misses = outs.count(DOES_NOT_START), outs.count(MISSES_WHEN_IDLE)
-    over = sum(item.lost == "over the limit" for item in state.open)
+    over = sum(item.lost == "over the limit" and not item.bound.out for item in state.open)
     ranked = ranked_rows(rows)
     settled = sum(item.row is not None and not item.lost and not item.bound.out for item in state.open)
     return Search(

@@ -104,13 +104,13 @@ class State:
         """Note a candidate's own plan."""
         item.row = row
         self.planned += 1
-        if row.status != MEETS:
-            return
         if item.deployment.choice.most is not None and (row.num_gpus or 0) > item.deployment.choice.most:
             item.lost = "over the limit"
             return
         if self.scenario.one_node and (row.num_gpus or 0) > item.deployment.choice.spec.gpus_per_node:
             item.lost = "over the limit"
+            return
+        if row.status != MEETS:
             return
         for group in item.groups:
             self.best[group] = min(self.best.get(group, (math.inf, 0)), row.key)

@@ -131,6 +131,17 @@ def test_restrictions_hold_for_every_row():
     assert mine.best is None
     assert mine.over_the_limit > 0
     assert "No deployment" in mine.summary
+    # Not even those that come closest to targets that nobody meets may be more than the user allows.
+    none = recommend(
+        busy.replace(ttft_target_s=0.001, rate_rps=400.0, most_gpus=2),
+        gpus=("H100 SXM",),
+        weight_dtypes=("auto",),
+        budget=few_requests,
+    )
+    assert none.best is None
+    assert all(row.num_gpus <= 2 for row in none.candidates)
+    outs = none.rejected_by_memory + none.rejected_when_idle + none.over_the_limit + none.pruned_by_bound
+    assert outs <= none.candidates_considered <= outs + none.candidates_simulated
 
 
 def test_a_model_too_large_for_every_candidate_says_so():
