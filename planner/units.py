@@ -16,6 +16,8 @@ HOURS_PER_MONTH = 730.0
 DAYS_PER_MONTH = HOURS_PER_MONTH / 24
 SECONDS_PER_HOUR = 3600.0
 SECONDS_PER_DAY = 86400.0
+#: an uncertainty that is so small a share of its figure is what rounding leaves
+NOTHING = 1e-9
 
 
 def format_number(value: float, digits: int = 3) -> str:
@@ -35,7 +37,7 @@ def format_number(value: float, digits: int = 3) -> str:
 
 def format_interval(value: float, half_width: float) -> str:
     """Write a number with its uncertainty, where that is known: "22.3 ± 0.45"."""
-    if not math.isfinite(half_width) or half_width <= 0:
+    if not math.isfinite(half_width) or half_width <= NOTHING * abs(value):
         return format_number(value)
     return f"{format_number(value)} ± {format_number(half_width, 2)}"
 

@@ -56,11 +56,20 @@ def chain(done: Plan) -> tuple[ChainLink, ...]:
             ChainLink(
                 reason="Failure reserve",
                 gpus=done.num_replicas * per_replica,
-                detail=f"{counted(scenario.spare_replicas, 'spare replica')}, so the targets hold when "
-                f"{'one fails' if scenario.spare_replicas == 1 else f'{scenario.spare_replicas} fail'}",
+                detail=_reserve(done),
             )
         )
     return tuple(links)
+
+
+def _reserve(done: Plan) -> str:
+    scenario = done.scenario
+    spare = counted(scenario.spare_replicas, "spare replica")
+    if done.replicas_for_slo is None:
+        return spare
+    what = "the targets hold" if scenario.targets else "the others keep up"
+    fail = "one fails" if scenario.spare_replicas == 1 else f"{scenario.spare_replicas} fail"
+    return f"{spare}, so {what} when {fail}"
 
 
 def _pool_chain(done: Plan, pools: Pools) -> tuple[ChainLink, ...]:

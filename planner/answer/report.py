@@ -7,7 +7,7 @@ import math
 from planner.answer.outcome import Plan, Verdict, offered_rps, serving_replicas
 from planner.scenario import TARGETS, to_query
 from planner.service import Distribution, ServingMetrics
-from planner.units import GIB, counted, format_duration, format_number, format_percent, format_usd
+from planner.units import GIB, NOTHING, counted, format_duration, format_number, format_percent, format_usd
 
 
 def figures(done: Plan) -> tuple[tuple[str, str, str], ...]:
@@ -17,6 +17,7 @@ def figures(done: Plan) -> tuple[tuple[str, str, str], ...]:
         return ()
     m, serving = done.metrics, serving_replicas(done)
     room = done.curve.slo_rate_rps * serving  # from one replica's curve; a fleet can differ
+    known = room > 0 and scenario.is_open_loop  # users who wait queue less than the curve's Poisson arrivals
     return (
         (
             "GPUs",
@@ -32,7 +33,7 @@ def figures(done: Plan) -> tuple[tuple[str, str, str], ...]:
         ("Simulated", counted(m.num_requests, "request"), _window(done, m)),
         (
             "Meets the targets up to" if scenario.targets else "Keeps up with",
-            done.curve.slo_rate_in_words(serving) if room and (done.slo_met or room < offered_rps(done)) else "—",
+            done.curve.slo_rate_in_words(serving) if known and (done.slo_met or room < offered_rps(done)) else "—",
             f"saturates at {done.curve.capacity_in_words(serving)} req/s",
         ),
         ("Per million tokens", format_usd(done.cost.usd_per_million_tokens), "prompt and output tokens alike"),
@@ -56,7 +57,7 @@ def _latency_rows(done: Plan, m: ServingMetrics) -> list[tuple[str, str, str]]:
 
 def _sampled(latency: Distribution) -> str:
     half = latency.target_half_width
-    return f"; sampling ± {format_duration(half)} (95 %)" if math.isfinite(half) else ""
+    return f"; sampling ± {format_duration(half)} (95 %)" if half > NOTHING * latency.mean else ""
 
 
 def _window(done: Plan, m: ServingMetrics) -> str:

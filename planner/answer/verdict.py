@@ -9,7 +9,7 @@ import numpy as np
 from planner.answer.confidence import BAND_OF, bearable_rps, chance_with, own_runs, slo_probability
 from planner.answer.load_test import measurement
 from planner.answer.outcome import Plan, Reached, Sure, Verdict, offered_rps, reached, serving_replicas
-from planner.answer.wording import load_in_words, lost_in_words, meeting
+from planner.answer.wording import idle_miss, load_in_words, lost_in_words, meeting, told_apart
 from planner.arrays import Floats
 from planner.step_time import KERNELS_MEASURED, SAME_ARCHITECTURE
 from planner.units import counted, format_duration, format_number, format_percent
@@ -262,17 +262,23 @@ def _met(done: Plan, found: Verdict) -> str:
 
 def _missed(done: Plan, found: Verdict) -> str:
     scenario = done.scenario
-    missed = [row for row in found.targets if row.is_missed]
-    if _overrun(done):
+    missed, metrics, quantile = [row for row in found.targets if row.is_missed], done.metrics, scenario.target_quantile
+    assert metrics is not None
+    lost = lost_in_words(metrics) if metrics.lost_fraction > 1 - quantile else ""
+    if done.taken is not None and done.taken.load == 0 and scenario.targets:
+        opening = f"misses the targets at any load: {idle_miss(done)}"
+    elif _overrun(done):
         assert done.curve is not None
         most = done.curve.capacity_in_words(serving_replicas(done))
         arrive = f"{format_number(scenario.peak_rate_rps)} req/s arrive, at most {most} finish"
         opening = f"cannot keep up: {arrive}"
     elif missed:
-        rows = "; ".join(_against(row, scenario.target_quantile) for row in missed)
+        rows = "; ".join(_against(row, quantile) for row in missed)
         opening = f"misses {rows} ({meeting(done)})"
+    elif lost:
+        opening = f"answers too few: {lost}, {format_percent(round(1 - quantile, 9))} may miss"
     else:
-        asked = f"{format_percent(scenario.target_quantile)} are asked for"
+        asked = f"{format_percent(quantile)} are asked for"
         margin = (
             f" with the safety margin of {format_percent(scenario.safety_margin)}" if scenario.safety_margin else ""
         )
@@ -311,4 +317,7 @@ def sure_in_words(chance: float) -> str:
         return "no published measurement tells how sure"
     if chance > 0.99:
         return "over 99 % sure"
-    return "under 1 % sure" if chance < 0.01 else f"{format_percent(chance)} sure"
+    if chance < 0.01:
+        return "under 1 % sure"
+    above = next((share for share in SHARES if share > chance), 1.0)
+    return f"{told_apart(chance, above)} sure"

@@ -133,7 +133,7 @@ def headline(done: Plan) -> str:
     if metrics.num_finished == 0:
         return f"{fleet} cannot serve {who}: {lost or 'no request finishes'}."
     if done.taken is not None and done.taken.load == 0:
-        return f"{fleet} cannot hold the targets at any load: {_idle_miss(done)}."
+        return f"{fleet} cannot hold the targets at any load: {idle_miss(done)}."
     if done.slo_met:
         one, many = ("takes", "take") if done.taken is not None else ("serves", "serve")
         verb, price = many if done.num_gpus > 1 else one, format_usd(done.cost.usd_per_million_tokens)
@@ -173,7 +173,7 @@ def _sized_without_targets(done: Plan) -> str:
     return "; the share of requests that are answered sizes it" if answered else ", so throughput alone sizes it"
 
 
-def _idle_miss(done: Plan) -> str:
+def idle_miss(done: Plan) -> str:
     """What a replica without load makes of the targets that it misses."""
     assert done.metrics is not None
     idle = done.curve.points[0].metrics if done.curve is not None and done.curve.points else done.metrics
@@ -206,10 +206,10 @@ def meeting(done: Plan) -> str:
     what = {0: "finish", 1: "meet it", 2: "meet both"}.get(number, f"meet all {number}")
     if share == 0:
         return f"no request {'finishes' if not number else what.replace('meet', 'meets')}"
-    return f"{_told_apart(share, done.scenario.target_quantile)} of requests {what}"
+    return f"{told_apart(share, done.scenario.target_quantile)} of requests {what}"
 
 
-def _told_apart(share: float, asked: float) -> str:
+def told_apart(share: float, asked: float) -> str:
     """A share with as many digits as tell it from the share asked for, where it is below that."""
     said = format_percent(share)
     if share >= asked or said != format_percent(asked):
@@ -277,7 +277,7 @@ def _how_certain(done: Plan) -> list[str]:
     assert m is not None
     if not done.slo_met:
         return []
-    said, half = [], m.slo_attainment_half_width
+    said, half = [], math.nan if done.scenario.arrivals == "once" else m.slo_attainment_half_width
     if half > m.slo_attainment - quantile:
         said.append(
             f"{format_percent(m.slo_attainment)} ± {format_percent(half)} of the simulated requests "
@@ -365,7 +365,7 @@ def _why_not_even_idle(done: Plan) -> str:
             f"{no_help}; a longer context or shorter prompts do."
         )
     return (
-        f"On an idle replica only {format_percent(idle.slo_attainment)} of requests meet every target; the plan "
+        f"On an idle replica only {told_apart(idle.slo_attainment, quantile)} of requests meet every target; the plan "
         f"needs {format_percent(quantile)}. {no_help}; a faster GPU, more tensor parallelism or a smaller model does."
     )
 

@@ -17,6 +17,7 @@ from planner.service.deployment import (
 )
 from planner.service.fleet import (
     MOST_REQUESTS,
+    PLAIN_MISS,
     fewest_sharing,
     fleet_size,
     run_fleet,
@@ -49,6 +50,7 @@ __all__ = [
     "LAB_POLICIES",
     "LOST",
     "MOST_REQUESTS",
+    "PLAIN_MISS",
     "POLICY_TITLES",
     "SCHEDULED",
     "STEADY_SHARE",

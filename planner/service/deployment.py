@@ -18,6 +18,7 @@ from planner.workload import Requests, as_open_loop, with_rate
 
 CURVE_REQUESTS = 8_000  # of the load curve and the capacity: the mean of lognormal lengths is then known within 2 %
 MOST_OF_A_CURVE = 100_000  # more tell nothing that a chart shows
+DRAWN_AT_ONCE = 4_096  # so that the candidates of a search, each with sequences of its own, share what is drawn
 LEAST_SHOWN = 200  # requests under each policy
 MOST_CURVE_TOKENS, LEAST_OF_A_CURVE = 40_000_000, 1_000  # of all answers; requests that are enough where they are long
 
@@ -122,7 +123,12 @@ def curve_of(
 
 def more_of(scenario: Scenario) -> More:
     """Draws requests of a scenario's kind, as an open loop."""
-    return lambda count: as_open_loop(drawn(scenario.replace(num_requests=count)))
+
+    def more(count: int) -> Requests:
+        rounded = -(-count // DRAWN_AT_ONCE) * DRAWN_AT_ONCE
+        return first_requests(as_open_loop(drawn(scenario.replace(num_requests=rounded))), count)
+
+    return more
 
 
 def _guessed(scenario: Scenario, curve: LoadCurve) -> int:

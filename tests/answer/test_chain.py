@@ -146,6 +146,15 @@ def test_the_reserve_counts_all_replicas():
     assert len(chain(done)) == len(chain(planned())) + 1
 
 
+def test_a_reserve_says_what_it_is_for():
+    def reserve(**changes):
+        return link(planned(spare_replicas=1, **changes), "Failure reserve").detail
+
+    assert reserve() == "1 spare replica, so the targets hold when one fails"
+    assert reserve(**NO_TARGETS, rate_rps=5.0) == "1 spare replica, so the others keep up when one fails"
+    assert reserve(tpot_target_s=0.0005) == "1 spare replica"  # no target holds, whatever fails
+
+
 def test_targets_that_no_number_holds_have_no_end():
     assert math.isinf(chain(planned(tpot_target_s=0.0005))[-1].gpus)
 

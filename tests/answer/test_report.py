@@ -105,3 +105,11 @@ def test_a_burst_says_why_other_numbers_have_no_chance():
     burst = planned(arrivals="once", num_requests=60).verdict
     assert "not known for a burst" in sure_line(burst)
     assert sure_line(dataclasses.replace(burst, probability=math.nan)) == ""
+
+
+def test_a_rate_that_poisson_arrivals_hold_is_not_told_of_users_who_wait():
+    def held(done):
+        return next(value for name, value, _ in figures(done) if name == "Meets the targets up to")
+
+    assert held(planned(arrivals="closed", concurrent_users=4)) == "—"
+    assert held(planned()).endswith(" req/s")

@@ -10,7 +10,7 @@ import pytest
 from planner.answer import plan
 from planner.answer.confidence import Band
 from planner.answer.outcome import serving_replicas
-from planner.answer.verdict import SHARES, _worth, chance, evidence, probability, verdict
+from planner.answer.verdict import SHARES, _worth, chance, evidence, probability, sure_in_words, verdict
 from planner.scenario import Scenario, fingerprint
 from tests.answer.cases import planned
 
@@ -184,3 +184,22 @@ def test_prefill_and_decode_bear_more_only_when_both_grow():
     assert [_worth(done, count) for count in (5, 6, 7)] == pytest.approx([5.0, 5.0, 5 * 4 / 3])
     assert done.verdict.next_gpus == 7
     assert all(item.num_gpus in (None, 2, 3, 4, 5) or item.num_gpus >= 7 for item in done.verdict.sure)
+
+
+@pytest.mark.parametrize(("chance", "words"), [(0.496, "49.6 % sure"), (0.504, "50 % sure"), (0.8999, "89.99 % sure")])
+def test_a_chance_below_a_share_is_not_rounded_to_it(chance, words):
+    assert sure_in_words(chance) == words
+
+
+def test_requests_that_are_rejected_are_named_as_what_misses():
+    # A context of 600 tokens turns away every prompt of 1,000 that is not far shorter than the mean.
+    done = planned(lengths="lognormal", prompt_mean_tokens=1000.0, output_mean_tokens=50.0, max_model_len=600)
+    assert done.verdict.text.startswith("answers too few: ")
+    assert "of requests are rejected, 5.0 % may miss" in done.verdict.text
+
+
+def test_gpus_that_hold_no_load_are_judged_without_load_not_at_the_traffic_that_nobody_asked_about():
+    done = planned(question="take", num_replicas=1, tpot_target_s=0.0005, users=1_000_000)
+    assert done.taken.load == 0
+    assert done.verdict.text.startswith("misses the targets at any load: without load TPOT ")
+    assert "req/s arrive" not in done.verdict.text

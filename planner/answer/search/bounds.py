@@ -23,6 +23,7 @@ from planner.memory import REFUSED_STATES
 from planner.model import resolve_scheme
 from planner.scenario import Scenario
 from planner.service import (
+    PLAIN_MISS,
     STEADY_SHARE,
     Replica,
     attainment,
@@ -43,9 +44,9 @@ Budget = Callable[[Scenario], int]  # most requests that a plan of this scenario
 DOES_NOT_START, MISSES_WHEN_IDLE, CONTRADICTS = "does not start", "misses when idle", "contradicts"
 #: kernels fitted on RTX PRO 6000 reach up to 1.32 times the data sheet's rate
 FASTEST_OF_DATA_SHEET = 1.4
-#: below the share asked for by so much, no other requests of the kind would tell another story
-PLAIN_MISS = 0.02
 PLAIN_ERRORS = 2.0  # half-widths
+#: a plan counts its capacity over some thousand requests, whose mean work is that of all of the kind within so much
+COUNTED = 1.05
 REACHED_OF_ARITHMETIC = 0.25  # of the arithmetic rate, about what a replica reaches within its targets
 GUESSED_ANSWER_S = 8.0  # of waiting clients
 MOST_EXPECTED = 10**6
@@ -197,7 +198,7 @@ def arithmetic_rps(scenario: Scenario, work: Work) -> float:
 
 
 def table_rps(replica: Replica, work: Work) -> float:
-    """Requests per second that no batching exceeds with these step times. [req/s]
+    """Requests per second that no plan's capacity exceeds with these step times. [req/s]
 
     Every token pays at least its share of the cheapest full step, and every output token the attention to its context.
     Steps with drafted tokens make more tokens than they have sequences, so they are given no bound.
@@ -208,7 +209,7 @@ def table_rps(replica: Replica, work: Work) -> float:
     mixed = _cheapest(table.mixed_s)
     seconds = mixed * work.prompt + min(_cheapest(table.decode_s), mixed) * max(0.0, work.output - 1)
     seconds += table.attention_per_kv_token_s * max(0.0, work.context - work.prompt)
-    return 1 / seconds if seconds > 0 else math.inf
+    return COUNTED / seconds if seconds > 0 else math.inf
 
 
 def _cheapest(step_s: Floats) -> float:
@@ -246,7 +247,8 @@ def _by_capacity(base: Scenario, item: Bound, most: float, budget: Budget) -> Bo
         replica = replica_of(sized)
     except PlannerError as error:
         return replace(item, out=DOES_NOT_START, reason=str(error))
-    work = least_work(scenario, requests, sized.memory.kv_tokens or NO_LIMIT)
+    many = as_open_loop(steady_requests(scenario, requests, None, most_requests))
+    work = least_work(scenario, many, sized.memory.kv_tokens or NO_LIMIT)
     least = max(item.replicas, _least(scenario, table_rps(replica, work)))
     item = replace(item, replicas=least, table_replicas=least, level=2)
     if least > most:
@@ -269,7 +271,6 @@ def _by_capacity(base: Scenario, item: Bound, most: float, budget: Budget) -> Bo
         return item if alone.num_finished else replace(item, out=DOES_NOT_START, reason=NOTHING_FITS)
     if scenario.is_disaggregated:  # its plan comes next: a fleet of one kind says nothing about two kinds
         return replace(_by_pools(scenario, replica, requests, item), level=3)
-    many = as_open_loop(steady_requests(scenario, requests, None, most_requests))
     top = capacity(replica, many, more_of(scenario)).rps
     if top <= 0:
         return replace(item, out=DOES_NOT_START, reason=NOTHING_FITS)

@@ -19,7 +19,7 @@ from planner.answer.search.bounds import (
 from planner.answer.search.recommend import most_requests_of_a_plan
 from planner.scenario import fingerprint
 from planner.scenario.scenario import Scenario
-from planner.service import capacity_rps
+from planner.service import CURVE_REQUESTS, capacity, more_of
 from planner.workload import draw
 from tests.answer.search.spaces import candidates
 
@@ -40,13 +40,12 @@ def bounded(scenario, changes):
 def test_no_replica_finishes_more_than_either_bound_says(seed, gpu):
     scenario = random_scenario(seed).replace(gpu=gpu, shared_prefix_tokens=100 * (seed % 2))
     for own in (scenario, scenario.replace(pipeline_parallel_size=2), scenario.replace(engine="sglang")):
-        requests = draw(own)
-        sized = size(own, requests, explain=False)
+        sized = size(own, draw(own), explain=False)
         if not sized.fits:
             continue
-        replica = replica_of(sized)
+        replica, requests = replica_of(sized), draw(own.replace(num_requests=CURVE_REQUESTS))
         work = least_work(own, requests, sized.memory.kv_tokens)
-        reached = capacity_rps(replica, requests)
+        reached = capacity(replica, requests, more_of(own)).rps
         assert reached <= table_rps(replica, work) * (1 + 1e-9)
         assert reached <= arithmetic_rps(own, work) * (1 + 1e-9)
 
