@@ -202,7 +202,7 @@ def derivations(plan: Plan) -> Table:
             [("KV pool", "budget − weights − activations − runtime − graphs: see Memory")],
         )
     ranks = s.attention_data_parallel_size
-    tokens, full = c.tokens_per_request, format_number(curve.capacity_rps)
+    tokens, full = c.tokens_per_request, curve.capacity_in_words()
     return table(
         ("Figure", "Formula", "With the values", "Result"),
         [

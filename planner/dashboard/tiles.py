@@ -21,7 +21,16 @@ from planner.dashboard.headlines import percentile, target_name
 from planner.dashboard.markdown import escaped
 from planner.scenario import TARGETS
 from planner.service import Distribution, LoadPoint, ServingMetrics
-from planner.units import GIB, SECONDS_PER_HOUR, counted, format_duration, format_number, format_percent, format_usd
+from planner.units import (
+    GIB,
+    NOTHING,
+    SECONDS_PER_HOUR,
+    counted,
+    format_duration,
+    format_number,
+    format_percent,
+    format_usd,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,8 +210,9 @@ def tiles(plan: Plan) -> tuple[Tile, ...]:
         Tile(
             label="Busy at peak",
             value=format_percent(busy_share(plan)),
-            beside=f"of {format_number(curve.capacity_rps * serving_replicas(plan))} req/s",
-            help="The peak as a share of the rate at which the fleet saturates: more of it leaves less for bursts.",
+            beside=f"of {curve.capacity_in_words(serving_replicas(plan))} req/s",
+            help="The peak as a share of the rate at which the fleet saturates (± sampling, 95 %): more of it leaves "
+            "less for bursts.",
             share=busy_share(plan),
         ),
         Tile(
@@ -245,7 +255,7 @@ def drawing(tile: Tile) -> str:
 def interval_text(metrics: ServingMetrics, latency: Distribution) -> str:
     """How exactly the simulation knows a latency at the targets' quantile, in a sentence; empty where it does not."""
     half = latency.target_half_width
-    if not math.isfinite(half):
+    if not half > NOTHING * latency.mean:
         return ""
     counted_requests = counted(metrics.num_counted, "simulated request")
     if not metrics.is_settled:
@@ -288,7 +298,8 @@ def busy_share(plan: Plan) -> float:
     """The peak rate as a share of the rate at which the fleet saturates."""
     if plan.curve is None or plan.metrics is None or plan.curve.capacity_rps <= 0:
         return math.nan
-    return offered_rps(plan) / (plan.curve.capacity_rps * serving_replicas(plan))
+    share = offered_rps(plan) / (plan.curve.capacity_rps * serving_replicas(plan))
+    return share if plan.scenario.is_open_loop else min(1.0, share)  # what clients who wait reach cannot be more
 
 
 def price_band(plan: Plan) -> tuple[str, str]:
