@@ -42,8 +42,9 @@ dashboard  the only stage with streamlit
 commands   the command line: options in, text and files out
 ========== =====================================================================================================
 
-Where a change belongs: a fact in a data file of `catalog/`; an input in `scenario/fields.py`; a rule of an engine in
-`memory/` or `simulation/`; a sentence of the answer in `answer/wording.py`; a page in `dashboard/pages/`.
+Where a change belongs: a fact in a data file of `catalog/`; an input in `scenario/`, beside those of its group; a rule
+of an engine in `memory/` or `simulation/`; a sentence of the answer in `answer/wording.py`; a page in
+`dashboard/pages/`.
 """
 
 from __future__ import annotations

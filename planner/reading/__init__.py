@@ -1,7 +1,16 @@
 """What engines and benchmarks print, read into a plan.
 
-In: a start-up log, a benchmark's output or JSON, metrics of a running engine. Out: a `Reading`: every figure with its
-line, what was not understood, and the Scenario that the file describes; and a plan calibrated to measured runs.
+In: a start-up log, a benchmark's output or JSON, metrics of a running engine, recorded traffic, another planner's
+result. Out: a `Reading`: every figure with its line, what was not understood, and the Scenario that the file describes;
+and a plan calibrated to measured runs.
+
+reading      one file, recognised by its content; together: several files of one deployment
+startup      start-up logs, by settings and figures (`log_lines.csv`); printed: their memory in place of the estimate
+benchmarks   tables and JSON of the engines' clients; line_reports: a figure a line; column_tables: a run a row;
+             saved_reports: JSON by paths; offline: benchmarks without a server; metrics_text: `/metrics`
+peers        results of other planners
+overlay      predicted beside actual
+calibrating  a plan fitted to measured runs; advising: the load test to run next; held_out: what calibrating is worth
 """
 
 from planner.reading.advising import Advice, AdvisedTest, advice_text, advise

@@ -1,8 +1,8 @@
 """The Scenario: everything that a user can set, in one frozen value object.
 
-Every page, the command line and the library start from a Scenario. `fields` and `advanced` declare its inputs once, for
-the link, the form and the error messages; `derived` holds the model, GPU, engine and traffic that they describe;
-`checks` rejects inputs that do not work together.
+Every page, the command line and the library start from a Scenario. `fields` and the modules that it builds on declare
+its inputs once, for the link, the form and the error messages; `derived` holds the model, GPU, engine and traffic that
+they describe; `checks` rejects inputs that do not work together.
 """
 
 from __future__ import annotations
