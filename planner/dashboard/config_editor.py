@@ -11,10 +11,7 @@ from planner.dashboard import urlstate
 from planner.dashboard.config_text import pruned
 from planner.dashboard.widgets import prose
 from planner.errors import InvalidInput
-from planner.scenario import (
-    CONFIG,
-    message,
-)
+from planner.scenario import CONFIG, message
 
 MOST_SHOWN = 100_000  # characters of a pasted text that the field keeps
 
@@ -32,9 +29,9 @@ def config_editor(error: str | None) -> None:
     )
     st.text_input("or fetch it from Hugging Face by id", key="config_hub", placeholder="owner/name")
     st.button("Fetch", on_click=_take_hub, key="config_fetch")
-    message = state.get("_config_error") or error
-    if message:
-        st.error(prose(message))
+    wrong = state.get("_config_error") or error
+    if wrong:
+        st.error(prose(wrong))
     elif not used:
         st.info("The plan keeps the last model until you give a config.json.")
 

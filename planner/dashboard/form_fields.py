@@ -7,13 +7,7 @@ from typing import Any
 
 from planner.catalog import draft_head_names, engine_names, gpu_names, length_set_names, model_names
 from planner.model import kv_dtype_names, weight_dtype_names
-from planner.scenario import (
-    CONFIG,
-    CUSTOM,
-    OPEN_LOOP_KINDS,
-    TARGETS,
-    fields_by_name,
-)
+from planner.scenario import CONFIG, CUSTOM, OPEN_LOOP_KINDS, TARGETS, fields_by_name
 
 LARGEST = 2**53 - 1  # the largest integer that a browser keeps exactly
 GROUPS = {

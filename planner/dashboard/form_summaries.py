@@ -5,10 +5,7 @@ from __future__ import annotations
 from planner.cost import gpu_price
 from planner.dashboard.form_fields import MORE, relevant
 from planner.dashboard.words import WORDS, short
-from planner.scenario import (
-    Scenario,
-    fields_by_name,
-)
+from planner.scenario import Scenario, fields_by_name
 from planner.units import counted, format_duration, format_number, format_usd
 
 

@@ -5,13 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from planner.answer import (
-    Plan,
-    fit_on_rank,
-    meeting,
-    reached,
-    run_on_rank,
-)
+from planner.answer import Plan, fit_on_rank, meeting, reached, run_on_rank
 from planner.units import counted, format_duration, format_number, format_usd
 
 PAGES = Path(__file__).parent / "pages"

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from planner.answer import (
-    Plan,
-    offered_rps,
-    serving_replicas,
-)
+from planner.answer import Plan, offered_rps, serving_replicas
 from planner.cost import CostPlan
 from planner.dashboard.headlines import percentile
 from planner.dashboard.markdown import escaped

@@ -6,14 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from planner.answer import (
-    BAND_OF,
-    Band,
-    Plan,
-    Verdict,
-    offered_rps,
-    serving_replicas,
-)
+from planner.answer import BAND_OF, SURE, Band, Plan, Verdict, offered_rps, serving_replicas
 from planner.catalog import price_offers
 from planner.charts import Line, bar_svg, blocks_svg, line_svg
 from planner.cost import CostPlan, offer_of
@@ -100,11 +93,11 @@ def badge_line(found: Sequence[Badge]) -> str:
 
 
 def surer_gpus(plan: Plan) -> int | None:
-    """GPUs of one kind that make it 90 % sure, where the plan has fewer and is about the traffic as entered."""
+    """GPUs of this kind that make the plan sure, where it has fewer and is about the traffic as entered."""
     found = plan.verdict
     if found is None or found.state == "sure" or plan.taken is not None or plan.pools is not None:
         return None
-    enough = next((item.num_gpus for item in found.sure if item.share == 0.9), None)
+    enough = next((item.num_gpus for item in found.sure if item.share == SURE), None)
     return enough if enough is not None and enough > plan.num_gpus else None
 
 

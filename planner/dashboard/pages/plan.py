@@ -3,7 +3,7 @@
 import streamlit as st
 
 from planner import charts
-from planner.answer import Finding, serving_replicas, sure_line
+from planner.answer import SURE, Finding, serving_replicas, sure_line
 from planner.dashboard import (
     alternatives,
     commands,
@@ -17,6 +17,7 @@ from planner.dashboard import (
     urlstate,
     widgets,
 )
+from planner.units import format_percent
 
 MOST_ACROSS = 5  # tiles; more of them stand in two rows
 
@@ -38,7 +39,7 @@ said = [tiles.verdict_line(verdict)] if verdict is not None else []
 st.markdown("\n\n".join([*said, tiles.badge_line(tiles.badges(plan))]))
 if surer is not None:
     st.button(
-        f"Make it 90 % sure: {headlines.gpus(surer)}",
+        f"Make it {format_percent(SURE)} sure: {headlines.gpus(surer)}",
         on_click=urlstate.put,
         kwargs={"question": "will", "num_replicas": surer // plan.scenario.parallelism.gpus_per_replica},
         key="make_sure",
