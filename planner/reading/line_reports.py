@@ -65,6 +65,8 @@ REPORTS = {
         common={"engine": "sglang", "arrival": "offline"},
         must="output_tok_s_total",
     ),
+    "JetStream benchmark_serving": Report(begins=re.compile(r"^Successful requests: \d+$"), must="req_s"),
+    "inference-benchmark": Report(begins=re.compile(r"^=+Result for Model: "), must="req_s"),
     "k6": Report(begins=re.compile(r"http_req_duration\.*: avg="), must="e2e_s_mean"),
 }
 
@@ -72,7 +74,7 @@ REPORTS = {
 HEADS = (
     *("Performance Parameters", "concurrency: ", " Profile ", "Benchmarking summary:", "MLPerf Results Summary"),
     *("total duration: ", "prompt eval", "tokens-per-sec", "prompt_tokens=", "Benchmark ...", "batch size: "),
-    "http_req_duration",
+    *("http_req_duration", "Successful requests: ", "Result for Model: "),
 )
 
 
