@@ -41,8 +41,9 @@ def figures(plan: Plan) -> tuple[Figure, ...]:
     nan, q = math.nan, plan.scenario.target_quantile
     ttft, tpot = (m.ttft_s.at(q), m.tpot_s.at(q)) if m is not None else (nan, nan)
     meet = m.slo_attainment if m is not None else nan
-    holds = curve.slo_rate_rps * serving_replicas(plan) if curve is not None else nan
-    said = curve.slo_rate_in_words(serving_replicas(plan)) if curve is not None else "—"
+    holds, said = nan, "—"
+    if curve is not None and plan.scenario.is_open_loop:  # users who wait queue less than the curve's Poisson arrivals
+        holds, said = curve.slo_rate_rps * serving_replicas(plan), curve.slo_rate_in_words(serving_replicas(plan))
     month, per_token = (cost.usd_per_month, cost.usd_per_million_tokens) if cost is not None else (nan, nan)
     gpus = float(plan.num_gpus) if plan.fits else nan
     busy, running = (busy_share(plan), run_at_once(plan)) if plan.fits else (nan, nan)

@@ -8,6 +8,7 @@ from planner.answer.planning import plan
 from planner.dashboard import comparison
 from planner.dashboard.comparison import Figure, difference
 from planner.scenario.scenario import Scenario
+from tests.answer.cases import planned
 
 
 @pytest.mark.parametrize(
@@ -51,6 +52,14 @@ def test_shares_differ_by_points():
 
 
 SMALL = Scenario(num_requests=300)
+
+
+def test_a_rate_that_poisson_arrivals_hold_is_not_told_of_users_who_wait():
+    def held(done):
+        return next(item for item in comparison.figures(done) if item.label == "Meets the targets up to")
+
+    assert held(planned(arrivals="closed", concurrent_users=4)).text == "—"
+    assert held(planned()).text.endswith(" req/s")
 
 
 def test_differing_inputs_are_named_in_the_forms_words():
