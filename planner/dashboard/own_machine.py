@@ -193,7 +193,7 @@ def in_force(scenario: Scenario) -> None:
         other = " and ".join(scenario.not_calibrated_for)
         used = f":green-badge[Calibrated to your {counted(scenario.calibration_runs, 'measurement')}]"
         if scenario.is_calibrated_for_other_load:
-            used = f":orange-badge[Calibrated for {calibrated_load(scenario)}: calibrate again]"
+            used = f":orange-badge[Calibrated for another load] Made for {calibrated_load(scenario)}: calibrate again"
         text = f":orange-badge[Calibration of another {other}, not used]" if other else used
         _row(text, "Drop the calibration", uncalibrated(scenario))
     if scenario.printed_memory is not None or scenario.not_printed_for:

@@ -93,7 +93,7 @@ def test_under_another_load_the_page_asks_to_calibrate_again(calibrated):
     users = calibrated.number_input(key="s_users")
     before = users.value
     users.set_value(before + 400).run()
-    said = re.compile(r"Calibrated for .* with prompts of .*: calibrate again")
+    said = re.compile(r"Calibrated for another load.*Made for .* with prompts of .*: calibrate again")
     assert any(said.search(item.value) for item in calibrated.markdown)
     calibrated.number_input(key="s_users").set_value(before).run()
     assert not any(said.search(item.value) for item in calibrated.markdown)
