@@ -23,6 +23,7 @@ from planner.answer.outcome import (
     run_at_once,
     run_on_rank,
     serving_replicas,
+    target_label,
     typical_step,
 )
 from planner.answer.planning import plan, replica_of, size
@@ -137,6 +138,7 @@ __all__ = [
     "sure_in_words",
     "sure_line",
     "tally",
+    "target_label",
     "time_text",
     "trace_steps",
     "typical_step",

@@ -162,6 +162,11 @@ def reached(scenario: Scenario, metrics: ServingMetrics) -> tuple[Reached, ...]:
     )
 
 
+def target_label(name: str) -> str:
+    """A target as people read it: that on ITL is on the longest gap of each request, not on all gaps."""
+    return "longest gap" if name == "ITL" else name
+
+
 def offered_rps(done: Plan) -> float:
     """Requests per second at the peak; for a closed loop or a burst, the rate that finishes. [req/s]"""
     if done.scenario.is_open_loop or done.metrics is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from planner.answer.outcome import Plan, Verdict, offered_rps, serving_replicas
+from planner.answer.outcome import Plan, Verdict, offered_rps, serving_replicas, target_label
 from planner.scenario import TARGETS, to_query
 from planner.service import Distribution, ServingMetrics
 from planner.units import GIB, NOTHING, counted, format_duration, format_number, format_percent, format_usd
@@ -159,7 +159,7 @@ def _verdict_lines(found: Verdict) -> list[str]:
     return [
         said,
         *([f"{told}."] if (told := sure_line(found)) else []),
-        f"Measure {found.narrows}: {found.measurement}",
+        f"Measure {target_label(found.narrows)}: {found.measurement}",
         "",
     ]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from planner.answer.confidence import BAND_OF, bearable_rps, chance_with, own_runs, slo_probability
 from planner.answer.load_test import measurement
-from planner.answer.outcome import Plan, Reached, Sure, Verdict, offered_rps, reached, serving_replicas
+from planner.answer.outcome import Plan, Reached, Sure, Verdict, offered_rps, reached, serving_replicas, target_label
 from planner.answer.wording import idle_miss, load_in_words, lost_in_words, meeting, told_apart
 from planner.arrays import Floats
 from planner.step_time import KERNELS_MEASURED, SAME_ARCHITECTURE
@@ -233,7 +233,8 @@ def _said(done: Plan, found: Verdict) -> Verdict:
 def _met(done: Plan, found: Verdict) -> str:
     quantile, scenario = done.scenario.target_quantile, done.scenario
     told = " and ".join(
-        f"{row.name} p{quantile * 100:g} {format_duration(row.figure_s)} (target {format_duration(row.limit_s)})"
+        f"{target_label(row.name)} p{quantile * 100:g} {format_duration(row.figure_s)} "
+        f"(target {format_duration(row.limit_s)})"
         for row in found.targets
         if math.isfinite(row.figure_s)
     )
@@ -295,8 +296,8 @@ def _overrun(done: Plan) -> bool:
 def _against(row: Reached, quantile: float) -> str:
     over = format_percent(-row.margin) if row.margin > -1 else f"{format_number(row.figure_s / row.limit_s, 2)} times"
     return (
-        f"{row.name} p{quantile * 100:g} {format_duration(row.figure_s)}, target {format_duration(row.limit_s)}, "
-        f"{over} {'over' if row.margin > -1 else 'the target'}"
+        f"{target_label(row.name)} p{quantile * 100:g} {format_duration(row.figure_s)}, "
+        f"target {format_duration(row.limit_s)}, {over} {'over' if row.margin > -1 else 'the target'}"
     )
 
 

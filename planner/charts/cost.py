@@ -210,7 +210,8 @@ def _map_traces(found: CostMap, volumes: Floats, shares: Floats, plan: tuple[flo
             "zmax": 1,
             "colorscale": [[0.0, COLOUR["own"]], [0.5, "rgba(134,143,156,0.12)"], [1.0, COLOUR["here"]]],
             "customdata": found.own_over_api,
-            "hovertemplate": "%{x:,.3s} requests, %{y:.0%}: own ÷ API %{customdata:.2f}<extra></extra>",
+            "text": [[share] * len(volumes) for share in percents(shares)],
+            "hovertemplate": "%{x:,.3s} requests, %{text}: own ÷ API %{customdata:.2f}<extra></extra>",
             "colorbar": {
                 "tickvals": [-1, 0, 1],
                 "ticktext": ["own 10×", "equal", "API 10×"],

@@ -314,7 +314,7 @@ def distribution(seconds: Floats, quantity: str, target_s: float | None) -> Char
             ],
             layout(
                 height=280,
-                xaxis=time_ticks(float(x[0]), max(float(x[-1]), target_s or 0.0)) if len(x) else {},
+                xaxis=_times(float(x[0]), max(float(x[-1]), target_s or 0.0)) if len(x) else {},
                 yaxis={**percent_ticks(), "range": [0, 1.02]},
                 shapes=shapes,
                 annotations=notes,
@@ -322,6 +322,13 @@ def distribution(seconds: Floats, quantity: str, target_s: float | None) -> Char
         ),
         alt=title,
     )
+
+
+def _times(low_s: float, high_s: float) -> dict[str, Any]:
+    """A logarithmic time axis with some room beyond both ends, where a tick or a target may be."""
+    low, high = math.log10(max(low_s, 1e-9)), math.log10(max(high_s, 1e-9))
+    room = max(0.03 * (high - low), 0.02)
+    return {**time_ticks(low_s, high_s), "range": [low - room, high + room]}
 
 
 def _step_text(seconds: float, name: str) -> str:

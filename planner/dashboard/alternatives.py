@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 from uuid import uuid4
 
 import streamlit as st
@@ -113,9 +112,8 @@ def _progress(running: Running, scenario: Scenario) -> None:
             if running.age_s < LONG_S:
                 st.caption("Searching …")
             else:
-                st.caption(
-                    f"Searching … {running.age_s:.0f} s so far: it takes the time that other work leaves the server"
-                )
+                so_far = f"Searching … {running.age_s:.0f} s so far."
+                st.caption(f"{so_far} The search runs in the background: a busy server slows it.")
         else:
             said = (
                 f"{counted(found.candidates_considered, 'deployment')} considered, {found.candidates_simulated} planned"
@@ -213,11 +211,9 @@ def _row(row: Candidate, now: Candidate | None, base: Scenario, place: int) -> N
             apply(row.scenario, f"alternative_apply_{place}")
 
 
-def apply(scenario: Scenario, key: str, *, quiet: bool = False) -> None:
+def apply(scenario: Scenario, key: str) -> None:
     """The button that plans with a scenario; the browser's Back undoes it."""
-    kind: Literal["tertiary", "secondary"] = "tertiary" if quiet else "secondary"
-    about = "Plan with this. Back undoes it."
-    st.button("Apply", key=key, on_click=_adopt, args=(scenario,), help=about, type=kind)
+    st.button("Apply", key=key, on_click=_adopt, args=(scenario,), help="Plan with this. Back undoes it.")
 
 
 def _adopt(scenario: Scenario) -> None:
@@ -228,11 +224,11 @@ def _adopt(scenario: Scenario) -> None:
 def remedies(found: tuple[Remedy, ...], scenario: Scenario) -> None:
     """What would make the engine start, each with the button that plans with it."""
     for place, remedy in enumerate(found):
-        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            st.markdown(f"{place + 1}. {widgets.prose(remedy)}")
+        with st.container(horizontal=True, vertical_alignment="center", gap="small", key=f"line_remedy_{place}"):
+            st.markdown(f"{place + 1}. {widgets.prose(remedy)}", width="stretch")
             cured = with_remedy(scenario, remedy)
             if cured is not None:
-                apply(cured, f"remedy_apply_{place}", quiet=True)
+                apply(cured, f"remedy_apply_{place}")
 
 
 def with_remedy(scenario: Scenario, remedy: Remedy) -> Scenario | None:
@@ -253,10 +249,10 @@ def _changes(running: Running) -> None:
     differ, idle = change_lines(running.changes)
     st.markdown("**What would change the answer**")
     for place, change in enumerate(differ):
-        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        with st.container(horizontal=True, vertical_alignment="center", gap="small", key=f"line_change_{place}"):
             label = f"{change.label[:1].upper()}{change.label[1:]}"
             st.markdown(f"{widgets.prose(label)}: {widgets.prose(change.text)}", width="stretch")
-            apply(change.scenario, f"change_apply_{place}", quiet=True)
+            apply(change.scenario, f"change_apply_{place}")
     if idle:
         st.caption(widgets.prose(f"No change with {', '.join(idle)}."))
     if not differ and not idle:

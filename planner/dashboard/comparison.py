@@ -212,7 +212,7 @@ def _finding(label: str, items: tuple[Figure, ...], names: list[str]) -> str:
     near = [name for item, name in known if item is best[0] or "better" not in difference(item, best[0])]
     if len(near) == len(known) > 1:
         same = len({item.text for item, _ in known}) == 1
-        return f"{label}: {best[0].text} in all" if same else f"{label}: no difference beyond our error"
+        return f"{label}: {best[0].text} in each" if same else f"{label}: no difference beyond our error"
     said = [_said(name) for name in near]
     who = f"{', '.join(said[:-1])} and {said[-1]}" if len(said) > 1 else said[0]
     alike = {item.text for item, name in known if name in near} == {best[0].text}

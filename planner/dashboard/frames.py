@@ -26,11 +26,9 @@ ERROR_HEADERS = {
     "ours, shared": ("ours", "Our median error on those rows, their source left out of the fit"),
     "AIConfigurator": ("AIConf.", "AIConfigurator 0.12: its median error on those rows"),
     "median, all": ("fitted", "Median error with every source fitted"),
-    "p90, all": ("9 in 10", "Nine of ten errors are at most this, every source fitted"),
 }
 ERROR_COLUMNS: dict[str, Any] = {
-    "quantity": st.column_config.TextColumn(width=178),
-    "class": st.column_config.TextColumn(width=150),
+    name: st.column_config.TextColumn(width=230) for name in ("gpu", "engine", "model")
 } | {
     name: st.column_config.NumberColumn(
         header, help=about, format="localized" if name.endswith("rows") else "%.1f %%", width=66
@@ -108,7 +106,7 @@ def shares(frame: pd.DataFrame) -> pd.DataFrame:
     out = frame.copy()
     for name in out.columns:
         if pd.api.types.is_float_dtype(out[name]):
-            out[name] = [format_percent(value) if value == value else "—" for value in out[name]]
+            out[name] = [format_percent(value).replace("-", "−") if value == value else "—" for value in out[name]]
     return sheet(out)
 
 
@@ -127,6 +125,12 @@ def share_rows(frame: pd.DataFrame) -> list[dict[str, str]]:
         {str(name): f"{value:,}" if isinstance(value, int) else str(value) for name, value in row.items()}
         for row in shares(frame).to_dict("records")
     ]
+
+
+def error_rows(table: pd.DataFrame, column: str) -> list[dict[str, str]]:
+    """An error table as text, for names too long for the cells of a sheet."""
+    headers = {name: header for name, (header, _) in ERROR_HEADERS.items()} | {"AIConfigurator": "AIConfigurator"}
+    return share_rows(table[[column, *headers]].rename(columns=headers))
 
 
 def seed_rows() -> Table:

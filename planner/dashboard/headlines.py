@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from planner.answer import Plan, fit_on_rank, meeting, reached, run_on_rank
+from planner.answer import Plan, fit_on_rank, meeting, reached, run_on_rank, target_label
 from planner.units import counted, format_duration, format_number, format_usd
 
 PAGES = Path(__file__).parent / "pages"
@@ -21,11 +21,6 @@ def gpus(number: float) -> str:
 def percentile(plan: Plan) -> str:
     """The quantile of the targets, as in p95."""
     return f"p{plan.scenario.target_quantile * 100:g}"
-
-
-def target_name(target: str) -> str:
-    """A target as the pages call it: that on ITL is on the longest gap of each request, not on all gaps."""
-    return "longest gap" if target == "ITL" else target
 
 
 def percentiles(plan: Plan) -> str:
@@ -62,7 +57,7 @@ def latency_sentence(plan: Plan) -> str:
     assert m is not None
     q = percentile(plan)
     rows = [
-        f"{q} {target_name(row.name)} {format_duration(row.figure_s)} (target {format_duration(row.limit_s)})"
+        f"{q} {target_label(row.name)} {format_duration(row.figure_s)} (target {format_duration(row.limit_s)})"
         for row in reached(s, m)
     ] or [
         f"{q} {name} {format_duration(seen.at(s.target_quantile))}"

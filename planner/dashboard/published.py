@@ -70,7 +70,10 @@ def unseen(rows: pd.DataFrame) -> pd.Series:
 
 
 def error_table(rows: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Our errors, and AIConfigurator's on the rows that it predicts, by quantity and value of a column."""
+    """Our errors, and AIConfigurator's on the rows that it predicts, by value of a column.
+
+    The rows are of one quantity.
+    """
     frame = rows.assign(
         absolute=(rows["predicted"] / rows["measured"] - 1).abs(),
         signed=unseen(rows) / rows["measured"] - 1,
@@ -78,7 +81,7 @@ def error_table(rows: pd.DataFrame, column: str) -> pd.DataFrame:
         peer=(rows["peer_predicted"] / rows["measured"] - 1).abs(),
     )
     frame["shared"] = frame["signed"].abs().where(frame["peer"].notna())
-    grouped = frame.groupby(["quantity", column], sort=False)
+    grouped = frame.groupby(column, sort=False)
     table = pd.DataFrame(
         {
             "rows": grouped.size(),
@@ -86,18 +89,12 @@ def error_table(rows: pd.DataFrame, column: str) -> pd.DataFrame:
             "p90 left out": grouped["left"].quantile(0.9),
             "signed left out": grouped["signed"].median(),
             "median, all": grouped["absolute"].median(),
-            "p90, all": grouped["absolute"].quantile(0.9),
             "shared rows": grouped["peer"].count(),
             "ours, shared": grouped["shared"].median(),
             "AIConfigurator": grouped["peer"].median(),
         }
     )
-    table = table.reset_index()
-    order = {name: place for place, name in enumerate(rows["quantity"].unique())}
-    table = table.sort_values(
-        ["quantity", "rows"], ascending=[True, False], key=lambda c: c.map(order) if c.name == "quantity" else c
-    )
-    table = table.assign(quantity=table["quantity"].map(lambda name: TITLES.get(name, name)))
+    table = table.reset_index().sort_values("rows", ascending=False, kind="stable")
     return table.assign(**{column: table[column].map(class_in_words)}) if column == "class" else table
 
 

@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from planner.answer import BAND_OF, SURE, Band, Plan, Verdict, offered_rps, serving_replicas
+from planner.answer import BAND_OF, SURE, Band, Plan, Verdict, offered_rps, serving_replicas, target_label
 from planner.catalog import price_offers
 from planner.charts import Line, bar_svg, blocks_svg, line_svg
 from planner.cost import CostPlan, offer_of
-from planner.dashboard.headlines import percentile, target_name
+from planner.dashboard.headlines import percentile
 from planner.dashboard.markdown import escaped
 from planner.scenario import TARGETS
 from planner.service import Distribution, LoadPoint, ServingMetrics
@@ -153,7 +153,7 @@ def _latency_tile(plan: Plan, field: str) -> Tile:
     q, seen, error = percentile(plan), getattr(metrics, latency), plan.bands[BAND_OF[name]]
     target = "no target" if limit is None else f"≤ {format_duration(limit)}"
     return Tile(
-        label=f"{q} {target_name(name)}",
+        label=f"{q} {target_label(name)}",
         value=format_duration(seen.at(s.target_quantile)),
         beside=f"{target}{band_text(error)}",
         help=f"{_MEANING[name]}: {q} over the requests at the peak"

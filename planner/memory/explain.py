@@ -26,7 +26,7 @@ from planner.memory.verdict import (
     shorter_context,
     start_verdict,
 )
-from planner.model import with_media
+from planner.model import scheme, with_media
 from planner.units import GIB, MIB, counted, format_number
 
 NARROWER = ("fp8", "int4_g128")
@@ -240,12 +240,17 @@ def remedies(demand: Demand, verdict: Verdict) -> tuple[Remedy, ...]:
 def _precision_remedies(demand: Demand) -> tuple[Remedy, ...]:
     """Weights, then a cache, for which the engine has kernels on this GPU."""
     names = native_schemes(demand.model, demand.engine, demand.gpu, demand.weight_dtype)
-    found = [Remedy(f"weights in {name}", weight_dtype=name) for name in names if _starts(demand, weight_dtype=name)]
+    found = [_weights_in(name) for name in names if _starts(demand, weight_dtype=name)]
     caches = ("q8_0", "auto") if demand.engine.family == "llamacpp" else ("auto",)
     found += [
         Remedy(f"kv_cache_dtype {name}", kv_cache_dtype=name) for name in caches if _starts(demand, kv_cache_dtype=name)
     ]
     return tuple(found[:3])
+
+
+def _weights_in(dtype: str) -> Remedy:
+    words = scheme(dtype).label if "_" in dtype else dtype  # fp8 and its like need no words
+    return Remedy(f"weights in {words}", weight_dtype=dtype)
 
 
 def _host_remedies(demand: Demand) -> tuple[Remedy, ...]:
@@ -340,19 +345,19 @@ def _hardware_remedies(demand: Demand) -> list[Remedy]:
     narrower = () if demand.model.quantization else tuple(x for x in options if x != demand.weight_dtype)
     for dtype in narrower:
         if _starts(demand, weight_dtype=dtype):
-            found.append(Remedy(f"weights in {dtype}", weight_dtype=dtype))
+            found.append(_weights_in(dtype))
             break
     tp = demand.parallelism.tensor_parallel_size
     widths = [width for width in (2 * tp, 4 * tp, 8 * tp) if width <= demand.gpu.gpus_per_node]
     fewest = _narrowest(demand, widths)
     if fewest is not None:
         found.append(Remedy(f"tensor_parallel_size {fewest}", tensor_parallel_size=fewest))
-    if not narrower or found[:1] == [f"weights in {narrower[0]}"]:
+    if not narrower or found[:1] == [_weights_in(narrower[0])]:
         return found or _other_split(demand)
     for dtype in narrower:
         both = _narrowest(dataclasses.replace(demand, weight_dtype=dtype), widths)
         if both is not None and (fewest is None or both < fewest):
-            words = f"weights in {dtype} with tensor_parallel_size {both}"
+            words = f"{_weights_in(dtype)} with tensor_parallel_size {both}"
             found.append(Remedy(words, weight_dtype=dtype, tensor_parallel_size=both))
             fewest = both
     return found or _other_split(demand)

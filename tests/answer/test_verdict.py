@@ -203,3 +203,10 @@ def test_gpus_that_hold_no_load_are_judged_without_load_not_at_the_traffic_that_
     assert done.taken.load == 0
     assert done.verdict.text.startswith("misses the targets at any load: without load TPOT ")
     assert "req/s arrive" not in done.verdict.text
+
+
+def test_a_target_on_the_gaps_is_named_as_in_the_headline():
+    # A gap is at least one step of a model that reads 16 GB of weights at 3.35 TB/s: no GPU of it makes 1 ms.
+    done = planned(itl_target_s=0.001, ttft_target_s=None, tpot_target_s=None)
+    assert done.verdict.text.startswith("misses longest gap p95 ")
+    assert "ITL" not in done.headline

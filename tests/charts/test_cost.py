@@ -59,6 +59,7 @@ def test_an_api_that_is_always_cheaper_is_said():
 def test_the_map_holds_the_plan_and_the_line_of_equal_bills():
     cost = priced()
     heat, line, here = charts.break_even_map(cost).figure["data"]
+    assert (heat["text"][-1][0], np.shape(heat["text"])) == ("100\u00a0%", np.shape(heat["z"]))
     # A mean of 1 req/s where 2 hold the targets; at this volume 1,460 USD against 2,628.
     assert here["y"] == [0.5]
     nearest = np.abs(heat["x"] - 2_628_000).argmin(), np.abs(heat["y"] - 0.5).argmin()

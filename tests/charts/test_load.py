@@ -61,6 +61,9 @@ def test_distribution_ends_at_all_requests():
     line = chart.figure["data"][0]
     assert line["y"][-1] == 1.0
     assert chart.title.startswith("75 %")  # three of four are within 0.5 s
+    low, high = chart.figure["layout"]["xaxis"]["range"]
+    assert 10**low < 0.1
+    assert 10**high > 0.8
 
 
 def test_step_terms_add_up_to_the_step(done):

@@ -104,5 +104,5 @@ def test_charts_of_money_gpus_and_latencies():
     found = {chart.subtitle.split(";")[0]: chart for chart in comparison.charts(plans)}
     assert set(found) == {"GPUs", "p95 TTFT", "p95 TPOT", "Cost per month"}
     assert found["Cost per month"].title == "Lowest cost per month: 730.00 USD, Cheap"  # 730 h × 1 USD
-    assert found["GPUs"].title == "GPUs: 1 in all"
+    assert found["GPUs"].title == "GPUs: 1 in each"
     assert "median error" in found["p95 TTFT"].subtitle

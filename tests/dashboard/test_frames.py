@@ -28,3 +28,9 @@ def test_cells_write_fractions_as_percentages_and_what_is_missing_as_a_dash():
     assert rows[0] == {"tool": "ours", "points": "1,479", "error": "12 %"}
     assert rows[1]["error"] == "—"
     assert not rows[1]["tool"].startswith("=")
+
+
+def test_an_error_table_for_reading_keeps_its_signs_without_an_apostrophe():
+    one = {name: [0.25] for name in frames.ERROR_HEADERS} | {"rows": [1200], "shared rows": [0]}
+    (row,) = frames.error_rows(pd.DataFrame({"class": ["dense"]} | one | {"signed left out": [-0.081]}), "class")
+    assert (row["class"], row["rows"], row["median"], row["signed"]) == ("dense", "1,200", "25 %", "−8.1 %")

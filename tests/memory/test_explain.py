@@ -44,7 +44,7 @@ def test_remedies_join_fewer_bits_and_more_gpus():
     assert memory.remedies == (
         "tensor_parallel_size 8",
         "weights in fp8 with tensor_parallel_size 4",
-        "weights in int4_g128 with tensor_parallel_size 2",
+        "weights in INT4 W4A16 group 128 with tensor_parallel_size 2",
     )
 
 
@@ -140,21 +140,14 @@ def test_each_remedy_works(gpu: str, model: str, changes: dict[str, object]) -> 
     assert found
     tried = 0
     for text in found:
-        parts = text.replace("weights in ", "weight_dtype ").split(" with ")
         engine, own, split = {}, {}, {}
-        for part in parts:
-            name, _, value = part.partition(" ")
-            number = value.replace(",", "")
-            if name in ("max_model_len",):
-                own[name] = int(number)
-            elif name in ("weight_dtype", "kv_cache_dtype"):
+        for name, value in text.changes.items():
+            if name in ("max_model_len", "weight_dtype", "kv_cache_dtype"):
                 own[name] = value
-            elif name in ("max_num_batched_tokens", "max_num_seqs") and number.isdigit():
-                engine[name] = int(number)
-            elif name == "gpu_memory_utilization":
-                engine[name] = float(number)
+            elif name in ("max_num_batched_tokens", "max_num_seqs", "gpu_memory_utilization"):
+                engine[name] = value
             elif name.endswith("parallel_size"):
-                split[name] = int(number)
+                split[name] = value
         again = dataclasses.replace(asked, **own, engine=dataclasses.replace(asked.engine, **engine),
                                     parallelism=dataclasses.replace(asked.parallelism, **split))  # fmt: skip
         if again != asked:

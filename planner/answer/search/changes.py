@@ -36,7 +36,7 @@ def change_steps(
 ) -> Iterator[tuple[Change, ...]]:
     """What single changes of a plan do to its GPUs and cost: all that is known after each plan that was made.
 
-    The changes: fp8 weights, fp8 KV cache, more and less tensor parallelism, more traffic, tighter and looser
+    The changes: weights in FP8, KV cache in FP8, more and less tensor parallelism, more traffic, tighter and looser
     targets. Changes that the other inputs forbid are left out.
 
     Parameters
@@ -86,8 +86,8 @@ def _tried(scenario: Scenario, budget: Budget) -> Finished | None:
 def _varied(scenario: Scenario) -> list[tuple[str, Scenario]]:
     """The scenarios that differ in one input, with what differs."""
     tries: list[tuple[str, Fields]] = [
-        ("fp8 weights", {"weight_dtype": "fp8"}),
-        ("fp8 KV cache", {} if _cache_is_fp8(scenario) else {"kv_cache_dtype": "fp8"}),
+        ("weights in FP8", {"weight_dtype": "fp8"}),
+        ("KV cache in FP8", {} if _cache_is_fp8(scenario) else {"kv_cache_dtype": "fp8"}),
         ("twice the tensor parallelism", {"tensor_parallel_size": scenario.tensor_parallel_size * 2}),
         ("half the tensor parallelism", {"tensor_parallel_size": scenario.tensor_parallel_size // 2}),
         ("50 % more traffic", _more_traffic(scenario, 1.5)),

@@ -1,6 +1,5 @@
 """Predictions against published measurements, beside AIConfigurator's."""
 
-import pandas as pd
 import streamlit as st
 
 from planner import charts
@@ -56,17 +55,17 @@ else:
     if kept["peer_predicted"].notna().any():
         st.markdown(f"**{widgets.prose(published.against_peer(kept))}**")
 
-by_class = pd.concat([of_quantity, rows[rows["quantity"] != quantity]])  # the chosen quantity first
 tabs = st.tabs(["By class", "By GPU", "By engine", "By model", "Rows and sources"])
-for tab, column in zip(tabs, ("class", "gpu", "engine", "model"), strict=False):
-    table = published.error_table(by_class if column == "class" else of_quantity, column)
+with tabs[0]:
+    widgets.table(frames.error_rows(published.error_table(of_quantity, "class"), "class"), "classes")
+for tab, column in zip(tabs[1:], ("gpu", "engine", "model"), strict=False):
     with tab:
         st.dataframe(
-            frames.in_percent(table),
+            frames.in_percent(published.error_table(of_quantity, column)),
             hide_index=True,
             placeholder="—",
             width="stretch",
-            column_order=[*(["quantity"] if column == "class" else []), column, *frames.ERROR_HEADERS],
+            column_order=[column, *frames.ERROR_HEADERS],
             column_config=frames.ERROR_COLUMNS,
             alt=f"Errors by {column}",
         )

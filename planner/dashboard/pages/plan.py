@@ -3,7 +3,7 @@
 import streamlit as st
 
 from planner import charts
-from planner.answer import SURE, Finding, serving_replicas, sure_line
+from planner.answer import SURE, Finding, serving_replicas, sure_line, target_label
 from planner.dashboard import (
     alternatives,
     commands,
@@ -63,7 +63,7 @@ if verdict is not None:
             st.markdown(widgets.prose(f"{told}."))
         st.markdown(
             widgets.prose(
-                f"Most in doubt is {verdict.narrows}. This command loads one replica as the plan does; "
+                f"Most in doubt is {target_label(verdict.narrows)}. This command loads one replica as the plan does; "
                 "compare what it reports with the figures above:"
             )
         )

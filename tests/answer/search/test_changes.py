@@ -14,9 +14,9 @@ def changes():
 
 
 def test_each_change_is_a_plan_of_its_own(changes):
-    assert {"fp8 weights", "50 % more traffic", "half the TTFT target", "twice the TPOT target"} <= changes.keys()
+    assert {"weights in FP8", "50 % more traffic", "half the TTFT target", "twice the TPOT target"} <= changes.keys()
     base = plan(SMALL.replace(users=3000))
-    for label in ("fp8 weights", "50 % more traffic"):
+    for label in ("weights in FP8", "50 % more traffic"):
         done, change = plan(changes[label].scenario), changes[label]
         assert (done.num_gpus, done.slo_met, done.cost.usd_per_month) == (
             change.num_gpus,
