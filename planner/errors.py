@@ -39,8 +39,8 @@ class InvalidInput(PlannerError):
         super().__init__(field, value, valid)
 
     def __str__(self) -> str:
-        whole = isinstance(self.value, int) and not isinstance(self.value, bool) and abs(self.value) < 10**18
-        shown = f"{self.value:,}" if whole else repr(self.value)
+        is_number = isinstance(self.value, (int, float)) and not isinstance(self.value, bool)
+        shown = in_digits(self.value) if is_number else repr(self.value)
         if len(shown) > 80:
             shown = shown[:77] + "..."
         return f"{self.field} = {shown} is not valid: expected {self.valid}."
@@ -66,6 +66,12 @@ class Infeasible(PlannerError):
         return self.reason + (f" Try {' or '.join(self.remedies)}." if self.remedies else "")
 
 
+def in_digits(value: float) -> str:
+    """Write a number as given: a whole one with thousands separators, 1,000,000 and not 1e+06."""
+    is_whole = -1e18 < value < 1e18 and value == int(value)
+    return f"{int(value):,}" if is_whole else repr(value)
+
+
 def require_int(field: str, value: Any, *, at_least: int = 1, at_most: int | None = None) -> None:
     """Raise InvalidInput unless `value` is a whole number within the bounds."""
     ok = isinstance(value, int) and not isinstance(value, bool) and value >= at_least
@@ -88,10 +94,10 @@ def require_number(
         )
     if not ok:
         if at_least is not None and at_most is not None:
-            bounds = f"a number from {at_least:,g} to {at_most:,g}"
+            bounds = f"a number from {in_digits(at_least)} to {in_digits(at_most)}"
         else:
             rows = (("above", above), ("of at least", at_least), ("of at most", at_most))
-            parts = [f"{words} {limit:,g}" for words, limit in rows if limit is not None]
+            parts = [f"{words} {in_digits(limit)}" for words, limit in rows if limit is not None]
             bounds = f"a number {' and '.join(parts)}" if parts else "a finite number"
         raise InvalidInput(field, value, bounds)
 

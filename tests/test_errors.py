@@ -11,6 +11,14 @@ def test_invalid_input_names_field_value_and_what_is_valid():
     assert isinstance(error, PlannerError)
 
 
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(1e15, "1,000,000,000,000,000"), (0.25, "0.25"), (math.nan, "nan"), (math.inf, "inf"), (-1, "-1")],
+)
+def test_a_number_is_written_in_digits(value, said):
+    assert str(InvalidInput("x", value, "less")).startswith(f"x = {said} is not valid")
+
+
 def test_long_values_are_shortened():
     assert len(str(InvalidInput("title", "x" * 10_000, "less"))) < 200
 
@@ -36,6 +44,7 @@ def test_numbers_must_be_finite_and_in_range(value):
     [
         ({"at_least": 0, "at_most": 10}, "a number from 0 to 10"),
         ({"at_least": 1, "at_most": 5}, "a number from 1 to 5"),
+        ({"at_least": 0.5, "at_most": 1e6}, "a number from 0.5 to 1,000,000"),
         ({"above": 0}, "a number above 0"),
         ({"above": 0, "at_most": 1}, "a number above 0 and of at most 1"),
         ({}, "a finite number"),

@@ -182,11 +182,9 @@ def cache_ignored(scenario: Scenario, memory: MemoryPlan) -> Finding | None:
     if memory.starts and memory.max_concurrency * (1 + more) >= 4:
         return None
     left = f"only {pool:.1f} GiB for the KV cache" if pool > 0 else "nothing for the KV cache"
-    holds = (
-        f": {counted(memory.max_concurrency, 'sequence')} of {memory.max_model_len:,} tokens at once"
-        if pool > 0
-        else ""
-    )
+    most = memory.max_concurrency
+    room = counted(most, "sequence") if most >= 1 else "not even one sequence"
+    holds = f": {room} of {memory.max_model_len:,} tokens at once" if pool > 0 else ""
     return Finding(
         kind="cache_ignored",
         severity="warning",

@@ -45,7 +45,7 @@ def kernel_note(scenario: Scenario) -> KernelNote | None:
         return KernelNote("note", text, {})
     if found.support not in (WEIGHT_ONLY, EMULATED):
         return None
-    text = f"{title} has no {label} kernels for {gpu.name}: it "
+    text = f"{title} has no kernels for {label} on {gpu.name}: it "
     if found.support == WEIGHT_ONLY:
         text += "runs the weights weight-only, reading few bits and multiplying in 16, so prompts are no faster."
     else:

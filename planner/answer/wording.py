@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from planner.answer.outcome import ANSWERED, Plan, Reached, Taken, reached, serving_replicas
+from planner.answer.outcome import ANSWERED, Plan, Reached, Taken, reached, serving_replicas, target_label
 from planner.cost import CostPlan
 from planner.memory import (
     OOM,
@@ -178,7 +178,7 @@ def idle_miss(done: Plan) -> str:
     assert done.metrics is not None
     idle = done.curve.points[0].metrics if done.curve is not None and done.curve.points else done.metrics
     rows = [row for row in reached(done.scenario, idle) if row.is_missed]
-    told = " and ".join(f"{row.name} {_against(row)}" for row in rows)
+    told = " and ".join(f"{target_label(row.name)} {_against(row)}" for row in rows)
     return f"without load {told}" if told else meeting(done)
 
 

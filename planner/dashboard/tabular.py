@@ -47,7 +47,8 @@ def folding_style(key: str, header: list[str]) -> str:
         f"{inside} thead{{display:none}}{inside} tr{{display:block;padding:.4rem 0}}"
         f"{inside} td{{display:flex;justify-content:space-between;gap:1rem;border:none;padding:.1rem .25rem;"
         "text-align:right;white-space:normal}"
-        f"{inside} td::before{{text-align:left;opacity:.8}}"
+        f"{inside} td::before{{text-align:left;opacity:.8;flex:1 1 0}}"
+        f"{inside} td>*{{flex:none;max-width:60%}}"  # a long name gives way to its value, which would be cut
         f"{inside} td:first-child{{font-weight:600;text-align:left}}"
         f"{inside} tr{{border-bottom:1px solid rgba(128,136,150,.35)}}{names}}}</style>"
     )

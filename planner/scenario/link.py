@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from planner.errors import InvalidInput
+from planner.errors import InvalidInput, in_digits
 from planner.scenario.fields import OPEN_LOOP_KINDS, fields_by_name
 from planner.scenario.messages import message
 from planner.scenario.scenario import Scenario
@@ -283,7 +283,7 @@ def _build(base: Scenario, values: dict[str, Any], notes: _Notes) -> Decoded:
                 remaining.pop("model")  # the config that it stands for was refused already
                 continue
             notes.refuse(error)
-            for name in _culprit(error, remaining):
+            for name in _culprit(error, remaining, base):
                 remaining.pop(name)
     return notes.decoded(base)
 
@@ -303,12 +303,25 @@ def longest_context(base: Scenario, values: dict[str, Any]) -> int | None:
         return None
 
 
-def _culprit(error: InvalidInput, values: dict[str, Any]) -> list[str]:
+def _culprit(error: InvalidInput, values: dict[str, Any], base: Scenario) -> list[str]:
     if error.field in values:
         return [error.field]
-    # The error names a derived field, such as one of the model's config: blame its source.
-    blamed: list[str] = [name for name in ("model_config", "model", "gpu", "engine") if name in values]
-    return blamed[:1] or list(values)
+    # The error names a field of the model's config, or one that another needs: blame what it does not occur without.
+    sources = [name for name in ("model_config", "model", "gpu", "engine") if name in values]
+    for name in dict.fromkeys((*sources, *values)):
+        rest = {other: value for other, value in values.items() if other != name}
+        if _refused(base, rest) != error.field:
+            return [name]
+    return list(values)
+
+
+def _refused(base: Scenario, values: dict[str, Any]) -> str | None:
+    """The first field that is not valid; None where all are."""
+    try:
+        base.replace(**values)
+    except InvalidInput as error:
+        return error.field
+    return None
 
 
 def _write(value: Any) -> str:
@@ -331,7 +344,7 @@ def _read(name: str, text: str) -> Any:
         if text not in ("0", "1", "true", "false"):
             raise InvalidInput(name, _shown(text), "1 or 0")
         return text in ("1", "true")
-    bounds = f"a number from {_bound(meta['minimum'])} to {_bound(meta['maximum'])}"
+    bounds = f"a number from {in_digits(meta['minimum'])} to {in_digits(meta['maximum'])}"
     try:
         number = float(text) if len(text) <= 40 else math.nan
     except ValueError:
@@ -339,10 +352,6 @@ def _read(name: str, text: str) -> Any:
     if not math.isfinite(number) or (meta["kind"] == "count" and not number.is_integer()):
         raise InvalidInput(name, _shown(text), "a whole " + bounds[2:] if meta["kind"] == "count" else bounds)
     return int(number) if meta["kind"] == "count" else number
-
-
-def _bound(value: float) -> str:
-    return f"{value:,.0f}" if float(value).is_integer() and abs(value) < 1e15 else f"{value:g}"
 
 
 def _shown(text: str) -> str:

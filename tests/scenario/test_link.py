@@ -291,3 +291,11 @@ def test_a_config_that_cannot_be_used_is_told_once(config):
     decoded = from_params({"m": "config", "mc": config, "u": "77"})
     assert len(decoded.problems) == 1
     assert decoded.scenario == Scenario(users=77)
+
+
+def test_a_setting_that_needs_another_gives_way_and_nothing_else_does():
+    # A day drawn by hand has 24 hours; the link names none.
+    found = from_query("day=drawn&m=Qwen%2FQwen3-8B&g=H200+SXM&u=777&ttft=2")
+    kept = Scenario(model="Qwen/Qwen3-8B", gpu="H200 SXM", users=777, ttft_target_s=2.0, tpot_target_s=None)
+    assert found.scenario == kept
+    assert any("Hours of the day" in problem for problem in found.problems)
