@@ -203,9 +203,9 @@ def tiles(plan: Plan) -> tuple[Tile, ...]:
         Tile(
             label="Busy at peak",
             value=format_percent(busy_share(plan)),
-            beside=f"of {curve.capacity_in_words(serving_replicas(plan))} req/s",
-            help="The peak as a share of the rate at which the fleet saturates (± sampling, 95 %): more of it leaves "
-            "less for bursts.",
+            beside=f"of {curve.capacity_in_words(serving_replicas(plan))}/s",
+            help="The peak as a share of the requests per second at which the fleet saturates (± sampling, 95 %): "
+            "more of it leaves less for bursts.",
             share=busy_share(plan),
         ),
         Tile(
