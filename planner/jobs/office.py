@@ -99,9 +99,11 @@ class Office:
         num_background: int = NUM_BACKGROUND,
         idle_s: float = IDLE_S,
         spare_after_s: float = SPARE_AFTER_S,
+        kept_s: float = KEPT_S,
     ) -> None:
         self.num_workers, self.most_kept_bytes = num_workers, most_kept_bytes
         self.num_background, self.idle_s, self.spare_after_s = num_background, idle_s, spare_after_s
+        self.kept_s = kept_s
         self.ready = False  # whether a worker has loaded the simulator
         self.num_computed = 0
         self._changed = threading.Condition()
@@ -175,8 +177,9 @@ class Office:
                     return None
                 if not worker.background and idle_s >= self.spare_after_s:
                     self._hire(spare=1)  # while there is time: the next who asks finds it loaded
+                    self._forget()  # also while nobody asks for anything
                 left_s = (self.idle_s if worker.background else self.spare_after_s) - idle_s
-                self._changed.wait(left_s if left_s > 0 else None)
+                self._changed.wait(left_s if left_s > 0 else self.kept_s)
         return None
 
     def _next(self, background: bool) -> Job | None:
@@ -214,7 +217,7 @@ class Office:
             self._changed.notify_all()
 
     def _forget(self) -> None:
-        stale = time.monotonic() - KEPT_S
+        stale = time.monotonic() - self.kept_s
         total = sum(job.size_bytes + LEAST_BYTES for job in self._kept.values())
         for task, job in list(self._kept.items())[:-1]:
             if job.used_s < stale or total > self.most_kept_bytes:

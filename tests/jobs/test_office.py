@@ -203,6 +203,17 @@ def test_results_are_kept_up_to_a_size(office):
     assert office.num_computed == before + 1  # the oldest was let go
 
 
+def test_results_that_nobody_asks_for_go_also_while_nothing_is_computed():
+    office = Office(num_workers=1, spare_after_s=0.05, kept_s=0.5)
+    try:
+        for size in (100_000, 200_000, 300_000):
+            ask(office, bytes, size)
+        until(lambda: office.kept_bytes < 400_000)  # the latest alone stays
+        assert office.kept_bytes > 250_000
+    finally:
+        office.close()
+
+
 def test_errors_cross_over_and_a_dead_process_is_replaced(office):
     with pytest.raises(InvalidInput, match="users = 0"):
         ask(office, require_int, "users", 0)
