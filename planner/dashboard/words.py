@@ -14,7 +14,7 @@ WORDS: dict[str, dict[str, str]] = {
     "gpu": {CUSTOM: "Enter a GPU by hand"},
     "weight_dtype": {
         "auto": "as published",
-        **{name: scheme(name).label for name in weight_dtype_names() if "_" in name},  # fp8 and its like need no words
+        **{name: scheme(name).in_words for name in weight_dtype_names() if name != "auto"},
     },
     "kv_cache_dtype": {"auto": "as the checkpoint"},
     "question": {

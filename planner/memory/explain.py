@@ -249,8 +249,7 @@ def _precision_remedies(demand: Demand) -> tuple[Remedy, ...]:
 
 
 def _weights_in(dtype: str) -> Remedy:
-    words = scheme(dtype).label if "_" in dtype else dtype  # fp8 and its like need no words
-    return Remedy(f"weights in {words}", weight_dtype=dtype)
+    return Remedy(f"weights in {scheme(dtype).in_words}", weight_dtype=dtype)
 
 
 def _host_remedies(demand: Demand) -> tuple[Remedy, ...]:

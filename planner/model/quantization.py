@@ -61,6 +61,11 @@ class QuantizationScheme:
         """Whether it quantises nothing."""
         return self.name in NATIVE_BITS
 
+    @property
+    def in_words(self) -> str:
+        """As people say it within a sentence: fp8 and its like need no other words."""
+        return self.label if "_" in self.name else self.name
+
 
 @lru_cache(maxsize=1)
 def _family_bits() -> dict[tuple[str, str], dict[str, float]]:

@@ -26,9 +26,8 @@ def split_in_words(scenario: Scenario) -> str:
 def format_in_words(scenario: Scenario) -> str:
     """Weights and KV cache in words."""
     name = scenario.weight_dtype
-    weights = "published weights" if name == "auto" else f"{name} weights"
-    if "_" in name:  # a name of ours
-        weights = f"weights in {scheme(name).label}"
+    words = "published" if name == "auto" else scheme(name).in_words
+    weights = f"{words} weights" if words in ("published", name) else f"weights in {words}"
     return weights if scenario.kv_cache_dtype == "auto" else f"{weights}, {scenario.kv_cache_dtype} KV cache"
 
 
