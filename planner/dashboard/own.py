@@ -206,6 +206,8 @@ def _reasons(beside: Overlay, key: str) -> None:
 
 def understood_rows(reading: Reading) -> list[dict[str, str]]:
     """Rows of the table of what was understood, at most 200."""
+    if reading.traffic is not None:
+        return recording.figure_rows(reading.traffic)
     return [
         {
             "Figure or setting": widgets.plain(item.name),

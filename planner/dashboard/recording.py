@@ -8,7 +8,7 @@ from planner import charts
 from planner.dashboard import widgets
 from planner.dashboard.tasks import Columns
 from planner.reading import Reading, columns_of
-from planner.units import format_percent
+from planner.units import format_duration, format_number, format_percent
 from planner.workload import TRACE_ROLES, TraceSummary
 
 LABELS = {"arrival": "Time of arrival", "prompt": "Prompt tokens", "output": "Answer tokens"}
@@ -96,6 +96,21 @@ def show_recording(told: TraceSummary, key: str = "own") -> None:
         "Filling in the form takes over rate, burstiness, reuse and sixteen quantiles of each length: that is what "
         "the link carries. The recording itself stays here."
     )
+
+
+def figure_rows(told: TraceSummary) -> list[dict[str, str]]:
+    """The figures of a recording in words."""
+    figures = {
+        "Requests": f"{told.num_requests:,}",
+        "Time from first to last": format_duration(told.span_s),
+        "Mean rate": f"{format_number(told.mean_rps)} req/s",
+        "Highest rate": f"{format_number(told.peak_rps)} req/s over {format_duration(told.bin_s)}",
+        "Burstiness (deviation ÷ mean of the gaps)": f"{format_number(told.gap_cv)}; 1 for independent users",
+        "Prompt, mean": f"{format_number(told.mean_prompt_tokens)} tokens",
+        "Answer, mean": f"{format_number(told.mean_output_tokens)} tokens",
+        "Prompt tokens that repeat a prefix": format_percent(told.reused_fraction),
+    }
+    return [{"Figure": name, "Value": value} for name, value in figures.items()]
 
 
 def reuse_sentence(told: TraceSummary) -> str:

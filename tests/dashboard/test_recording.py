@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from streamlit.testing.v1 import AppTest
 
-from planner.dashboard.recording import reuse_sentence
+from planner.dashboard.recording import figure_rows, reuse_sentence
 from planner.workload import Requests, summary_of
 
 APP = str(Path(__file__).parents[2] / "app.py")
@@ -62,7 +62,7 @@ def test_another_file_forgets_the_columns_of_the_one_before():
     assert not app.exception
 
 
-def test_reuse_is_said_of_the_prompt_tokens():
+def test_a_recording_is_told_in_words_and_its_reuse_of_the_prompt_tokens():
     ones = np.ones(4, dtype=np.int64)
     group = np.array([0, 0, 0, -1])
     recorded = Requests(
@@ -73,7 +73,12 @@ def test_reuse_is_said_of_the_prompt_tokens():
         prefix_group=group,
         prefix_tokens=np.array([0, 60, 80, 0]),
     )
-    assert reuse_sentence(summary_of(recorded)).startswith("35 % of the prompt tokens")
+    told = summary_of(recorded)
+    assert reuse_sentence(told).startswith("35 % of the prompt tokens")
+    said = {row["Figure"]: row["Value"] for row in figure_rows(told)}
+    assert (said["Requests"], said["Prompt, mean"]) == ("4", "100 tokens")
+    assert said["Mean rate"] == "1.33 req/s"  # four in the three seconds from the first to the last
+    assert said["Prompt tokens that repeat a prefix"] == "35 %"
 
 
 def test_a_choice_whose_widgets_went_with_their_file_is_no_choice():
