@@ -55,19 +55,8 @@ class Kept:
             while len(self._found) > self._most:
                 self._found.popitem(last=False)
 
-    def clear(self) -> None:
-        """Forget everything."""
-        with self._lock:
-            self._found.clear()
-
 
 BOUNDS, PLANS = Kept(MOST_BOUNDS), Kept(MOST_PLANS)
-
-
-def forget() -> None:
-    """Let the next search begin from nothing."""
-    BOUNDS.clear()
-    PLANS.clear()
 
 
 class Recall:

@@ -4,7 +4,8 @@ import dataclasses
 
 import pytest
 
-from planner.answer.search.kept import BOUNDS, Kept, forget
+from planner.answer.search import kept
+from planner.answer.search.kept import Kept
 from planner.answer.search.recommend import recommend
 from planner.scenario.scenario import Scenario
 from planner.simulation import machine
@@ -30,6 +31,12 @@ def told(search):
     return dataclasses.replace(search, wall_s=0.0)
 
 
+def forget(monkeypatch):
+    """Let the next search begin from nothing."""
+    for name in ("BOUNDS", "PLANS"):
+        monkeypatch.setattr(kept, name, Kept(1000))
+
+
 def refuse(*_args, **_more):
     raise AssertionError("a simulation ran")
 
@@ -37,7 +44,7 @@ def refuse(*_args, **_more):
 @pytest.mark.parametrize("arrivals", ["poisson", "closed"])
 def test_other_prices_simulate_nothing_and_find_what_a_fresh_search_finds(arrivals, monkeypatch):
     asked = SMALL.replace(arrivals=arrivals, concurrent_users=60)
-    forget()
+    forget(monkeypatch)
     first = searched(asked)
     with monkeypatch.context() as patched:
         patched.setattr(machine.kernel, "advance", refuse)
@@ -45,7 +52,7 @@ def test_other_prices_simulate_nothing_and_find_what_a_fresh_search_finds(arriva
         with pytest.raises(AssertionError):
             searched(asked.replace(users=1501, concurrent_users=61))
     for changes, search in zip(PRICES, again, strict=True):
-        forget()
+        forget(monkeypatch)
         assert told(search) == told(searched(asked.replace(**changes)))
         assert search.best.num_gpus == first.best.num_gpus
     bills = [search.best.usd_per_month / first.best.usd_per_month for search in (again[0], again[3])]
@@ -58,21 +65,21 @@ def test_other_prices_simulate_nothing_and_find_what_a_fresh_search_finds(arriva
 def test_prices_that_turn_the_order_of_gpus_reuse_what_is_finished(monkeypatch):
     gpus = ("H100 SXM", "L40S")
     dearer = SMALL.replace(usd_per_gpu_hour=40.0)  # of the H100, which then is not the cheapest
-    forget()
+    forget(monkeypatch)
     assert searched(SMALL, gpus).best.scenario.gpu == "H100 SXM"
     turned = searched(dearer, gpus)
-    number = len(BOUNDS)
+    number = len(kept.BOUNDS)
     with monkeypatch.context() as patched:
         patched.setattr(machine.kernel, "advance", refuse)
         assert told(searched(dearer, gpus)) == told(turned)
-    assert len(BOUNDS) == number
-    forget()
+    assert len(kept.BOUNDS) == number
+    forget(monkeypatch)
     assert told(turned) == told(searched(dearer, gpus))
     assert turned.best.scenario.gpu == "L40S"
 
 
 def test_single_changes_are_priced_anew_too(monkeypatch):
-    forget()
+    forget(monkeypatch)
     first = all_changes(SMALL, budget=few_requests)
     with monkeypatch.context() as patched:
         patched.setattr(machine.kernel, "advance", refuse)
