@@ -50,8 +50,8 @@ def offers(found: Together, files: Files) -> None:
             help="Weights, CUDA graphs and KV cache as this log prints them, for the deployment that the form has now; "
             "the estimate stays beside them.",
         )
-        if state.get("_own_refused"):
-            st.error(widgets.prose(state["_own_refused"]))
+        if refused := state.pop("_own_refused", ""):  # said once: what it advises may have been done
+            st.error(widgets.prose(refused))
     measured = tuple(
         file for item, file in zip(found.files, files, strict=True) if item.reading and _is_measured(item.reading)
     )
@@ -75,7 +75,6 @@ def _is_measured(reading: Reading) -> bool:
 
 def _take_memory(reading: Reading) -> None:
     state = st.session_state
-    state["_own_refused"] = ""
     try:
         adopt(with_printed(reading, state["_scenario"]))
     except PlannerError as error:

@@ -171,13 +171,10 @@ def _latency_tile(plan: Plan, field: str) -> Tile:
 
 
 def tiles(plan: Plan) -> tuple[Tile, ...]:
-    """The headline figures: GPUs, TTFT, TPOT and what else has a target, load, price; dashes where nothing starts."""
-    q, metrics, cost, curve = percentile(plan), plan.metrics, plan.cost, plan.curve
+    """The headline figures: GPUs, TTFT, TPOT and what else has a target, load, price; none where nothing starts."""
+    metrics, cost, curve = plan.metrics, plan.cost, plan.curve
     if metrics is None or cost is None or curve is None:
-        names = ("GPUs", f"{q} TTFT", f"{q} TPOT", "Busy at peak", "USD / M tokens")
-        return tuple(
-            Tile(label=name, value="—", beside="does not start", help="Known once the engine starts.") for name in names
-        )
+        return ()
     s, points = plan.scenario, curve.points
     per_replica = s.parallelism.gpus_per_replica
     low, high = price_band(plan)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 from planner.reading.printed import prints_memory, with_printed
@@ -37,7 +38,11 @@ def _where(line: int) -> str:
 
 def value_text(value: str | float) -> str:
     """A figure with as many digits as an engine prints, or a setting as it stands."""
-    return value if isinstance(value, str) else f"{value:,.6g}" if abs(value) < 1e6 else f"{value:,.0f}"
+    if isinstance(value, str):
+        return value
+    if math.isinf(value):
+        return "unlimited"  # a benchmark that sends as fast as it can
+    return f"{value:,.6g}" if abs(value) < 1e6 else f"{value:,.0f}"
 
 
 def reading_dict(reading: Reading) -> dict[str, Any]:

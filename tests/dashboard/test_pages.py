@@ -52,7 +52,7 @@ def test_model_that_does_not_fit_keeps_every_page(open_app, page):
 def test_infeasible_first_screen_says_what_would_help(open_app):
     app = clean(open_app({"v": "2", "m": "deepseek-ai/DeepSeek-V3"}))
     assert "does not start" in app.subheader[0].value
-    assert app.metric and app.metric[0].value == "—"
+    assert not app.metric
     assert len(app.get("plotly_chart")) >= 1
 
 

@@ -1,9 +1,10 @@
 """A reading as text and as JSON."""
 
 import json
+import math
 
 from planner.reading import read
-from planner.reading.wording import reading_dict, reading_text
+from planner.reading.wording import reading_dict, reading_text, value_text
 from planner.scenario import from_query
 
 LOG = "vllm serve Qwen/Qwen3-8B --max-model-len 8192 --kv-transfer-config Mooncake\nGPU KV cache size: 123,456 tokens"
@@ -28,3 +29,7 @@ def test_a_start_up_log_also_opens_as_the_plan_with_its_own_memory():
     told = reading_text(read("vllm serve Qwen/Qwen3-8B --max-model-len 8192\nGPU KV cache size: 123,456 tokens\n"))
     link = told.rsplit("With the memory that it printed: ", 1)[1]
     assert from_query(link).scenario.printed_memory.kv_tokens == 123_456
+
+
+def test_a_benchmark_that_sends_as_fast_as_it_can_has_an_unlimited_rate():
+    assert (value_text(math.inf), value_text(123_456.0), value_text("auto")) == ("unlimited", "123,456", "auto")

@@ -47,13 +47,14 @@ if surer is not None:
 
 shown = tiles.tiles(plan)
 across = len(shown) if len(shown) <= MOST_ACROSS else -(-len(shown) // 2)
-with st.grid(across, min_column_width=150, gap="small", key="tiles"):
-    for tile in shown:
-        with st.container(border=True, height="stretch", gap="xsmall"):
-            st.metric(tile.label, tile.value, tile.beside, help=tile.help, delta_color="off", delta_arrow="off")
-            drawing = tiles.drawing(tile)
-            if drawing:
-                st.html(drawing)
+if shown:
+    with st.grid(across, min_column_width=150, gap="small", key="tiles"):
+        for tile in shown:
+            with st.container(border=True, height="stretch", gap="xsmall"):
+                st.metric(tile.label, tile.value, tile.beside, help=tile.help, delta_color="off", delta_arrow="off")
+                drawing = tiles.drawing(tile)
+                if drawing:
+                    st.html(drawing)
 if metrics is not None:
     st.caption(widgets.prose(headlines.percentiles(plan)))
 
