@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from planner.errors import PlannerError
+from planner.errors import InvalidInput, PlannerError
 from planner.scenario.fields import fields_by_name
+
+MOST_OF_FILE = 60  # characters of a file that an error repeats
 
 
 def message(error: PlannerError) -> str:
@@ -21,6 +23,8 @@ def message(error: PlannerError) -> str:
     """
     name = str(getattr(error, "field", ""))
     declared = fields_by_name().get(name)
+    if name == "file" and isinstance(error, InvalidInput):
+        return f"Headroom cannot use this file ({str(error.value)[:MOST_OF_FILE]}): expected {error.valid}."
     if declared is None:
         return str(error)
     return f"{declared.metadata['label']} ({name}){str(error).removeprefix(name)}"

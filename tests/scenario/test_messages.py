@@ -23,3 +23,9 @@ def test_every_input_explains_itself(name):
     assert meta["help"].endswith(".")
     if meta["optional"]:
         assert "Empty:" in meta["help"]
+
+
+def test_a_file_is_named_by_what_it_is():
+    said = message(InvalidInput("file", "a zip archive", "the text itself: a log"))
+    assert said == "Headroom cannot use this file (a zip archive): expected the text itself: a log."
+    assert len(message(InvalidInput("file", "x" * 500, "a log"))) < 120
