@@ -48,6 +48,8 @@ def offline_runs(lines: tuple[Line, ...]) -> Iterable[Run]:
     yield from _bench_table(lines)
     told = _command(lines)
     for line in lines:
+        if not any(word in line.text for word in ("Throughput: ", "Avg latency: ")):
+            continue
         throughput, latency = _THROUGHPUT.search(line.text), _LATENCY.match(line.text)
         if throughput:
             figures = {
@@ -120,6 +122,8 @@ def _bench_table(lines: tuple[Line, ...]) -> Iterable[Run]:
     """Rows of llama-bench's table; a test of generation (tgN) is one stream's rate of decoding."""
     header: list[str] = []
     for line in lines:
+        if not header and "t/s" not in line.text:
+            continue
         cells = [cell.strip() for cell in line.text.strip().strip("|").split("|")]
         if {"model", "test", "t/s"} <= set(cells):
             header = cells
@@ -168,7 +172,7 @@ def _command(lines: tuple[Line, ...]) -> dict[str, float | str]:
     """What the command of an offline benchmark says of its requests."""
     found: dict[str, float | str] = {}
     for line in lines:
-        command = _COMMAND.search(line.text)
+        command = _COMMAND.search(line.text) if "bench" in line.text else None
         if command is None:
             continue
         for flag, value in pairwise(line.text[command.end() :].replace("=", " ").split()):

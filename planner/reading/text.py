@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from planner.errors import InvalidInput
 
 MAX_BYTES = 50_000_000
+MAX_LINES = 1_000_000  # of a log: at 50 MB, lines of 50 characters
 MAX_LINE_CHARS = 200_000  # vLLM prints its whole configuration on one line
 #: first bytes of archives and pictures: nothing that is unpacked here, so nothing that can expand
 _BINARY = {b"PK\x03\x04": "a zip archive", b"\x1f\x8b": "a gzip archive", b"%PDF": "a PDF", b"\x89PNG": "a picture"}
@@ -66,7 +67,16 @@ def text_of(data: bytes | str) -> str:
 
 
 def lines_of(text: str) -> tuple[Line, ...]:
-    """Lines that hold something, numbered as in the file; a line beyond 200,000 characters is cut there."""
+    """Lines that hold something, numbered as in the file; a line beyond 200,000 characters is cut there.
+
+    Raises
+    ------
+    InvalidInput
+        When there are more than a million.
+    """
+    count = text.count("\n")
+    if count > MAX_LINES:
+        raise InvalidInput("file", f"{count:,} lines", f"at most {MAX_LINES:,} lines of a log, or a table of requests")
     return tuple(
         Line(number=number, text=line[:MAX_LINE_CHARS])
         for number, line in enumerate(text.split("\n"), 1)

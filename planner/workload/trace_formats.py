@@ -32,6 +32,7 @@ DECIMAL_COMMA = re.compile(r"^(-?\d+),(\d+)$")  # in a table whose cells end in 
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
 HEAD_CHARS = 100_000  # in which a table's first two lines are looked for
 HEAD_RECORDS = 1000  # in which the first is looked for that has all keys
+MOST_CELLS = 5000  # of a row
 MOST_COLUMNS = 200  # that a person could choose from
 _CLOCK = re.compile(r"(?P<whole>[^.,]+?)(?:[.,](?P<fraction>\d+))?(?P<zone>Z|[+-]\d\d:?\d\d)?")
 #: access logs: the common log format of Apache and nginx
@@ -47,6 +48,7 @@ _SGLANG = re.compile(
     r".*?'completion_tokens': (?P<output>\d+)"
 )
 _VLLM = re.compile(r"INFO (?P<time>\d\d-\d\d \d\d:\d\d:\d\d) .*Received request ")
+LOG_WORDS = ("Finish: ", "Received request ", '"POST ')  # a row of a log has one of them: a quick look
 _VLLM_IDS = re.compile(r"prompt_token_ids: \[(?P<ids>[\d, ]*)\]")
 
 
@@ -193,6 +195,8 @@ def _nested(header: list[str], cells: list[str]) -> dict[str, dict[str, Any]]:
 
 def _header(text: str) -> list[str]:
     first = text[: text.find("\n")] if "\n" in text else text
+    if first.count(_delimiter(first)) > MOST_CELLS:
+        raise InvalidInput("trace line 1", f"{first.count(_delimiter(first)):,} columns", f"at most {MOST_CELLS:,}")
     try:
         return [name.strip() for name in next(csv.reader([first], delimiter=_delimiter(first)))]
     except csv.Error as error:
@@ -403,7 +407,7 @@ def _request_log(text: str) -> Recorded | None:
     rows: list[tuple[int, float, int | None, int | None]] = []
     kind = ""
     for line, content in enumerate(text.split("\n"), start=1):
-        told = _log_row(content)
+        told = _log_row(content) if any(word in content for word in LOG_WORDS) else None
         if told is None:
             continue
         kind = kind or told[0]

@@ -3,7 +3,7 @@
 import pytest
 
 from planner.errors import InvalidInput
-from planner.reading.text import MAX_BYTES, lines_of, text_of
+from planner.reading.text import MAX_BYTES, MAX_LINES, lines_of, text_of
 
 
 def test_colours_prefixes_and_progress_bars_leave_the_line_that_counts():
@@ -41,3 +41,8 @@ def test_what_is_no_log_is_named(data, said):
 def test_a_log_that_was_rotated_and_begins_with_nothing_is_text():
     assert text_of(b"\x00" * 5000 + b"GPU KV cache size: 5 tokens\n") == "GPU KV cache size: 5 tokens\n"
     assert text_of(b"\x1b[32mINFO\x1b[0m \x07done") == "INFO done"
+
+
+def test_more_lines_than_a_log_has_are_refused():
+    with pytest.raises(InvalidInput, match="1,000,001 lines"):
+        lines_of("a\n" * (MAX_LINES + 1))

@@ -56,3 +56,8 @@ def test_a_column_that_the_user_says_is_not_there_is_not_looked_for():
     assert recorded_in(text, None, {"prompt": ""}).output_tokens.tolist() == [3]
     with pytest.raises(InvalidInput):
         recorded_in(text, None, {"arrival": ""})
+
+
+def test_a_row_of_thousands_of_cells_is_no_table_of_requests():
+    with pytest.raises(InvalidInput, match="6,000 columns"):
+        recorded_in("," * 6000 + "\n1,2\n", None, None)
