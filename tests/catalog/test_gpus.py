@@ -35,6 +35,15 @@ from planner.inputs import Gpu
         ("Ironwood", "TPU v7"),
         ("AMD Instinct MI300X", "MI300X"),
         ("M2-Ultra-76-Core-GPU-192GB", "Apple M2 Ultra"),
+        ("Apple M1 Max (24-core GPU)", "Apple M1 Max 24 core"),
+        ("Apple M3 Pro (18-core GPU)", "Apple M3 Pro"),
+        ("NVIDIA DGX Spark GB10", "GB10 (DGX Spark)"),
+        ("AMD Radeon RX 7900 XT", "RX 7900 XT"),
+        ("AMD Radeon AI PRO R9700 32GB", "Radeon AI PRO R9700"),
+        ("AMD Ryzen AI MAX+ 395 128GB", "Ryzen AI Max+ 395"),
+        ("NVIDIA Jetson AGX Orin", "Jetson AGX Orin 64GB"),
+        ("RTX 3080", "RTX 3080"),
+        ("NVIDIA GeForce RTX 3080 12GB", "RTX 3080 12GB"),
     ],
 )
 def test_finds_published_spellings(spelling, name):
@@ -70,6 +79,9 @@ def test_rates_of_boards_from_cores_and_clock():
     assert get_gpu("RTX 5060 Ti").bf16_tflops == pytest.approx(144 * 2572e6 * 128 / 1e12, rel=1e-3)
     assert get_gpu("RTX PRO 4500").bf16_tflops == pytest.approx(328 * 2407e6 * 256 / 1e12, rel=1e-3)
     assert get_gpu("RTX 6000D").memory_bandwidth_gb_s == 1570
+    # 18 cores x 128 ALUs x 2 FLOP at 1,398 MHz: hmc-tech.com states 6.44; LPDDR5X-8000 on 256 bits moves 256 GB/s.
+    assert get_gpu("Apple M3 Pro").bf16_tflops == pytest.approx(6.44, rel=0.01)
+    assert get_gpu("Ryzen AI Max+ 395").memory_bandwidth_gb_s == 8000e6 * 256 / 8 / 1e9
 
 
 def test_recalled_figures_are_named():

@@ -161,7 +161,7 @@ def test_lists_of_classes_name_known_gpus_and_say_where_values_come_from():
     assert len({row["gpu"] for row in rows}) == len(rows)
     known = {row["class"] for row in read_table("catalog/efficiency_classes.csv")}
     without = {row["class"] for row in rows} - known
-    assert without == {"turing", "volta", "cdna2", "rdna3"}
+    assert without == {"turing", "volta", "cdna2", "rdna3", "rdna4", "arc"}
     for name in ("gpu_classes", "efficiency_classes", "all_reduce_links"):
         assert all(row["source"] for row in read_table(f"catalog/{name}.csv"))
 
