@@ -117,6 +117,9 @@ def _read(row: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         **lengths_of(row, said),
     }
     fields |= _drafting(said)
+    if engine == "llama.cpp" and fields.get("concurrent_users", 1) > 1:
+        # each slot is a setting (-np): who measures N streams starts N, or states how many
+        fields = {"max_num_seqs": fields["concurrent_users"]} | fields
     if said.get("repeated_prompt"):
         fields["shared_prefix_tokens"] = round(fields["prompt_mean_tokens"])
     return fields, said

@@ -199,6 +199,7 @@ def test_names_of_community_checkpoints(published: str, key: str) -> None:
         ("unsloth/DeepSeek-R1-0528-GGUF UD-IQ1_S", "gguf_iq1_s"),
         ("bartowski/Qwen2.5-32B-GGUF IQ2_XS", "gguf_iq2_xs"),
         ("bartowski/Qwen2.5-32B-GGUF IQ3_M", "gguf_iq3_m"),
+        ("unsloth/Qwen3.6-27B-GGUF UD-Q8_K_XL", "gguf_q8_0"),
         ("RedHatAI/Qwen2.5-7B-quantized.w8a16", "gptq_int8"),
     ],
 )

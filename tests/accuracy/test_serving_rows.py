@@ -171,6 +171,8 @@ def test_experts_spread_over_more_gpus_than_a_row_counts_tell_their_number():
         ({"weight_dtype": "FP8", "model": "Qwen3-32B-FP8"}, "fp8_block"),
         ({"weight_dtype": "FP8"}, "fp8"),
         ({"weight_dtype": "FP4", "model": "gpt-oss-120b"}, "mxfp4"),
+        ({"weight_dtype": "MXFP4", "model": "gpt-oss-120b", "engine": "Ollama"}, "mxfp4"),
+        ({"weight_dtype": "MXFP4", "model": "gpt-oss-120b", "engine": "llama.cpp"}, "gguf_q8_0"),
         ({"weight_dtype": "", "notes": "gemm=fp8_block moe=fp8_block"}, "fp8_block"),
         ({"weight_dtype": "NVFP4"}, "nvfp4"),
         ({"weight_dtype": "INT4(native QAT)", "model": "Kimi-K2.5", "n_gpus": 8, "tp": 8}, "int4_g32"),
@@ -213,3 +215,9 @@ def test_kernels_of_the_experts_are_chosen_by_flag():
     assert read(row).moe_runner_backend == "auto"
     flagged = read(row | {"notes": "serve: --moe-runner-backend flashinfer_trtllm"})
     assert flagged.moe_runner_backend == "flashinfer_trtllm"
+
+
+def test_llama_cpp_has_a_slot_for_each_stream_that_was_measured():
+    row = CLOSED | {"engine": "llama.cpp", "weight_dtype": "Q4_K_M", "notes": "", "concurrency": 8}
+    assert read(row).max_num_seqs == 8
+    assert read(row | {"concurrency": 1}).max_num_seqs == read(row | {"engine": "Ollama"}).max_num_seqs
