@@ -288,6 +288,7 @@ class EfficiencyProfile:
 
     gpu: Gpu
     engine: str
+    family: str
     measured: str
     inherited_error: float
     as_measured: bool = False
@@ -346,10 +347,10 @@ class EfficiencyProfile:
         """Replace or scale what the GPU's class is known to reach; "compute" means a GEMM at every token count."""
         if self.as_measured:
             return found
-        out, own = dict(found), class_of(self.gpu)["class"]
+        out, own = dict(found), {class_of(self.gpu)["class"], self._ggml_class} - {""}
         last: dict[tuple[str, str], Mapping[str, str]] = {}
         for row in read_table("catalog/efficiency_classes.csv"):
-            if (row["class"], row["kind"]) != (own, kind) or row["dtype"] not in ("", dtype):
+            if row["class"] not in own or row["kind"] != kind or row["dtype"] not in ("", dtype):
                 continue
             if not (_runs_left_out.get() and row["evidence"] == "measured"):
                 last[row["dtype"], row["parameter"]] = row
@@ -360,6 +361,13 @@ class EfficiencyProfile:
             for name in [key for key in out if key == row["parameter"] or key.startswith(f"{row['parameter']}_")]:
                 out[name] = value * (out[name] if row["how"] == "times" else 1.0)
         return out
+
+    @property
+    def _ggml_class(self) -> str:
+        """Class of llama.cpp's own kernels, one per back end; "" for other engines."""
+        if self.family != "llamacpp":
+            return ""
+        return "ggml_cuda" if self.gpu.vendor == "NVIDIA" else f"ggml_{class_of(self.gpu)['class']}"
 
     def parameters(self, kind: str, dtype: str) -> tuple[Any, float]:
         """Parameters of a kernel family and their residual (median absolute error).
@@ -502,6 +510,7 @@ def efficiency_profile(gpu: Gpu, engine: str, *, as_measured: bool = False, moe_
     return EfficiencyProfile(
         gpu=gpu,
         engine=family,
+        family=engine,
         measured=name,
         inherited_error=error,
         as_measured=as_measured,

