@@ -242,6 +242,7 @@ def expert_parts(
     imbalance: float = 1.0,
     matrices: float = 3.0,
     aligned_rows: int = 1,
+    vector_tokens: int = 0,
 ) -> Parts:
     """Time of the experts of one layer on one rank.
 
@@ -267,6 +268,8 @@ def expert_parts(
         Matrices of hidden × intermediate per expert: 3 gated, 2 not.
     aligned_rows : int
         The engine lays out rows for every expert that the rank holds, in use or not, in multiples of so many.
+    vector_tokens : int
+        The engine multiplies up to so many tokens row by row, without tiles to fill.
 
     Returns
     -------
@@ -280,7 +283,8 @@ def expert_parts(
     pairs = tokens * top_k * resident * imbalance
     size = matrices * hidden * intermediate
     memory = touched * size * bits / 8 / (p.bandwidth * device.bandwidth)
-    rows = np.maximum(pairs + touched * p.padding, pairs + (aligned_rows - 1) * num_experts * resident)
+    padding = np.where(tokens > vector_tokens, p.padding, 0.0)
+    rows = np.maximum(pairs + touched * padding, pairs + (aligned_rows - 1) * num_experts * resident)
     compute = 2 * size * rows / (p.compute * device.peak)
     activation = 2 * pairs * (2 * hidden + matrices * intermediate) / (p.activation * device.bandwidth)
     return bounded(p.fixed_us + p.expert_us * num_experts * resident, memory, compute, activation, 3)

@@ -193,6 +193,9 @@ def expert_parts(d: RankShare, layer: Layer, tokens: Floats) -> Parts:
         aligned_rows=1
         if d.kernels_only or d.moe_backend != "deep_gemm"
         else int(kernel_constant(d.engine.family, "deep_gemm", "aligned_rows")),
+        vector_tokens=int(kernel_constant("llamacpp", "vector_product", "max_tokens"))
+        if d.engine.family == "llamacpp"
+        else 0,
     )
 
 

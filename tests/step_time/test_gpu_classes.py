@@ -111,7 +111,7 @@ def test_unpacking_binds_four_bit_weights_by_multiprocessors():
     [
         # Q6_K, github.com/ggml-org/llama.cpp/pull/7860
         ("RTX 3090", 2048, 3525),
-        # the prompts of github d893a/localscore-insights, 16 to 4,096 tokens: another GPU than the class line is read from
+        # github d893a/localscore-insights, prompts of 16 to 4,096 tokens: the class line is read from another GPU
         ("RTX A6000", 1332, 3447),
     ],
 )

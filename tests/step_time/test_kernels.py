@@ -86,6 +86,15 @@ def test_aligned_experts_by_hand():
     assert half.total[0] == pytest.approx((1 + 2 * 127) * 2 * 3 * 100 * 50 / DEVICE.peak, rel=1e-6)
 
 
+# llama.cpp multiplies up to 8 tokens row by row: 8 tokens of one expert are 8 rows, 9 fill a tile of 9 + 24.
+@pytest.mark.parametrize(("tokens", "rows"), [(8.0, 8), (9.0, 9 + 24)])
+def test_experts_of_few_tokens_fill_no_tile_by_hand(tokens, rows):
+    p = kernels.ExpertParameters(fixed_us=0, expert_us=0, padding=24, bandwidth=1e9, activation=1e9, compute=1)
+    sizes = {"hidden": 100.0, "intermediate": 50.0, "num_experts": 1, "top_k": 1, "bits": 4}
+    made = kernels.expert_parts(p, DEVICE, np.array([tokens]), vector_tokens=8, **sizes)
+    assert made.total[0] == pytest.approx(rows * 2 * 3 * 100 * 50 / DEVICE.peak, rel=1e-6)
+
+
 # Latent attention: bytes (512 + 64) × 2 a token, FLOP 2 × (2 × 512 + 64) a head and token.
 @pytest.mark.parametrize(("heads", "seconds"), [(1.0, 576 * 2 / 1e12), (1000.0, 1000 * 2 * 1088 / 1e14)])
 def test_latent_decode_is_bound_by_bytes_or_by_heads(heads, seconds):
