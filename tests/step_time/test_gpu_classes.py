@@ -113,6 +113,8 @@ def test_unpacking_binds_four_bit_weights_by_multiprocessors():
         ("RTX 3090", 2048, 3525),
         # github d893a/localscore-insights, prompts of 16 to 4,096 tokens: the class line is read from another GPU
         ("RTX A6000", 1332, 3447),
+        # ROCm, github.com/ggml-org/llama.cpp/pull/26284
+        ("RX 7900 XTX", 2048, 3227),
     ],
 )
 def test_llama_cpp_reads_prompts_at_the_rate_of_its_own_kernels(gpu, tokens, tokens_per_s):
@@ -176,7 +178,7 @@ def test_lists_of_classes_name_known_gpus_and_say_where_values_come_from():
     assert len({row["gpu"] for row in rows}) == len(rows)
     known = {row["class"] for row in read_table("catalog/efficiency_classes.csv")}
     without = {row["class"] for row in rows} - known
-    assert without == {"turing", "volta", "cdna2", "rdna3", "rdna4", "arc"}
+    assert without == {"turing", "volta", "cdna2"}
     for name in ("gpu_classes", "efficiency_classes", "all_reduce_links"):
         assert all(row["source"] for row in read_table(f"catalog/{name}.csv"))
 
