@@ -115,12 +115,22 @@ def test_unpacking_binds_four_bit_weights_by_multiprocessors():
         ("RTX A6000", 1332, 3447),
         # ROCm, github.com/ggml-org/llama.cpp/pull/26284
         ("RX 7900 XTX", 2048, 3227),
+        # Metal, github.com/brand-o/normiebench/issues/40 and 3
+        ("Apple M1 Max", 512, 500),
+        ("Apple M4", 512, 225),
     ],
 )
 def test_llama_cpp_reads_prompts_at_the_rate_of_its_own_kernels(gpu, tokens, tokens_per_s):
     replica = share("meta-llama/Llama-3.1-8B-Instruct", gpu, weights="gguf_q4_k_m", family="llamacpp")
     work = StepWork(chunks=(PrefillChunk(num_tokens=tokens),), num_logit_rows=1)
     assert tokens / step_time_table(replica).step_s(work) == pytest.approx(tokens_per_s, rel=0.1)
+
+
+@pytest.mark.parametrize(("gpu", "cores"), [("Apple M1", 7), ("Apple M1 Pro 14 core", 14), ("Apple M1 Max", 32)])
+def test_unpacking_binds_four_bit_weights_by_cores_on_m1(gpu, cores):
+    # 5.4 to 6.7 GB/s a core: github d893a/localscore-insights assets/localscore_results.tsv
+    weights = 14336 * 4096 * 4.25 / 8
+    assert 5.4e9 < weights / product_s(gpu, "int4", 1, 4096, 14336, "llamacpp") / cores < 6.7e9
 
 
 # Qwen3.5-397B's experts on two MI355X, MXFP4 by MXFP4, and Qwen3-Next's in FP8 on one: github.com/ROCm/aiter
