@@ -152,6 +152,15 @@ def test_experts_on_cdna4_take_what_their_tuned_kernels_take(model, weights, spl
     assert found == pytest.approx(measured_us, rel=0.25)
 
 
+# Qwen3-Coder-30B-A3B in GPTQ with vLLM on one R9700, time a token with about so many requests
+# (github.com/kyuz0/amd-r9700-vllm-toolboxes benchmarks/benchmark_results_amd-r9700).
+@pytest.mark.parametrize(("requests", "measured_ms"), [(10, 45), (64, 88)])
+def test_four_bit_experts_without_marlin_are_read_at_a_quarter_of_the_memory_rate(requests, measured_ms):
+    replica = share("Qwen/Qwen3-Coder-30B-A3B-Instruct", "Radeon AI PRO R9700", weights="gptq_int4")
+    work = StepWork(num_decodes=requests, kv_tokens=300 * requests, num_logit_rows=requests)
+    assert 1e3 * step_time_table(replica).step_s(work) == pytest.approx(measured_ms, rel=0.2)
+
+
 # Marlin on A10: 3.87 times as fast as 16 bits up to 16 or 32 tokens (github.com/IST-DASLab/marlin: 18,432 × 73,728).
 @pytest.mark.parametrize("tokens", [1, 16])
 def test_marlin_is_the_same_kernel_behind_any_link(tokens):
