@@ -176,7 +176,7 @@ def relevant(name: str, s: dict[str, Any]) -> bool:
         "decode_context_parallel_size": s["engine"].startswith("vllm") or s["decode_context_parallel_size"] > 1,
         "behind_dynamo": s["engine"].startswith(("vllm", "sglang", "tensorrt")) or s["behind_dynamo"],
         "plain_awq": s["engine"].startswith(("vllm", "sglang")) or s["plain_awq"],
-        "moe_runner_backend": s["engine"].startswith("sglang") or s["moe_runner_backend"] != "auto",
+        "moe_runner_backend": s["engine"].startswith(("vllm", "sglang")) or s["moe_runner_backend"] != "auto",
         "receive_interval_steps": s["engine"].startswith("sglang") or s["receive_interval_steps"] > 1,
         "kv_unified": s["engine"].startswith("llama") or s["kv_unified"] != "auto",
         "gpu_total_gib": s["gpu"] != CUSTOM,

@@ -45,7 +45,12 @@ WORDS: dict[str, dict[str, str]] = {
     "media": {"auto": "everything the model takes", "images": "images, no video", "none": "text only"},
     "ngram_tables": {"auto": "engine default", "gpu": "on the GPUs", "host": "in host memory"},
     "engine_core": {"auto": "release default", "v0": "V0", "v1": "V1"},
-    "moe_runner_backend": {"auto": "engine default", "triton": "Triton", "flashinfer_trtllm": "FlashInfer TRT-LLM"},
+    "moe_runner_backend": {
+        "auto": "engine default",
+        "triton": "Triton",
+        "flashinfer_trtllm": "FlashInfer TRT-LLM",
+        "aiter": "AITER (AMD)",
+    },
     "latent_cache": {"auto": "engine default", "off": "off"},
     "state_prefixes": {"auto": "release default", "on": "on", "off": "off"},
     "deployment": {"aggregated": "On the same replicas", "disaggregated": "On separate replicas"},

@@ -134,6 +134,8 @@ def _extra(plan: Plan, options: Options) -> dict[str, Any]:
         extra["stream_interval"] = scenario.stream_interval_tokens
     if scenario.moe_runner_backend in MOE_BACKENDS:
         extra["moe_config"] = {"backend": MOE_BACKENDS[scenario.moe_runner_backend]}
+    elif scenario.moe_runner_backend != "auto":
+        options.unmet.append(f"Kernels of the experts = {scenario.moe_runner_backend}: TensorRT-LLM has none of them.")
     if plan.engine.kv_reservation is not KvReservation.OUTPUT_LIMIT:
         extra["scheduler_config"] = {"capacity_scheduler_policy": "MAX_UTILIZATION"}
     if scenario.num_speculative_tokens:

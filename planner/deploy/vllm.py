@@ -36,7 +36,7 @@ TOLD = (
     *("async_scheduling", "block_size", "state_dtype", "media", "images_per_prompt", "kv_offload_gib"),
     *("num_speculative_tokens", "num_lora_adapters", "max_loras", "max_lora_rank", "engine_core", "enforce_eager"),
     *("max_cudagraph_capture_size", "latent_cache", "state_prefixes", "stream_interval_tokens", "offline"),
-    *("plain_awq", "behind_dynamo", "encoder_data_parallel"),
+    *("plain_awq", "behind_dynamo", "encoder_data_parallel", "moe_runner_backend"),
 )
 
 
@@ -97,6 +97,8 @@ def _weights(plan: Plan, options: Options, weights: Weights) -> None:
         options.add("--dtype", "half")
     if plan.scenario.plain_awq:
         plain_awq_option(plan, options)
+    if plan.scenario.moe_runner_backend not in ("auto", "aiter"):
+        options.add("--moe-backend", plan.scenario.moe_runner_backend)
     if weights.convert:
         value, since = ONLINE.get(weights.convert, ("", ""))
         now = release_of(options.version)
@@ -241,6 +243,8 @@ def _environment(plan: Plan) -> tuple[tuple[str, str], ...]:
         found.append(("VLLM_USE_V1", "1" if scenario.engine_core == "v1" else "0"))
     if scenario.latent_cache == "off":
         found.append(("VLLM_MLA_DISABLE", "1"))
+    if scenario.moe_runner_backend == "aiter":
+        found.append(("VLLM_ROCM_USE_AITER", "1"))
     return tuple(found)
 
 

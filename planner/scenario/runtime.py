@@ -9,7 +9,7 @@ from planner.scenario.settings import optional_setting, setting
 
 AUTO_ON_OFF = ("auto", "on", "off")
 ENGINE_CORES = ("auto", "v0", "v1")
-MOE_BACKENDS = ("auto", "triton", "flashinfer_trtllm")
+MOE_BACKENDS = ("auto", "triton", "flashinfer_trtllm", "aiter")
 MEASURED_REQUESTS = ("steady", "all")
 
 
@@ -92,7 +92,8 @@ class EngineRuntime(AdvancedEngine):
         "Kernels of the experts",
         group="advanced",
         choices=MOE_BACKENDS,
-        help="SGLang --moe-runner-backend, TensorRT-LLM moe_config; auto = as the engine chooses for model and GPU.",
+        help="SGLang --moe-runner-backend, TensorRT-LLM moe_config; vLLM on AMD runs AITER's with "
+        "VLLM_ROCM_USE_AITER=1. auto = as the engine chooses for model and GPU.",
     )
     latent_cache: str = setting(
         "auto",

@@ -52,11 +52,14 @@ class RankShare:
         """Kernels of the experts: as set, or the engine's choice where it differs from what was measured.
 
         SGLang chooses others for large MLA models on Blackwell, some releases of vLLM for FP8 blocks on Hopper; FP8
-        weights on a GPU without FP8 are widened by Marlin, of which INT4 was measured.
+        weights on a GPU without FP8 are widened by Marlin, of which INT4 was measured. vLLM on AMD runs Triton's unless
+        asked for AITER's (VLLM_ROCM_USE_AITER in vllm/envs.py is off in 0.11.0 and in every release up to 0.33.0).
         """
         chosen = self.engine.moe_runner_backend
         if chosen != "auto":
             return chosen
+        if self.engine.family == "vllm" and self.gpu.vendor == "AMD":
+            return "triton"
         if self._runs_deep_gemm:
             return "deep_gemm"
         if self._widens_fp8:

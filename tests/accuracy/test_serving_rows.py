@@ -221,3 +221,18 @@ def test_llama_cpp_has_a_slot_for_each_stream_that_was_measured():
     row = CLOSED | {"engine": "llama.cpp", "weight_dtype": "Q4_K_M", "notes": "", "concurrency": 8}
     assert read(row).max_num_seqs == 8
     assert read(row | {"concurrency": 1}).max_num_seqs == read(row | {"engine": "Ollama"}).max_num_seqs
+
+
+@pytest.mark.parametrize(
+    ("notes", "kernels"),
+    [
+        ("", "auto"),
+        ("VLLM_ROCM_USE_AITER=0", "auto"),
+        ("VLLM_ROCM_USE_AITER=1 vllm serve", "aiter"),
+        ("rocm/vllm container, AITER; --max-num-seqs 1500", "aiter"),
+        ("ATOM plugin of vLLM", "aiter"),
+    ],
+)
+def test_aiter_is_asked_for_by_its_variable_or_name(notes, kernels):
+    row = CLOSED | {"engine": "vLLM", "model": "Qwen3-235B-A22B", "gpu": "MI300X", "source": "a blog"}
+    assert read(row | {"tp": 8, "n_gpus": 8, "notes": notes}).moe_runner_backend == kernels

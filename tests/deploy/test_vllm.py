@@ -116,3 +116,12 @@ def test_before_the_fallback_the_user_says_half():
     old = vllm_launch(sized(engine_version="0.8.5", **small)).words()
     assert old[old.index("--dtype") + 1] == "half"
     assert "--dtype" not in vllm_launch(sized(**small)).words()
+
+
+def test_kernels_of_the_experts():
+    # vllm/envs.py: AMD's AITER is an environment variable; --moe-backend names NVIDIA's (catalog/engine_flags.csv)
+    amd = vllm_launch(sized(gpu="MI300X", moe_runner_backend="aiter"))
+    assert ("VLLM_ROCM_USE_AITER", "1") in amd.env
+    assert "--moe-backend" not in amd.words()
+    words = vllm_launch(sized(moe_runner_backend="triton")).words()
+    assert words[words.index("--moe-backend") + 1] == "triton"

@@ -44,6 +44,19 @@ def test_kernels_of_the_experts(model, family, setting, backend):
     assert share(model, "B200", family=family, moe_runner_backend=setting).moe_backend == backend
 
 
+# VLLM_ROCM_USE_AITER is off by default in vllm/envs.py of 0.11.0 to 0.33.0; Triton's FP8 experts as SGLang runs them
+# (serving_kernels.csv) reach 0.12 of MI300X's peak.
+@pytest.mark.parametrize(
+    ("family", "setting", "backend", "compute"),
+    [("vllm", "auto", "triton", 0.12), ("vllm", "aiter", "aiter", None), ("sglang", "auto", "", 0.12)],
+)
+def test_experts_of_vllm_on_amd_without_aiter(family, setting, backend, compute):
+    made = share("Qwen/Qwen3-30B-A3B", "MI300X", weights="fp8_block", family=family, moe_runner_backend=setting)
+    assert made.moe_backend == backend
+    found = made.profile.parameters("experts", "fp8_block")[0].compute
+    assert found == compute if compute else found > 0.12
+
+
 # vLLM runs FP8 blocks of experts with DeepGEMM on Hopper since 0.11.1 (#26197) and until 0.15 (#33490), unless eight
 # ranks divide each expert (#29346).
 @pytest.mark.parametrize(
