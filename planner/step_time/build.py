@@ -42,8 +42,9 @@ def prompt_grid(max_tokens: int) -> Floats:
 def prompt_launch_s(d: RankShare, tokens: Floats, captured: tuple[int, ...]) -> Floats:
     """Time to launch the kernels of a step with prompt tokens, a lower bound of the step. [s]
 
-    Layers of latents, states or experts consist of more kernels; an engine that does not compile its layers launches
-    each of them. vLLM V1 runs prompts up to its largest captured size in piecewise graphs and launches only attention
+    Layers of latents, recurrent states or experts consist of more kernels; an engine that does not compile its layers
+    launches each of them. A short convolution is one between two products, as attention is (sglang/srt/models/
+    lfm2_moe.py: Lfm2MoeShortConv.forward). vLLM V1 runs prompts up to its largest captured size in piecewise graphs and launches only attention
     one by one.
 
     Parameters
@@ -61,7 +62,7 @@ def prompt_launch_s(d: RankShare, tokens: Floats, captured: tuple[int, ...]) -> 
     total = np.zeros_like(tokens)
     for layer, count in d.layers:
         kinds = ("latent_", "state_", "expert_")
-        runs = (layer.mixer.kind is MixerKind.MLA, layer.mixer.kind is MixerKind.STATE, layer.experts is not None)
+        runs = (layer.mixer.kind is MixerKind.MLA, layer.mixer.state_elements > 0, layer.experts is not None)
         found = [
             overhead(name, version, f"prompt_launch_us_per_{kind}layer", generation)
             for kind, has in zip(kinds, runs, strict=True)

@@ -97,6 +97,17 @@ def test_layers_of_experts_launch_more_kernels():
     assert prompt_launch_s(experts, tokens, (8, 512)) == pytest.approx([48 * 900e-6])
 
 
+def test_a_short_convolution_launches_no_more_than_attention():
+    # catalog/serving_overheads.csv, SGLang: 700 us a layer, 2,500 us one with a recurrent state. LFM2's 18 convolutions
+    # are one kernel between two products; 36 of the 48 layers of Qwen3-Next are gated delta nets.
+    tokens = np.array([2000.0])
+    assert prompt_launch_s(share(model="LiquidAI/LFM2.5-8B-A1B", family="sglang"), tokens, ()) == pytest.approx(
+        [24 * 700e-6]
+    )
+    recurrent = share(model="Qwen/Qwen3-Next-80B-A3B-Instruct", family="sglang")
+    assert prompt_launch_s(recurrent, tokens, ()) == pytest.approx([36 * 2500e-6 + 12 * 700e-6])
+
+
 def test_kernels_alone_have_no_host():
     assert build_table(share(kernels_only=True), 512).host_s == 0
     assert build_table(share(), 512).host_s > 0
