@@ -44,8 +44,8 @@ def prompt_launch_s(d: RankShare, tokens: Floats, captured: tuple[int, ...]) -> 
 
     Layers of latents, recurrent states or experts consist of more kernels; an engine that does not compile its layers
     launches each of them. A short convolution is one between two products, as attention is (sglang/srt/models/
-    lfm2_moe.py: Lfm2MoeShortConv.forward). vLLM V1 runs prompts up to its largest captured size in piecewise graphs and launches only attention
-    one by one.
+    lfm2_moe.py: Lfm2MoeShortConv.forward). vLLM V1 runs prompts up to its largest captured size in piecewise graphs and
+    launches only attention one by one.
 
     Parameters
     ----------
@@ -61,8 +61,9 @@ def prompt_launch_s(d: RankShare, tokens: Floats, captured: tuple[int, ...]) -> 
     graphed = overhead(name, version, "prompt_graph_us_per_layer") if captured else math.nan
     total = np.zeros_like(tokens)
     for layer, count in d.layers:
-        kinds = ("latent_", "state_", "expert_")
-        runs = (layer.mixer.kind is MixerKind.MLA, layer.mixer.state_elements > 0, layer.experts is not None)
+        latent, sparse = layer.mixer.kind is MixerKind.MLA, layer.mixer.indexer_top_k > 0
+        kinds = ("sparse_latent_", "latent_", "state_", "expert_")
+        runs = (latent and sparse, latent, layer.mixer.state_elements > 0, layer.experts is not None)
         found = [
             overhead(name, version, f"prompt_launch_us_per_{kind}layer", generation)
             for kind, has in zip(kinds, runs, strict=True)

@@ -108,6 +108,23 @@ def test_a_short_convolution_launches_no_more_than_attention():
     assert prompt_launch_s(recurrent, tokens, ()) == pytest.approx([36 * 2500e-6 + 12 * 700e-6])
 
 
+# server_args.py of SGLang 0.5.6.post2 chooses trtllm_mla for DeepSeek-V3 on SM100, and other kernels for its sparse
+# descendants and on Hopper; catalog/serving_overheads.csv: 1,500 us a layer with trtllm_mla, 2,500 with others.
+@pytest.mark.parametrize(
+    ("model", "gpu", "version", "us"),
+    [
+        ("deepseek-ai/DeepSeek-V3", "B200", "0.5.6", 1500),
+        ("deepseek-ai/DeepSeek-V3", "B300", "0.5.9", 1500),
+        ("deepseek-ai/DeepSeek-V3", "B200", "0.5.5", 2500),
+        ("deepseek-ai/DeepSeek-V3", "H200 SXM", "0.5.6", 2500),
+        ("deepseek-ai/DeepSeek-V3.2", "B200", "0.5.6", 2500),
+    ],
+)
+def test_layers_of_latents_launch_by_their_kernels(model, gpu, version, us):
+    made = share(model=model, gpu=gpu, family="sglang", version=version)
+    assert prompt_launch_s(made, np.array([2000.0]), ()) == pytest.approx([61 * us * 1e-6])
+
+
 def test_kernels_alone_have_no_host():
     assert build_table(share(kernels_only=True), 512).host_s == 0
     assert build_table(share(), 512).host_s > 0
