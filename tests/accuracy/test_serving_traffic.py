@@ -112,6 +112,19 @@ def test_draws_of_lengths_in_words(notes, low, high):
     assert abs(prompts.max() - high) <= slack
 
 
+# sglang bench_serving.py, compute_random_lens: randint(max(int(length × ratio), 1), length + 1)
+@pytest.mark.parametrize(
+    ("ratio", "low", "high"),
+    [("--random-range-ratio 0.5", 512, 1024), ("range ratio 0", 1, 1024), ("ratio 1.0", 1024, 1024)],
+)
+def test_the_range_of_sglangs_client_ends_at_the_stated_length(ratio, low, high):
+    row = CLOSED | {"source": "x", "engine": "SGLang", "n_requests": 5000, "notes": f"bench_serving random, {ratio}"}
+    prompts = draw(read(row)).prompt_tokens
+    slack = 0.02 * (high - low) + 1
+    assert abs(prompts.min() - low) <= slack
+    assert abs(prompts.max() - high) <= slack
+
+
 def test_a_closed_loop_that_counts_no_requests_sends_ten_a_user_or_as_many_as_its_scripts_say():
     row = {"arrival": "concurrency", "concurrency": "6"}
     assert arrivals_of(row, {}) == {"arrivals": "closed", "concurrent_users": 6, "num_requests": 60}
