@@ -16,9 +16,9 @@ def runs_kernel(engine: str, version: str, kernel: str, architecture: str, *, as
     engine, version : str
         Family and release; "" = the newest.
     kernel : str
-        awq or deep_gemm.
+        awq, deep_gemm or flashinfer_cutlass.
     architecture : str
-        Of an NVIDIA GPU.
+        Of an NVIDIA GPU, or the family of its chip.
     asked : bool
         Whether the user asks for them.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from planner.inputs import AS_PREDICTED, EngineSettings, Gpu, Parallelism, StepScales
 from planner.model import Layer, MixerKind, ModelShape, TensorGroup, kv_bits, resolve_scheme, weight_bits
 from planner.step_time.kernel_rules import kernel_constant, runs_kernel
-from planner.step_time.profile import EfficiencyProfile, efficiency_profile
+from planner.step_time.profile import EfficiencyProfile, chip_family, efficiency_profile
 
 LARGE_HIDDEN = 6144  # SGLang chooses these kernels for DeepSeek V3 and its descendants, not for small MLA models
 
@@ -62,6 +62,8 @@ class RankShare:
             return "triton"
         if self._runs_deep_gemm:
             return "deep_gemm"
+        if self._runs_cutlass:
+            return "flashinfer_cutlass"
         if self._widens_fp8:
             return "marlin_fp8"
         latent = any(layer.mixer.kind is MixerKind.MLA for layer, _ in self.model.layer_counts())
@@ -85,6 +87,12 @@ class RankShare:
             return False
         divided = 1 if self.parallelism.expert_parallel else self.tp * self.attention_ranks
         return divided < kernel_constant(self.engine.family, "deep_gemm", "most_ranks")
+
+    @property
+    def _runs_cutlass(self) -> bool:
+        if not self.model.is_moe or self.expert_weights != "bf16" or self.attention_ranks > 1:
+            return False
+        return runs_kernel(self.engine.family, self.engine.version, "flashinfer_cutlass", chip_family(self.gpu))
 
     @property
     def runs_plain_awq(self) -> bool:

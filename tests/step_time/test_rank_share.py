@@ -77,6 +77,27 @@ def test_releases_that_align_experts(version, gpu, weights, split, backend):
     assert made.moe_backend == backend
 
 
+# vLLM's fused_moe/oracle/unquantized.py: CUTLASS before Triton in 0.20.2 but not in 0.19.1, behind it with data
+# parallelism; TRT-LLM's kernels, before both, run on SM100 alone. The table of RTX PRO 6000 has 0.658 of the peak for
+# TensorRT-LLM's CUTLASS and 0.408 for Triton (catalog/efficiency.json).
+@pytest.mark.parametrize(
+    ("gpu", "version", "weights", "split", "backend", "compute"),
+    [
+        ("RTX PRO 6000 Blackwell Server", "0.20.2", "bf16", Parallelism(), "flashinfer_cutlass", 0.658),
+        ("RTX PRO 6000 Blackwell Server", "0.19.1", "bf16", Parallelism(), "", 0.408),
+        ("RTX PRO 6000 Blackwell Server", "0.20.2", "bf16", Parallelism(attention_data_parallel_size=2), "", 0.408),
+        ("RTX PRO 6000 Blackwell Server", "0.20.2", "fp8", Parallelism(), "", None),
+        ("B200", "0.20.2", "bf16", Parallelism(), "", None),
+        ("H100 SXM", "0.20.2", "bf16", Parallelism(), "", 0.595),
+    ],
+)
+def test_experts_in_16_bits_run_cutlass_on_workstation_blackwell(gpu, version, weights, split, backend, compute):
+    made = share("Qwen/Qwen3-30B-A3B", gpu, weights=weights, split=split, version=version)
+    assert made.moe_backend == backend
+    if compute:
+        assert made.profile.parameters("experts", "bf16")[0].compute == pytest.approx(compute, abs=1e-3)
+
+
 # The A100 table of experts in 4 bits measured Marlin with INT4 (sglang_marlin_moe); FP8 there runs it too.
 @pytest.mark.parametrize(
     ("gpu", "weights", "backend", "compute"),
