@@ -111,7 +111,8 @@ def _profiles() -> dict[str, Any]:
     """Profiles by GPU and engine; `kernels_of` names a GPU whose kernels predict this one's no worse than its own fit.
 
     B300, GB200 and GB300 with B200's kernels: TPOT 5.6 % instead of 5.7 % on 206 rows of B300, output tokens/s 7.3 %
-    instead of 7.6 % on 57 rows of GB200. H200 with H100's: 9.2 % instead of 7.0 %, so it keeps its own.
+    instead of 7.6 % on 57 rows of GB200; what Blackwell Ultra does faster is a factor in `efficiency_classes.csv`.
+    H200 with H100's: 9.2 % instead of 7.0 %, so it keeps its own.
     """
     with PROFILE_FILE.open(encoding="utf-8") as file:
         data: dict[str, Any] = json.load(file)
@@ -181,7 +182,7 @@ def class_of(gpu: Gpu) -> Mapping[str, str]:
 def chip_family(gpu: Gpu) -> str:
     """Family of chips that run the same kernels: the architecture, of which Blackwell's workstation chips are apart."""
     generation = gpu.architecture.removesuffix(" Ultra")
-    apart = generation == "Blackwell" and class_of(gpu)["class"] != "blackwell"
+    apart = generation == "Blackwell" and class_of(gpu)["class"] not in ("blackwell", "blackwell_ultra")
     return "Blackwell workstation" if apart else generation
 
 
