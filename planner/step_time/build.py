@@ -144,6 +144,9 @@ def build_table(d: RankShare, max_tokens: int) -> StepTimeTable:
         if not d.engine.cuda_graphs:
             eager = overhead(name, version, "eager_launch_us_per_layer") * 1e-6 * d.model.num_layers / stages
             decode = np.where(decodes > 0, np.maximum(decode, eager), 0.0)
+        elif captured and overhead(name, version, "leaves_graphs"):
+            beyond = np.ceil(decodes / d.attention_ranks) > captured[-1]
+            decode = np.where(beyond, np.maximum(decode, prompt_launch_s(d, decodes, captured)), decode)
         # A static batch is one tensor to its loop (transformers generation/utils.py): no host work per sequence.
         scheduled = d.engine.batching is not Batching.STATIC
         host = {
