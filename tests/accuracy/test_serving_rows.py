@@ -196,7 +196,7 @@ def test_weights_as_tables_name_them(change, scheme):
         ({"tp": 0}, "tp = '0' is not valid: expected a number from 1"),
         ({"n_gpus": 0}, "n_gpus = '0' is not valid: expected a number from 1"),
         ({"n_gpus": 3}, r"n_gpus = 3 is not valid: expected a multiple of 2, the GPUs of one replica \(TP 2"),
-        ({"notes": "--gpu-memory-utilization 9"}, "gpu_memory_utilization = 9.0 .* from 0.05 to 1"),
+        ({"notes": "--gpu-memory-utilization 9"}, "gpu_memory_utilization = 9 .* from 0.05 to 1"),
         ({"notes": "--max-model-len -4096"}, "max_model_len = -4,096 .* from 16"),
         ({"isl": -1}, "isl = '-1' is not valid: expected a number from 0"),
         ({"arrival": "in waves"}, "arrival = 'in waves' is not valid: expected one of concurrency, poisson, offline"),
