@@ -85,7 +85,7 @@ def _rate_rps(row: Mapping[str, Any]) -> float | None:
         return None
     rate = number_of(row, "request_rate_rps")
     if rate is not None and rate < LEAST_RATE_RPS:
-        raise InvalidInput("request_rate_rps", rate, f"a rate of at least {LEAST_RATE_RPS:g} per second")
+        raise InvalidInput("request_rate_rps", rate, f"a rate of at least {LEAST_RATE_RPS:f} per second")
     return rate
 
 
