@@ -103,11 +103,11 @@ def _progress(running: Running, scenario: Scenario) -> None:
     found = running.found
     if running.done:
         if running.cancelled:
-            with st.container(horizontal=True, vertical_alignment="center"):
+            with st.container(horizontal=True, vertical_alignment="center", key="line_progress"):
                 st.caption("Search cancelled.")
                 st.button("Search again", on_click=SEARCHES.again, args=(scenario,), key="alternatives_again")
         return
-    with st.container(horizontal=True, vertical_alignment="center"):
+    with st.container(horizontal=True, vertical_alignment="center", key="line_progress"):
         if found is None:
             if running.age_s < LONG_S:
                 st.caption("Searching …")

@@ -199,7 +199,7 @@ def _reasons(beside: Overlay, key: str) -> None:
     st.caption("Settings that the file does not state, tried one at a time on the model.")
     before = f"{format_percent(beside.error)} → " if math.isfinite(beside.error) else ""
     for index, reason in enumerate(beside.reasons):
-        with st.container(horizontal=True, vertical_alignment="center"):
+        with st.container(horizontal=True, vertical_alignment="center", key=f"line_{key}_{index}"):
             st.markdown(widgets.prose(f"{reason.label} (error {before}{format_percent(reason.error)})"))
             st.button("Apply", key=f"{key}_reason_{index}", on_click=adopt, args=(reason.scenario,))
 
