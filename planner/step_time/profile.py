@@ -365,10 +365,16 @@ class EfficiencyProfile:
 
     @property
     def _ggml_class(self) -> str:
-        """Class of llama.cpp's own kernels, one per back end; "" for other engines."""
+        """Class of llama.cpp's own kernels, one per back end; "" for other engines.
+
+        On NVIDIA GPUs without tensor cores for 8 bits (Volta) llama.cpp unpacks prompts' weights for cuBLAS
+        (ggml-cuda/mmq.cu, `ggml_cuda_should_use_mmq`).
+        """
         if self.family != "llamacpp":
             return ""
-        return "ggml_cuda" if self.gpu.vendor == "NVIDIA" else f"ggml_{class_of(self.gpu)['class']}"
+        if self.gpu.vendor == "NVIDIA":
+            return "ggml_cuda" if self.gpu.int8_tops else ""
+        return f"ggml_{class_of(self.gpu)['class']}"
 
     def parameters(self, kind: str, dtype: str) -> tuple[Any, float]:
         """Parameters of a kernel family and their residual (median absolute error).

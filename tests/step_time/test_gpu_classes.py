@@ -126,6 +126,16 @@ def test_llama_cpp_reads_prompts_at_the_rate_of_its_own_kernels(gpu, tokens, tok
     assert tokens / step_time_table(replica).step_s(work) == pytest.approx(tokens_per_s, rel=0.1)
 
 
+def test_llama_cpp_reads_prompts_in_16_bits_where_no_tensor_core_multiplies_8():
+    # ggml-cuda/mmq.cu: ggml_cuda_should_use_mmq, from 64 tokens on, and cuBLAS multiplies as it does a 16-bit file
+    work = StepWork(chunks=(PrefillChunk(num_tokens=2048),), num_logit_rows=1)
+    own, other = (
+        step_time_table(share("meta-llama/Llama-3.1-8B-Instruct", "V100 SXM2 32GB", weights=weights, family="llamacpp"))
+        for weights in ("gguf_q4_k_m", "gguf_f16")
+    )
+    assert own.step_s(work) == pytest.approx(other.step_s(work), rel=0.1)
+
+
 @pytest.mark.parametrize(("gpu", "cores"), [("Apple M1", 7), ("Apple M1 Pro 14 core", 14), ("Apple M1 Max", 32)])
 def test_unpacking_binds_four_bit_weights_by_cores_on_m1(gpu, cores):
     # 5.4 to 6.7 GB/s a core: github d893a/localscore-insights assets/localscore_results.tsv
