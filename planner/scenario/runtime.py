@@ -92,7 +92,7 @@ class EngineRuntime(AdvancedEngine):
         "Kernels of the experts",
         group="advanced",
         choices=MOE_BACKENDS,
-        help="SGLang --moe-runner-backend, TensorRT-LLM moe_config; vLLM on AMD runs AITER's with "
+        help="SGLang --moe-runner-backend, TensorRT-LLM moe_config, vLLM --moe-backend, and on AMD "
         "VLLM_ROCM_USE_AITER=1. auto = as the engine chooses for model and GPU.",
     )
     latent_cache: str = setting(

@@ -119,7 +119,7 @@ def test_before_the_fallback_the_user_says_half():
 
 
 def test_kernels_of_the_experts():
-    # vllm/envs.py: AMD's AITER is an environment variable; --moe-backend names NVIDIA's (catalog/engine_flags.csv)
+    # vllm/envs.py: a variable asks for AMD's AITER, in releases without --moe-backend too (catalog/engine_flags.csv)
     amd = vllm_launch(sized(gpu="MI300X", moe_runner_backend="aiter"))
     assert ("VLLM_ROCM_USE_AITER", "1") in amd.env
     assert "--moe-backend" not in amd.words()
