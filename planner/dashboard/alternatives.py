@@ -239,10 +239,14 @@ def with_remedy(scenario: Scenario, remedy: Remedy) -> Scenario | None:
         return None
 
 
-def change_lines(changes: tuple[Change, ...]) -> tuple[list[Change], list[str]]:
-    """The changes that make a difference, and the labels of those that make none."""
-    idle = [change.label for change in changes if change.text == "no change"]
-    return [change for change in changes if change.text != "no change"], idle
+def change_lines(changes: tuple[Change, ...]) -> tuple[list[Change], dict[str, list[str]]]:
+    """The changes that make a difference, and the labels of those that do not, by what is said of all of them."""
+    idle = {
+        said: labels
+        for said, text in (("No change with", "no change"), ("The engine does not start with", "does not start"))
+        if (labels := [change.label for change in changes if change.text == text])
+    }
+    return [change for change in changes if change.text not in ("no change", "does not start")], idle
 
 
 def _changes(running: Running) -> None:
@@ -253,7 +257,7 @@ def _changes(running: Running) -> None:
             label = f"{change.label[:1].upper()}{change.label[1:]}"
             st.markdown(f"{widgets.prose(label)}: {widgets.prose(change.text)}", width="stretch")
             apply(change.scenario, f"change_apply_{place}")
-    if idle:
-        st.caption(widgets.prose(f"No change with {', '.join(idle)}."))
+    for said, labels in idle.items():
+        st.caption(widgets.prose(f"{said} {', '.join(labels)}."))
     if not differ and not idle:
         st.caption("Trying single changes …" if not running.done else "No single change could be planned.")

@@ -84,9 +84,10 @@ def test_changes_without_effect_stand_together():
     def change(label, text):
         return Change(label=label, scenario=Scenario(), num_gpus=1, usd_per_month=1.0, text=text)
 
-    differ, idle = change_lines((change("a", "adds 1 GPU"), change("b", "no change"), change("c", "no change")))
+    texts = {"a": "adds 1 GPU", "b": "no change", "c": "does not start", "d": "no change"}
+    differ, idle = change_lines(tuple(change(label, text) for label, text in texts.items()))
     assert [item.label for item in differ] == ["a"]
-    assert idle == ["b", "c"]
+    assert idle == {"No change with": ["b", "d"], "The engine does not start with": ["c"]}
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from planner.answer.search.kept import Kept
 from planner.answer.search.recommend import recommend
 from planner.scenario.scenario import Scenario
 from planner.simulation import machine
-from tests.answer.cases import all_changes
+from tests.answer.cases import all_changes, forget
 
 from .spaces import FEW, few_requests
 
@@ -29,12 +29,6 @@ def searched(scenario, gpus=("H100 SXM",)):
 def told(search):
     """All that a search says, but for its time."""
     return dataclasses.replace(search, wall_s=0.0)
-
-
-def forget(monkeypatch):
-    """Let the next search begin from nothing."""
-    for name in ("BOUNDS", "PLANS"):
-        monkeypatch.setattr(kept, name, Kept(1000))
 
 
 def refuse(*_args, **_more):

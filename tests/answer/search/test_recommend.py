@@ -3,11 +3,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from planner import plan
-from planner.answer.search.kept import forget
 from planner.answer.search.outcome import EVIDENCE, MEETS, Candidate
 from planner.answer.search.recommend import ranked_rows, recommend, search_steps
 from planner.errors import InvalidInput
 from planner.scenario.scenario import Scenario
+from tests.answer.cases import forget
 
 from .spaces import FEW, SAMPLE, cheapest, every_plan, few_requests, random_gpus, random_scenario
 
@@ -90,8 +90,8 @@ def test_every_kind_of_traffic_is_searched_and_its_rows_are_their_plans(changes)
         assert (done.num_gpus, done.slo_met, done.cost.usd_per_month) == (row.num_gpus, True, row.usd_per_month)
 
 
-def test_the_outcome_does_not_depend_on_the_executor(found):
-    forget()
+def test_the_outcome_does_not_depend_on_the_executor(found, monkeypatch):
+    forget(monkeypatch)
     with ThreadPoolExecutor(3) as executor:
         there = recommend(SMALL, gpus=GPUS, weight_dtypes=("auto",), executor=executor)
         assert figures(there) == figures(found)

@@ -5,10 +5,10 @@ import math
 import pytest
 
 from planner.answer.search.bounds import by_memory
-from planner.answer.search.kept import forget
 from planner.answer.search.space import choices, deployments
 from planner.answer.search.state import Batch, Open, State
 from planner.scenario.scenario import Scenario
+from tests.answer.cases import forget
 
 from .spaces import FEW, few_requests
 
@@ -39,8 +39,8 @@ def test_the_most_replicas_that_undercut_the_best_are_those_that_cost_less(best,
         assert state.affordable(item) == (max(cheaper) if cheaper else 0)
 
 
-def test_a_batch_notes_what_is_known_and_what_is_new_in_the_order_asked_for():
-    forget()
+def test_a_batch_notes_what_is_known_and_what_is_new_in_the_order_asked_for(monkeypatch):
+    forget(monkeypatch)
     state = state_of(BASE)
     found = [item.deployment for item in state.open]
     fresh = by_memory(BASE, [item.changes for item in found], few_requests)
