@@ -17,8 +17,7 @@ from planner.reading.offline import llama_bench_csv, offline_json, offline_runs
 from planner.reading.runs import Run, item, run_of
 from planner.reading.saved_reports import recorded_requests, saved_report
 from planner.reading.text import Line
-from planner.reading.values import scaled
-from planner.tables import read_table
+from planner.reading.values import lines_of, scaled
 
 NAMES = "reading/benchmark_names.csv"
 #: kinds of benchmark output, and the words that begin one
@@ -79,7 +78,7 @@ def _trtllm_report(lines: tuple[Line, ...]) -> Iterable[Run]:
 
 
 def _columns(tool: str) -> dict[str, Mapping[str, str]]:
-    return {row["name"]: row for row in read_table(NAMES) if row["tool"] == tool}
+    return {row["name"]: row for row in lines_of(NAMES, tool)}
 
 
 def _table(tool: str, lines: Iterable[Line], names: Mapping[str, Mapping[str, str]], stop: str) -> Run:

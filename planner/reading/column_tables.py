@@ -5,12 +5,10 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterable, Mapping
-from functools import cache
 
 from planner.reading.runs import Run, item
 from planner.reading.text import Line
-from planner.reading.values import scaled
-from planner.tables import read_table
+from planner.reading.values import lines_of, scaled
 
 NAMES = "reading/result_columns.csv"
 MOST_ROWS = 1000
@@ -89,14 +87,9 @@ def _run(tool: str, columns: Columns, number: int) -> Run:
     return Run(tool=tool, columns={**COMMON.get(tool, {}), **columns}, understood=told)
 
 
-@cache
-def _names(tool: str) -> tuple[Mapping[str, str], ...]:
-    return tuple(row for row in read_table(NAMES) if row["tool"] == tool)
-
-
 def _figures(tool: str, row: Mapping[str, str]) -> Columns:
     found: Columns = {}
-    for name in _names(tool):
+    for name in lines_of(NAMES, tool):
         value = scaled(row.get(name["name"], ""), name["scale"]) if row.get(name["name"]) else None
         if value is not None:
             found.setdefault(name["column"], value)

@@ -11,8 +11,7 @@ from itertools import pairwise
 from planner.reading.figures import Understood
 from planner.reading.runs import Run, item
 from planner.reading.text import Line
-from planner.reading.values import scaled
-from planner.tables import read_table
+from planner.reading.values import lines_of, scaled
 
 LINES = "reading/report_lines.csv"
 MOST_RUNS = 100  # of one file: a server that logs each request has thousands
@@ -105,7 +104,7 @@ def _run(tool: str, report: Report, lines: Iterable[Line]) -> Run | None:
     understood: dict[str, Understood] = {}
     for line in lines:
         lower = line.text.lower()
-        for row in _rows(tool):
+        for row in lines_of(LINES, tool):
             match = _compiled(row["pattern"]).search(line.text) if row["needs"] in lower else None
             value = scaled(match[1], row["scale"]) if match else None
             if value is not None and row["column"] not in columns:
@@ -115,11 +114,6 @@ def _run(tool: str, report: Report, lines: Iterable[Line]) -> Run | None:
     if not columns or (report.must and report.must not in told):
         return None
     return Run(tool=tool, columns=told, understood=tuple(understood.values()))
-
-
-@cache
-def _rows(tool: str) -> tuple[Mapping[str, str], ...]:
-    return tuple(row for row in read_table(LINES) if row["tool"] == tool)
 
 
 @cache

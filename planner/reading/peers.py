@@ -20,9 +20,9 @@ from planner.answer import plan
 from planner.errors import PlannerError
 from planner.reading.figures import Understood
 from planner.reading.runs import Run
+from planner.reading.values import lines_of
 from planner.scenario import Scenario, fields_by_name
 from planner.service import ServingMetrics
-from planner.tables import read_table
 
 NAMES = "reading/peer_names.csv"
 AICONFIGURATOR, LLM_D = "AIConfigurator's prediction", "llm-d Planner's prediction"
@@ -164,7 +164,7 @@ def _profile(item: Mapping[str, Any], depth: int = DEEPEST) -> dict[str, Any]:
 
 
 def _names(tool: str) -> dict[str, Mapping[str, str]]:
-    return {row["name"]: row for row in read_table(NAMES) if row["tool"] == tool}
+    return {row["name"]: row for row in lines_of(NAMES, tool)}
 
 
 def _run(tool: str, told: Mapping[str, Any], names: Mapping[str, Mapping[str, str]], line: int) -> Run:

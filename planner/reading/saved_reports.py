@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Mapping
-from functools import cache
 from typing import Any
 
 from planner.reading.runs import Run, run_of
-from planner.reading.values import scaled
-from planner.tables import read_table
+from planner.reading.values import lines_of, scaled
 
 PATHS = "reading/report_paths.csv"
 INFERENCEX, PERF_ANALYZER = "InferenceX", "GenAI-Perf requests"
@@ -60,14 +58,9 @@ def at_path(body: Mapping[str, Any], path: str) -> Any:
     return found
 
 
-@cache
-def _rows(tool: str) -> tuple[Mapping[str, str], ...]:
-    return tuple(row for row in read_table(PATHS) if row["tool"] == tool)
-
-
 def _figures(tool: str, body: Mapping[str, Any]) -> dict[str, float | str]:
     found: dict[str, float | str] = {}
-    for row in _rows(tool):
+    for row in lines_of(PATHS, tool):
         given = at_path(body, row["path"])
         if isinstance(given, (str, int, float)) and not isinstance(given, bool) and str(given).strip():
             value = scaled(str(given), row["scale"])

@@ -1,14 +1,32 @@
-"""A figure as a tool prints it, in the unit of a serving row's column."""
+"""A figure as a tool prints it, in the unit of a serving row's column, and the lines of a table that say which."""
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
+from functools import cache
+
+from planner.tables import read_table
 
 _NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _PART = re.compile(r"(\d+(?:\.\d+)?)(h|ms|µs|us|μs|ns|m|s)")
 _PART_IN_MS = {"h": 3.6e6, "m": 6e4, "s": 1e3, "ms": 1.0, "us": 1e-3, "µs": 1e-3, "μs": 1e-3, "ns": 1e-6}
 DURATIONS, RATE = {"duration": 1.0, "duration_s": 1e-3}, "1000/"
+
+
+@cache
+def lines_of(table: str, tool: str) -> tuple[Mapping[str, str], ...]:
+    """The lines of a table that are about a tool.
+
+    Parameters
+    ----------
+    table : str
+        A data file with a column `tool`.
+    tool : str
+        As the table names it.
+    """
+    return tuple(row for row in read_table(table) if row["tool"] == tool)
 
 
 def scaled(text: str, scale: str) -> float | str | None:
