@@ -75,7 +75,7 @@ def _gemm_parts(d: RankShare, tokens: Floats, out: Floats, inner: Floats, bits: 
     parameters, _ = d.profile.parameters("gemm", dtype)
     return kernels.gemm_parts(
         parameters,
-        device_of(d.gpu, "int8" if d.multiplies_int8 and bits < 16 else asked),
+        device_of(d.gpu, "int8" if d.profile.multiplies_int8 and bits < 16 else asked),
         tokens[None, :],
         out[:, None],
         inner[:, None],

@@ -364,16 +364,21 @@ class EfficiencyProfile:
         return out
 
     @property
-    def _ggml_class(self) -> str:
-        """Class of llama.cpp's own kernels, one per back end; "" for other engines.
+    def multiplies_int8(self) -> bool:
+        """Whether quantised matrices meet activations in 8 bits: llama.cpp's MMQ on NVIDIA's tensor cores.
 
-        On NVIDIA GPUs without tensor cores for 8 bits (Volta) llama.cpp unpacks prompts' weights for cuBLAS
-        (ggml-cuda/mmq.cu, `ggml_cuda_should_use_mmq`).
+        Source: github.com/ggml-org/llama.cpp/pull/7676 and 7860 (int8 tensor cores for all GGUF types). Without such
+        tensor cores (Volta) it unpacks prompts' weights for cuBLAS (ggml-cuda/mmq.cu, `ggml_cuda_should_use_mmq`).
         """
+        return self.family == "llamacpp" and self.gpu.vendor == "NVIDIA" and bool(self.gpu.int8_tops)
+
+    @property
+    def _ggml_class(self) -> str:
+        """Class of llama.cpp's own kernels, one per back end; "" for other engines."""
         if self.family != "llamacpp":
             return ""
         if self.gpu.vendor == "NVIDIA":
-            return "ggml_cuda" if self.gpu.int8_tops else ""
+            return "ggml_cuda" if self.multiplies_int8 else ""
         return f"ggml_{class_of(self.gpu)['class']}"
 
     def parameters(self, kind: str, dtype: str) -> tuple[Any, float]:

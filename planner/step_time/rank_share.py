@@ -101,14 +101,6 @@ class RankShare:
             return False
         return resolve_scheme(self.model, self.weight_dtype).name == "awq_int4"
 
-    @property
-    def multiplies_int8(self) -> bool:
-        """Whether quantised matrices meet activations in 8 bits: llama.cpp's MMQ on NVIDIA's tensor cores.
-
-        Source: github.com/ggml-org/llama.cpp/pull/7676 and 7860 (int8 tensor cores for all GGUF types).
-        """
-        return self.engine.family == "llamacpp" and self.gpu.vendor == "NVIDIA" and bool(self.gpu.int8_tops)
-
     def _runs(self, kernel: str, *, asked: bool = False) -> bool:
         engine, generation = self.engine, self.gpu.architecture.removesuffix(" Ultra")
         return self.gpu.vendor == "NVIDIA" and runs_kernel(
