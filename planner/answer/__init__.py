@@ -64,7 +64,7 @@ from planner.answer.times import (
     simulate_time,
     time_text,
 )
-from planner.answer.verdict import SURE, sure_in_words
+from planner.answer.verdict import SURE
 from planner.answer.wording import meeting
 
 __all__ = [
@@ -135,7 +135,6 @@ __all__ = [
     "simulate_time",
     "size",
     "split_in_words",
-    "sure_in_words",
     "sure_line",
     "tally",
     "target_label",

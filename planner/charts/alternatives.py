@@ -6,7 +6,7 @@ import math
 from textwrap import shorten
 from typing import Any
 
-from planner.answer import EVIDENCE, SURE, Candidate, cheapest_as_sure, sure_in_words
+from planner.answer import EVIDENCE, SURE, Candidate, cheapest_as_sure
 from planner.charts.style import COLOUR, Chart, figure, label, layout, line_at, time_ticks
 from planner.units import format_duration, format_percent, format_usd
 
@@ -123,20 +123,24 @@ def finding(rows: tuple[Candidate, ...], now: Candidate | None) -> str:
         return "No deployment tried meets the targets"
     if now is None or not now.usd_per_month or now.status != rows[0].status:
         best = cheapest_as_sure(rows, SURE) or rows[0]
-        sure = f" and {sure_in_words(best.probability)}" if best.probability == best.probability else ""
+        sure = f" and {best.chance_in_words}" if best.chance_in_words else ""
         return f"{named(best)} is the cheapest tried{sure}: {format_usd(best.usd_per_month or 0.0)} a month"
-    own_chance = now.probability == now.probability
-    equal = cheapest_as_sure(rows, min(SURE, now.probability)) if own_chance else rows[0]
-    for best in filter(None, (equal, rows[0])):
-        price = best.usd_per_month or 0.0
-        saved = 1 - price / now.usd_per_month
-        if saved > LEAST_SAVED:
-            less = f"costs {format_percent(saved)} less than this plan"
-            if best is not equal:
-                return f"{named(best)} {less}, but is only {sure_in_words(best.probability)}"
-            sure = f" and is {sure_in_words(best.probability)}" if own_chance else ""
-            return f"{named(best)} {less}{sure}: {format_usd(price)} a month"
+    equal = cheapest_as_sure(rows, min(SURE, now.probability)) if now.chance_in_words else rows[0]
+    if equal is not None and _saved(equal, now) > LEAST_SAVED:
+        sure = f" and is {equal.chance_in_words}" if now.chance_in_words else ""
+        return f"{_costs_less(equal, now)}{sure}: {format_usd(equal.usd_per_month or 0.0)} a month"
+    if _saved(rows[0], now) > LEAST_SAVED:
+        return f"{_costs_less(rows[0], now)}, but is only {rows[0].chance_in_words}"
     return f"None of the deployments tried is cheaper than this plan: {format_usd(now.usd_per_month)} a month"
+
+
+def _saved(row: Candidate, now: Candidate) -> float:
+    """The share of this plan's bill that a row saves."""
+    return 1 - (row.usd_per_month or 0.0) / (now.usd_per_month or math.inf)
+
+
+def _costs_less(row: Candidate, now: Candidate) -> str:
+    return f"{named(row)} costs {format_percent(_saved(row, now))} less than this plan"
 
 
 def _trace(kind: str, rows: list[Candidate]) -> dict[str, Any]:

@@ -20,7 +20,6 @@ from planner.answer import (
     evidence_of,
     format_in_words,
     split_in_words,
-    sure_in_words,
     tally,
 )
 from planner.dashboard import inputs, tiles, widgets
@@ -187,25 +186,20 @@ def latency_in_words(row: Candidate) -> str:
 
 def certainty_in_words(row: Candidate) -> tuple[str, str]:
     """How sure the row is, and what sets its number of GPUs."""
-    sure = sure_in_words(row.probability) if row.probability == row.probability else "error not known"
     limit = f"{row.rests_on}; {row.binding[:1].lower()}{row.binding[1:]} sets the GPUs" if row.binding else row.rests_on
+    sure = row.chance_in_words or "error not known"
     return (sure if row.status == "meets targets" else row.status), limit
 
 
 def _row(row: Candidate, now: Candidate | None, base: Scenario, place: int) -> None:
-    cells: list[tuple[str, str]] = [
-        (f"{row.num_gpus or 0:,} × {row.scenario.gpu}", deployment_in_words(row, base)),
-        money_in_words(row, now),
-        (latency_in_words(row), origin_in_words(row)),
-        certainty_in_words(row),
-    ]
+    bold, badge = "**{}**", f":{tiles.STATES[row.state][0]}-badge[{{}}]"
+    gpus = (f"{row.num_gpus or 0:,} × {row.scenario.gpu}", deployment_in_words(row, base))
+    latency = (latency_in_words(row), origin_in_words(row))
+    cells = ((bold, gpus), (bold, money_in_words(row, now)), ("{}", latency), (badge, certainty_in_words(row)))
     with st.container(border=True, key=f"alternative_{place}"):
         columns = st.columns([3, 3, 3, 3, 1.8], vertical_alignment="center", gap="small")
-        for column, (first, second) in zip(columns, cells, strict=False):
-            bold = column is columns[0] or column is columns[1]
-            shown = f"**{widgets.plain(first)}**" if bold else widgets.plain(first)
-            if column is columns[3]:
-                shown = f":{tiles.STATES[row.state][0]}-badge[{shown}]"
+        for column, (style, (first, second)) in zip(columns, cells, strict=False):
+            shown = style.format(widgets.plain(first))
             column.markdown(shown + (f"  \n:small[{widgets.plain(second)}]" if second else ""))
         with columns[-1]:
             apply(row.scenario, f"alternative_apply_{place}")

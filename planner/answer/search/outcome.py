@@ -10,6 +10,7 @@ from typing import Any
 from planner.answer.advice_on_results import hosted_instead
 from planner.answer.confidence import own_runs
 from planner.answer.outcome import Plan
+from planner.answer.verdict import sure_in_words
 from planner.cost import CostPlan
 from planner.scenario import Scenario
 
@@ -58,6 +59,11 @@ class Candidate:
         if self.usd_per_month is None or self.num_gpus is None:
             return math.inf, 0
         return round(self.usd_per_month, 6), self.num_gpus
+
+    @property
+    def chance_in_words(self) -> str:
+        """How sure the row is; empty where that is unknown."""
+        return "" if math.isnan(self.probability) else sure_in_words(self.probability)
 
     @property
     def rests_on(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planner.answer.search.outcome import MEETS, Candidate, Search, cheapest_as_sure
-from planner.answer.verdict import SURE, sure_in_words
+from planner.answer.verdict import SURE
 from planner.model import scheme
 from planner.scenario import Scenario
 from planner.units import counted, format_duration, format_percent, format_usd
@@ -61,7 +61,7 @@ def summary_of(rows: tuple[Candidate, ...], scenario: Scenario, *, finished: boo
     best, so_far = good[0], "" if finished else " so far"
     sound = cheapest_as_sure(rows, SURE)
     if sound is None or sound is best or not best.probability < SURE:
-        sure = f", {sure_in_words(best.probability)}" if best.probability == best.probability else ""
+        sure = f", {best.chance_in_words}" if best.chance_in_words else ""
         none = f" None of those planned is {format_percent(SURE)} sure." if best.probability < SURE else ""
         return (
             f"{_named(best, scenario)} is the cheapest deployment{so_far} that meets the targets: {_bill(best)}{sure}."
@@ -70,7 +70,7 @@ def summary_of(rows: tuple[Candidate, ...], scenario: Scenario, *, finished: boo
     return (
         f"{_named(sound, scenario)} is the cheapest deployment{so_far} that is at least {format_percent(SURE)} sure to "
         f"meet the targets, of those planned: {_bill(sound)}. {_named(best, scenario)} would cost "
-        f"{format_usd(best.usd_per_month or 0.0)} a month, but is only {sure_in_words(best.probability)}."
+        f"{format_usd(best.usd_per_month or 0.0)} a month, but is only {best.chance_in_words}."
     )
 
 
